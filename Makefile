@@ -1,0 +1,36 @@
+# Needs Python 3.11 or newer, pip and make; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check bench clean
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.base
+	$(BIN)/framedex demo --workspace demo-workspace --output report.html
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/clusters.py
+	$(BIN)/python benchmarks/duplicates.py
+	$(BIN)/python benchmarks/ingestion.py
+
+clean:
+	rm -rf $(VENV) demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

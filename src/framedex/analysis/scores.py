@@ -1,0 +1,62 @@
+"""Scores from neighbour distances: how unlike everything else a picture is."""
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.neighbours import Graph
+
+Scores = npt.NDArray[np.float32]
+# The weights of the three nearest neighbours in FiftyOne's `compute_uniqueness` (voxel51, fiftyone-brain).
+_WEIGHTS = np.array([0.6, 0.3, 0.1], dtype=np.float32)
+_OUTLIER_NEIGHBOURS = 10
+
+
+def neighbour_distances(graph: Graph, inverse: npt.NDArray[np.int64], *, k: int = _OUTLIER_NEIGHBOURS) -> Scores:
+    """Return cosine distances to the k nearest other items, exact copies counted.
+
+    Args:
+        graph: neighbours among M distinct rows.
+        inverse: int64, shape (N,): the distinct row of each item.
+        k: at most so many columns come back.
+
+    Returns:
+        float32, shape (N, ≤ k), ascending, in [0, 2].
+    """
+    copies = np.bincount(inverse, minlength=len(graph.rows)) - 1
+    zeros = np.where(np.arange(k)[None, :] < copies[:, None], np.float32(0), np.float32(np.inf))
+    near = np.clip(1 - graph.similarity, 0, 2)
+    distances = np.sort(np.concatenate([zeros, near], axis=1), axis=1)[:, :k]
+    usable = np.isfinite(distances).all(axis=0)
+    return np.asarray(distances[:, usable][inverse], dtype=np.float32)
+
+
+def uniqueness(distances: Scores) -> Scores:
+    """Return float32, shape (N,), in [0, 1]: 0 for items with copies, 1 for those unlike everything else.
+
+    The weighted distance to the three nearest neighbours, relative to its 99th percentile in the dataset, so that one
+    extreme item does not press all others down. A single item is unique: 1.
+    """
+    columns = min(len(_WEIGHTS), distances.shape[1])
+    if columns == 0:
+        return np.ones(len(distances), dtype=np.float32)
+    weights = _WEIGHTS[:columns] / _WEIGHTS[:columns].sum()
+    raw = distances[:, :columns] @ weights
+    scale = float(np.quantile(raw, 0.99))
+    return np.clip(raw / scale, 0, 1).astype(np.float32) if scale > 1e-6 else np.zeros(len(raw), np.float32)
+
+
+def outlier_values(distances: Scores) -> tuple[Scores, float]:
+    """Return the mean distance to the nearest neighbours, and the limit above which an item is an outlier.
+
+    The limit is Tukey's fence (J. W. Tukey, Exploratory Data Analysis, 1977): the third quartile plus 1.5 times the
+    range between the quartiles. With fewer than ten items nothing can be said: the limit is infinite.
+
+    Returns:
+        values: float32, shape (N,), in [0, 2].
+        limit: a distance.
+    """
+    if distances.shape[1] == 0 or len(distances) < 10:
+        return np.zeros(len(distances), dtype=np.float32), float("inf")
+    values = distances.mean(axis=1)
+    low, high = np.quantile(values, (0.25, 0.75))
+    return values.astype(np.float32), float(high + max(1.5 * (high - low), 0.01))

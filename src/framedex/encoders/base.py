@@ -1,0 +1,46 @@
+"""What an encoder is."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns pictures into vectors of unit length whose dot product is their similarity.
+
+    The work is in two steps, so that the first can run on the threads that decode and the second on whole
+    batches: ``encode_images(stack of prepare(pixels))``.
+
+    Attributes:
+        name: by which the encoder is found again; kept in the dataset's embedding config.
+        dimension: length D of the vectors.
+        detail: pixels that the shorter side of a picture should have at least; more brings nothing.
+        thresholds: five ascending cosine distances, in [0, 2], at which clusters of levels 0 to 4 are cut.
+    """
+
+    name: str
+    dimension: int
+    detail: int
+    thresholds: tuple[float, float, float, float, float]
+
+    def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """Return what the encoder needs of one picture, always of the same shape and dtype.
+
+        Called on several threads at once.
+
+        Args:
+            pixels: uint8, shape (H, W, 3), RGB, upright.
+        """
+        ...
+
+    def encode_images(self, batch: npt.NDArray[Any]) -> Vectors:
+        """Return a vector a picture: float32, shape (N, D), unit length.
+
+        Args:
+            batch: N results of :meth:`prepare`, stacked along the first axis.
+        """
+        ...

@@ -1,0 +1,152 @@
+"""The built-in encoder: a classical global descriptor that needs no weights.
+
+Four parts, concatenated and scaled to unit length:
+
+- *Spatial envelope* (512 values): the energy of Gabor-like filters at 4 scales × 8 orientations, averaged over a
+  4×4 grid, after a local normalisation of contrast. A. Oliva, A. Torralba, "Modeling the shape of the scene: a
+  holistic representation of the spatial envelope", IJCV 42(3), 2001. The filters are log-Gabor filters (D. J.
+  Field, JOSA A 4(12), 1987).
+- *Layout* (64 values, weight 0.3): an 8×8 luminance thumbnail, of zero mean and unit length. A. Torralba, R. Fergus,
+  W. T. Freeman, "80 million tiny images", PAMI 30(11), 2008.
+- *Colour* (32 values, weight 0.2): two opponent colours over a 4×4 grid.
+- *Level* (2 values): brightness as a direction, only for pictures without structure, where the rest says nothing.
+
+Each filter's response is band-limited, so it is computed from the window of the spectrum that the filter covers:
+an inverse transform of 24×24 points instead of 64×64. The shift of the window changes the phase of the response and
+leaves its energy as it is.
+
+The descriptor changes little with size, compression, brightness, contrast and small crops. It does change with
+rotation and reflection. It is deterministic: the same pixels give the same vector, on any number of threads.
+"""
+
+from functools import cache
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+
+from framedex.encoders.base import Vectors
+
+_SIZE = 64
+_MARGIN = 4
+_INNER = _SIZE - 2 * _MARGIN
+_GRID = 4
+_ORIENTATIONS = 8
+# (centre frequency in cycles a pixel, width of the spectrum window that covers the filter)
+_SCALES = ((0.30, 24), (0.158, 16), (0.0831, 16), (0.0437, 8))
+_CONTRAST_FLOOR = 0.2
+_ENVELOPE_FLOOR = 0.5
+_LAYOUT_WEIGHT, _COLOUR_WEIGHT = 0.3, 0.2
+_ENVELOPE_VALUES = len(_SCALES) * _ORIENTATIONS * _GRID**2
+_LAYOUT = 8
+_COLOURS = 2 * _GRID**2
+_AT_LUMINANCE = slice(0, _SIZE**2)
+_AT_LAYOUT = slice(_SIZE**2, _SIZE**2 + _LAYOUT**2)
+_AT_COLOUR = slice(_SIZE**2 + _LAYOUT**2, _SIZE**2 + _LAYOUT**2 + _COLOURS)
+_PREPARED = _SIZE**2 + _LAYOUT**2 + _COLOURS + 1
+_LOG = np.log1p(np.arange(256, dtype=np.float32))
+# Standard deviation of the Gaussian whose transfer falls to one half at 4 cycles a picture.
+_LOCAL_SIGMA = float(_SIZE * np.sqrt(2 * np.log(2)) / (2 * np.pi * 4) / np.sqrt(2))
+
+
+class Gist:
+    """The encoder ``gist``: 610 values, no weights, works offline. See the module for its sources."""
+
+    name = "gist"
+    dimension = _ENVELOPE_VALUES + _LAYOUT**2 + _COLOURS + 2
+    detail = _INNER
+    thresholds = (0.05, 0.12, 0.16, 0.19, 0.22)
+
+    def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Return float32, shape (4193,): normalised luminance (64×64), layout (64), colour (32), level."""
+        small = _shrink(pixels)
+        framed = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
+        grey = cv2.cvtColor(framed, cv2.COLOR_RGB2GRAY)
+        inner = grey[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN].astype(np.float32)
+        layout = cv2.resize(inner, (_LAYOUT, _LAYOUT), interpolation=cv2.INTER_AREA)
+        out = np.empty(_PREPARED, np.float32)
+        out[_AT_LUMINANCE] = _normalised(grey).ravel()
+        out[_AT_LAYOUT] = _centred(layout).ravel()
+        out[_AT_COLOUR] = _colours(small).ravel()
+        out[-1] = inner.mean()
+        return out
+
+    def encode_images(self, batch: npt.NDArray[np.float32]) -> Vectors:
+        """Return float32, shape (N, 610), unit length; N prepared pictures go in, shape (N, 4193)."""
+        envelope = _envelope(batch[:, _AT_LUMINANCE].reshape(-1, _SIZE, _SIZE))
+        # Below this norm there is no structure but rounding noise, which must not be lifted to full length.
+        envelope /= np.maximum(np.linalg.norm(envelope, axis=1, keepdims=True), _ENVELOPE_FLOOR)
+        parts = [envelope, _LAYOUT_WEIGHT * batch[:, _AT_LAYOUT], _COLOUR_WEIGHT * batch[:, _AT_COLOUR]]
+        squared = sum((part**2).sum(axis=1) for part in parts)
+        missing = np.sqrt(np.maximum(0.0, 1.0 - squared))
+        angle = batch[:, -1] * (np.pi / 2 / 255)
+        out = np.concatenate([*parts, (missing * np.cos(angle))[:, None], (missing * np.sin(angle))[:, None]], axis=1)
+        out /= np.linalg.norm(out, axis=1, keepdims=True)
+        return np.ascontiguousarray(out, dtype=np.float32)
+
+
+def _shrink(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    large = min(pixels.shape[:2]) >= _INNER
+    method = cv2.INTER_AREA if large else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(pixels, (_INNER, _INNER), interpolation=method), dtype=np.uint8)
+
+
+def _normalised(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return log luminance without its local mean, divided by its local deviation."""
+    level = _LOG[grey]
+    level -= cv2.GaussianBlur(level, (0, 0), _LOCAL_SIGMA, borderType=cv2.BORDER_REFLECT)
+    deviation = cv2.GaussianBlur(level * level, (0, 0), _LOCAL_SIGMA, borderType=cv2.BORDER_REFLECT)
+    level /= np.sqrt(deviation) + _CONTRAST_FLOOR
+    return level
+
+
+def _centred(layout: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    layout = layout - layout.mean()
+    # Below a deviation of 2.5 grey levels the layout is noise and fades out.
+    return np.asarray(layout / max(float(np.linalg.norm(layout)), 20.0), dtype=np.float32)
+
+
+def _colours(small: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return red-green and yellow-blue over the grid, each in (-1, 1) and scaled so that a grid has norm ≤ 2."""
+    mean = cv2.resize(small.astype(np.float32), (_GRID, _GRID), interpolation=cv2.INTER_AREA)
+    red, green, blue = mean[..., 0], mean[..., 1], mean[..., 2]
+    opponents = np.stack([red - green, (red + green) / 2 - blue], axis=-1)
+    return np.asarray(np.tanh(opponents / 60) * (2 / np.sqrt(_COLOURS)), dtype=np.float32)
+
+
+def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return float32, shape (N, 512): root mean energy by scale, orientation and cell of the grid."""
+    count = len(pictures)
+    spectrum = scipy.fft.fft2(pictures, axes=(1, 2)).reshape(count, -1)
+    parts = []
+    for places, weights, width in _filters():
+        response = scipy.fft.ifft2(spectrum[:, places] * weights, axes=(2, 3))
+        energy = response.real**2 + response.imag**2
+        cell = width // _GRID
+        grid = energy.reshape(count, _ORIENTATIONS, _GRID, cell, _GRID, cell).mean(axis=(3, 5))
+        # Smaller windows divide by fewer points, which lifts the coarse scales: on photographs all four then have
+        # about the same energy, and none outweighs the others.
+        parts.append(np.sqrt(grid).reshape(count, -1))
+    return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+@cache
+def _filters() -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int], ...]:
+    """Return for each scale (places in the flat spectrum, weights there, window width), by orientation."""
+    return tuple(_filter_row(frequency, width) for frequency, width in _SCALES)
+
+
+def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int]:
+    places, weights = [], []
+    for angle in np.pi * np.arange(_ORIENTATIONS) / _ORIENTATIONS:
+        rows = round(frequency * np.sin(angle) * _SIZE) + np.arange(-width // 2, width // 2)[:, None]
+        columns = round(frequency * np.cos(angle) * _SIZE) + np.arange(-width // 2, width // 2)[None, :]
+        radius = np.hypot(rows, columns) / _SIZE
+        turn = np.angle(np.exp(1j * (np.arctan2(rows, columns) - angle)))
+        radial = np.exp(-(np.log(np.maximum(radius, 1e-9) / frequency) ** 2) / (2 * np.log(1.45) ** 2))
+        angular = np.exp(-(turn**2) / (2 * (0.9 * np.pi / _ORIENTATIONS) ** 2))
+        inside = (np.abs(rows) <= _SIZE // 2) & (np.abs(columns) <= _SIZE // 2) & (radius > 0)
+        places.append((rows % _SIZE) * _SIZE + columns % _SIZE)
+        weights.append(np.where(inside, radial * angular, 0.0))
+    return np.array(places), np.array(weights, dtype=np.float32), width

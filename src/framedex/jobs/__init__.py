@@ -1,0 +1,1 @@
+"""The long operations, as plain functions."""

@@ -1,0 +1,269 @@
+"""Files to rows: each is read and decoded once, on threads ahead of the encoder, with bounded memory."""
+
+import hashlib
+import os
+import stat
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.analysis.quality import Measures, measure
+from framedex.encoders import Encoder
+from framedex.errors import CannotDecode
+from framedex.ids import media_id
+from framedex.jobs.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
+from framedex.media.annotations import Annotations
+from framedex.media.decode import Picture, PixelBudget, decode
+from framedex.media.sources import Item, Source
+from framedex.settings import Settings
+from framedex.storage import tables
+
+_CHUNK = 16  # files a future: enough that handing over costs nothing
+_ENCODED = 32  # pictures an encoder batch
+_COMMITTED = 8192  # rows a table version
+_LEAST_DETAIL = 128  # pixels of the shorter side that the quality measures need
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What one look at a file gives.
+
+    Attributes:
+        item: the file.
+        size_bytes, modified_ns, digest: its size, its time and the hash of its content; None where it cannot be read.
+        picture: size and format; its pixels are not kept. None where it cannot be decoded.
+        measures: quality measures.
+        prepared: the encoder's input.
+        error: why it cannot be decoded.
+    """
+
+    item: Item
+    size_bytes: int | None = None
+    modified_ns: int | None = None
+    digest: bytes | None = None
+    width: int | None = None
+    height: int | None = None
+    format: str | None = None
+    measures: Measures | None = None
+    prepared: npt.NDArray[Any] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What an ingestion wrote.
+
+    Attributes:
+        version: of the media table.
+        rows: how many rows it has.
+        unmatched: how many annotated files had no picture.
+    """
+
+    version: int
+    rows: int
+    unmatched: int
+
+
+def ingest(
+    source: Source,
+    annotations: Annotations,
+    encoder: Encoder,
+    *,
+    table: Path,
+    dataset_id: str,
+    settings: Settings,
+    progress: Callable[[float], None],
+) -> Ingested:
+    """Write a row for each file of *source* to the table; return what was written.
+
+    A file that cannot be decoded becomes a row with the reason in ``error``.
+
+    Args:
+        source: what to ingest.
+        annotations: labels and captions by file name.
+        encoder: makes the embeddings.
+        table: where the media table is or will be.
+        dataset_id: the dataset that the rows belong to.
+        settings: limits.
+        progress: called with the share of files that are done; raises to stop.
+    """
+    total = sum(1 for _ in source.items())
+    writer = _Writer(table, media_schema(encoder.dimension))
+    examiner = _Examiner(source.root, encoder, settings)
+    done = 0
+    for group in _grouped(_ahead(examiner.examine_all, source.items(), settings.threads), _ENCODED):
+        vectors = _encode(group, encoder)
+        for examined, vector in zip(group, vectors, strict=True):
+            writer.add(_row(examined, vector, annotations, dataset_id))
+        done += len(group)
+        progress(done / max(total, 1))
+    return Ingested(writer.close(), writer.rows, annotations.unmatched)
+
+
+class _Examiner:
+    """Looks at files; used by several threads at once."""
+
+    def __init__(self, root: str, encoder: Encoder, settings: Settings) -> None:
+        self.root, self.encoder, self.settings = root, encoder, settings
+        self.budget = PixelBudget(settings.pixels_in_flight)
+        self.detail = max(encoder.detail, _LEAST_DETAIL)
+
+    def examine_all(self, items: Iterable[Item]) -> list[Examined]:
+        return [self.examine(item) for item in items]
+
+    def examine(self, item: Item) -> Examined:
+        """Read, decode, measure and prepare one file; all that is large is let go before returning."""
+        try:
+            status, data = read_file(os.path.join(self.root, item.path), self.settings.max_file_bytes)  # noqa: PTH118
+        except CannotDecode as error:
+            return Examined(item, error=str(error))
+        found: dict[str, Any] = {
+            "size_bytes": len(data),
+            "modified_ns": status.st_mtime_ns,
+            "digest": hashlib.blake2b(data, digest_size=16).digest(),
+        }
+        try:
+            picture = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
+        except CannotDecode as error:
+            return Examined(item, **found, error=str(error))
+        return Examined(item, **found, **self._look(picture))
+
+    def _look(self, picture: Picture) -> dict[str, Any]:
+        return {
+            "width": picture.width,
+            "height": picture.height,
+            "format": picture.format,
+            "measures": measure(picture.pixels, width=picture.width, height=picture.height),
+            "prepared": self.encoder.prepare(picture.pixels),
+        }
+
+
+def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
+    """Return a file's status and content.
+
+    Raises:
+        CannotDecode: it is missing, too large, no regular file, or cannot be read.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, not a path
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise CannotDecode("not a regular file")
+            if status.st_size > max_bytes:
+                raise CannotDecode(f"the file has {status.st_size:,} bytes, more than {max_bytes:,}")
+            return status, file.readall()
+    except (OSError, ValueError) as error:
+        raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _ahead(
+    work: Callable[[list[Item]], list[Examined]], items: Iterator[Item], threads: int
+) -> Iterator[Examined]:
+    """Yield results in the order of the items, while threads work a few chunks ahead and no further."""
+    waiting: deque[Future[list[Examined]]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool:
+        try:
+            while True:
+                while len(waiting) < 2 * threads + 2 and (chunk := list(islice(items, _CHUNK))):
+                    waiting.append(pool.submit(work, chunk))
+                if not waiting:
+                    return
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _grouped(items: Iterator[Examined], size: int) -> Iterator[list[Examined]]:
+    while group := list(islice(items, size)):
+        yield group
+
+
+def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
+    prepared = [each.prepared for each in group if each.prepared is not None]
+    vectors = iter(encoder.encode_images(np.stack(prepared))) if prepared else iter(())
+    return [None if each.prepared is None else next(vectors) for each in group]
+
+
+def _row(
+    examined: Examined, vector: npt.NDArray[np.float32] | None, annotations: Annotations, dataset_id: str
+) -> dict[str, Any]:
+    item = examined.item
+    labels, caption = annotations.find(item.path)
+    text, raw = text_of_path(item.path)
+    measured = examined.measures or (None,) * len(MEASURES)
+    return {
+        "media_id": media_id(dataset_id, item.path),
+        "path": text,
+        "path_raw": raw,
+        "root": 0,
+        "batch": 0,
+        "size_bytes": examined.size_bytes,
+        "modified_at": None if examined.modified_ns is None else time_of_ns(examined.modified_ns),
+        "content_hash": examined.digest,
+        "format": examined.format,
+        "width": examined.width,
+        "height": examined.height,
+        "labels": list(dict.fromkeys(item.labels + labels)) or None,
+        "caption": item.caption or caption,
+        "error": examined.error,
+        **dict(zip(MEASURES, measured, strict=True)),
+        "embedding": vector,
+    }
+
+
+class _Writer:
+    """Gathers rows and appends them to the table, a version for every few thousand."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path, self.schema = path, schema
+        self.pending: list[dict[str, Any]] = []
+        self.rows, self.version = 0, 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.pending.append(row)
+        if len(self.pending) >= _COMMITTED:
+            self.flush()
+
+    def flush(self) -> None:
+        batch = to_batch(self.pending, self.schema)
+        self.version = tables.append(self.path, [batch], self.schema)
+        self.rows += len(self.pending)
+        self.pending = []
+
+    def close(self) -> int:
+        if self.pending or not self.rows:
+            self.flush()
+        return self.version
+
+
+def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows as a batch; embeddings are numpy vectors or None."""
+    columns = []
+    for field in schema:
+        values = [row[field.name] for row in rows]
+        if field.name == "embedding":
+            columns.append(vectors_to_arrow(values, field.type.list_size))
+        else:
+            columns.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def vectors_to_arrow(vectors: list[npt.NDArray[np.float32] | None], dimension: int) -> pa.FixedSizeListArray:
+    """Return vectors as an Arrow column, without a Python object for each value."""
+    flat = np.zeros((len(vectors), dimension), dtype=np.float32)
+    missing = np.ones(len(vectors), dtype=bool)
+    for place, vector in enumerate(vectors):
+        if vector is not None:
+            flat[place], missing[place] = vector, False
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), dimension, mask=pa.array(missing))

@@ -1,0 +1,80 @@
+"""The columns of the media table."""
+
+import os
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from framedex.analysis.quality import Measures
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, IssueType
+
+MEASURES = Measures._fields
+CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
+DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
+ISSUES = tuple(f"issue_{issue}" for issue in IssueType)
+NO_EMBEDDING = 0
+"""The cluster number of media without an embedding, at every level; real clusters count from 1."""
+
+
+def media_schema(dimension: int) -> pa.Schema:
+    """Return the columns that ingestion writes, once for each row.
+
+    ``path`` is relative to source root number ``root``, or a URI where that is null. Bytes that are no UTF-8 are
+    shown as ``\\xNN`` there, and ``path_raw`` then holds the name as the file system has it.
+    """
+    return pa.schema(
+        [
+            pa.field("media_id", pa.string(), nullable=False),
+            pa.field("path", pa.string(), nullable=False),
+            pa.field("path_raw", pa.binary()),
+            pa.field("root", pa.int32()),
+            pa.field("batch", pa.int32(), nullable=False),
+            pa.field("size_bytes", pa.int64()),
+            pa.field("modified_at", pa.timestamp("us", tz="UTC")),
+            pa.field("content_hash", pa.binary(16)),
+            pa.field("format", pa.string()),
+            pa.field("width", pa.int32()),
+            pa.field("height", pa.int32()),
+            pa.field("labels", pa.list_(pa.string())),
+            pa.field("caption", pa.string()),
+            pa.field("error", pa.string()),
+            *(pa.field(name, pa.float32()) for name in MEASURES),
+            pa.field("embedding", pa.list_(pa.float32(), dimension)),
+        ]
+    )
+
+
+INDEX_SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.int32()) for name in CLUSTERS),
+        *(pa.field(name, pa.int32()) for name in DUPLICATES),
+        pa.field("duplicate_similarity", pa.float32()),
+        pa.field("uniqueness", pa.float32()),
+        pa.field("outlier_distance", pa.float32()),
+        pa.field("size_distance", pa.float32()),
+        *(pa.field(name, pa.float32()) for name in ISSUES),
+    ]
+)
+"""The columns that indexing writes, anew each time: group numbers, scores, and a confidence for each issue found."""
+
+
+def text_of_path(path: str) -> tuple[str, bytes | None]:
+    """Return a path as text that Arrow can hold, and its raw bytes where the text alone does not lead back."""
+    raw = os.fsencode(path)
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "backslashreplace"), raw
+
+
+def path_of_text(text: str, raw: bytes | None) -> str:
+    """Return the path that :func:`text_of_path` was given."""
+    return text if raw is None else os.fsdecode(raw)
+
+
+def time_of_ns(nanoseconds: int) -> datetime | None:
+    """Return a file time; None for times that no calendar holds."""
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,135 @@
+"""Image-level annotations that lie beside the pictures, found by the exact names of their files."""
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from framedex.errors import InvalidInput
+from framedex.media.labels import parse_labels
+
+FILES = ("annotations.json", "image_annotations.csv", "image_annotations.parquet")
+
+
+@dataclass
+class Annotations:
+    """Labels and captions by file name: the path within the source, or the bare name.
+
+    Attributes:
+        labels: label names by file, in order of appearance, each once.
+        captions: captions by file; several are joined by newlines.
+        matched: the keys that were asked for and found.
+    """
+
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    captions: dict[str, str] = field(default_factory=dict)
+    matched: set[str] = field(default_factory=set)
+
+    def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
+        """Return (labels, caption) of the file at a path within the source."""
+        key = path if path in self.labels or path in self.captions else path.rpartition("/")[2]
+        if key not in self.labels and key not in self.captions:
+            return (), None
+        self.matched.add(key)
+        return self.labels.get(key, ()), self.captions.get(key)
+
+    @property
+    def unmatched(self) -> int:
+        """How many annotated files no picture had the name of."""
+        return len(self.labels.keys() | self.captions.keys()) - len(self.matched)
+
+    def add(self, name: str, labels: tuple[str, ...], caption: str | None) -> None:
+        """Add what one row says of one file."""
+        name = os.path.normpath(name).replace("\\", "/") if name else name
+        if labels:
+            self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
+        if caption and caption.strip():
+            known = self.captions.get(name)
+            self.captions[name] = caption if known is None else f"{known}\n{caption}"
+
+
+def read_annotations(folder: str) -> Annotations:
+    """Return what the annotation files in *folder* say; nothing where there are none.
+
+    Raises:
+        InvalidInput: a file is there and cannot be understood; the message names it and what would be right.
+    """
+    found = Annotations()
+    readers = dict(zip(FILES, (_read_coco, _read_csv, _read_parquet), strict=True))
+    for name, reader in readers.items():
+        path = Path(folder) / name
+        if not path.is_file():
+            continue
+        try:
+            for row in reader(path):
+                found.add(*row)
+        except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"cannot read the annotations {path}: {error}") from error
+    return found
+
+
+_Row = tuple[str, tuple[str, ...], str | None]
+
+
+def _read_coco(path: Path) -> Iterator[_Row]:
+    """Yield a row an annotation: the category's name (of boxes too) or the caption of its image."""
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    if not isinstance(content, dict) or not isinstance(content.get("images"), list):
+        raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
+    try:
+        names = {image["id"]: str(image["file_name"]) for image in content["images"]}
+        categories = {category["id"]: str(category["name"]) for category in content.get("categories", [])}
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(f"{path}: each image needs 'id' and 'file_name', each category 'id' and 'name'") from error
+    for place, annotation in enumerate(content.get("annotations", [])):
+        yield _coco_row(path, place, annotation, names, categories)
+
+
+def _coco_row(
+    path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]
+) -> _Row:
+    if not isinstance(annotation, dict) or annotation.get("image_id") not in names:
+        raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
+    category = annotation.get("category_id")
+    if category is not None and category not in categories:
+        raise InvalidInput(f"{path}: annotations[{place}] has category_id {category!r}, which 'categories' lacks")
+    caption = annotation.get("caption")
+    labels = () if category is None else (categories[category],)
+    return names[annotation["image_id"]], labels, None if caption is None else str(caption)
+
+
+def _read_csv(path: Path) -> Iterator[_Row]:
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        rows = csv.DictReader(text, strict=True)
+        _check_columns(path, rows.fieldnames or [])
+        for row in rows:
+            yield _table_row(row)
+
+
+def _read_parquet(path: Path) -> Iterator[_Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow.names)
+            columns = [name for name in ("filename", "label", "caption") if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=columns):
+                for row in batch.to_pylist():
+                    yield _table_row(row)
+    except pa.ArrowException as error:
+        raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
+
+
+def _check_columns(path: Path, names: Any) -> None:
+    if "filename" not in names or not {"label", "caption"} & set(names):
+        raise InvalidInput(f"{path} has the columns {list(names)}; it needs 'filename' and 'label' or 'caption'")
+
+
+def _table_row(row: Mapping[str, Any]) -> _Row:
+    caption = row.get("caption")
+    return str(row["filename"]), parse_labels(row.get("label")), None if caption is None else str(caption)
+

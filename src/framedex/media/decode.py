@@ -1,0 +1,197 @@
+"""Bytes to pixels: each picture decoded once, shown right, or refused with the reason."""
+
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.errors import CannotDecode
+from framedex.media import jpeg
+
+Pixels = npt.NDArray[np.uint8]
+
+_REDUCED = {
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A decoded picture.
+
+    Attributes:
+        pixels: uint8, shape (H, W, 3), RGB, upright, transparent parts over white. Smaller than the picture
+            where less detail was asked for.
+        width: the whole picture's width in pixels, as shown.
+        height: its height.
+        format: the file format in lower case, for example ``jpeg``.
+    """
+
+    pixels: Pixels
+    width: int
+    height: int
+    format: str
+
+
+class PixelBudget:
+    """Limits how many pixels are being decoded at a time over all threads, which bounds their memory.
+
+    A picture larger than the whole budget is decoded alone.
+    """
+
+    def __init__(self, pixels: int) -> None:
+        self._limit, self._held = pixels, 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def hold(self, pixels: int) -> Iterator[None]:
+        """Wait until so many pixels fit, and hold them for the duration of the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._held == 0 or self._held + pixels <= self._limit)
+            self._held += pixels
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held -= pixels
+                self._changed.notify_all()
+
+
+def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: PixelBudget | None = None) -> Picture:
+    """Return the picture in *data*; of an animation the first frame.
+
+    Args:
+        data: the whole file.
+        max_pixels: larger pictures are refused before they are decoded.
+        detail: if given, the pixels are averaged over the largest whole boxes that leave the shorter side at least
+            this many. A JPEG is then decoded at 1/2, 1/4 or 1/8 at once: libjpeg skips the work for what is left out.
+        budget: waits, if given, until the picture's pixels fit.
+
+    Raises:
+        CannotDecode: the data is empty, truncated, too large or no picture of a supported format.
+    """
+    if not data:
+        raise CannotDecode("the file is empty")
+    header = jpeg.read_header(data)
+    if header is not None and header.components in (1, 3):
+        width, height = header.displayed_size
+        _check_size(width, height, max_pixels)
+        factor = _reduction(min(width, height), detail)
+        with _holding(budget, width * height // factor**2):
+            pixels = _decode_jpeg(data, factor)
+            if pixels is not None:
+                return Picture(_reduced(pixels, detail), width, height, "jpeg")
+    return _decode_other(data, max_pixels, detail, budget)
+
+
+def _holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
+    return nullcontext() if budget is None else budget.hold(pixels)
+
+
+def _reduction(shorter_side: int, detail: int | None) -> int:
+    if detail is None:
+        return 1
+    return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
+
+
+def _reduced(pixels: Pixels, detail: int | None) -> Pixels:
+    height, width = pixels.shape[:2]
+    factor = 1 if detail is None else max(1, min(height, width) // detail)
+    if factor == 1:
+        return pixels
+    # Whole boxes only: OpenCV has a fast path for them, and no pixel counts more than another.
+    whole = pixels[: height // factor * factor, : width // factor * factor]
+    size = (width // factor, height // factor)
+    return np.asarray(cv2.resize(whole, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
+    """Return RGB pixels; None where OpenCV refuses the file, as it does when data is missing."""
+    flag = _REDUCED.get(reduction, cv2.IMREAD_COLOR)
+    try:
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
+    except cv2.error:
+        return None
+    return None if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB, dst=pixels)  # type: ignore[return-value]
+
+
+def _check_size(width: int, height: int, max_pixels: int) -> None:
+    if width * height > max_pixels:
+        raise CannotDecode(
+            f"{width}×{height} is more than {max_pixels:,} pixels: possibly a decompression bomb "
+            "(FRAMEDEX_MAX_PIXELS raises the limit)"
+        )
+    if width < 1 or height < 1:
+        raise CannotDecode(f"the size {width}×{height} has no pixels")
+
+
+@cache
+def _register_heif() -> None:
+    try:
+        import pillow_heif
+    except ImportError:
+        return
+    pillow_heif.register_heif_opener()
+
+
+def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: PixelBudget | None) -> Picture:
+    from PIL import Image, ImageOps
+
+    _register_heif()
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            _check_size(*image.size, max_pixels)
+            with _holding(budget, image.width * image.height):
+                image.load()
+                pixels = _to_rgb(ImageOps.exif_transpose(image))
+                small = _reduced(pixels, detail)
+            file_format = (image.format or "").lower()
+    except CannotDecode:
+        raise
+    except Image.UnidentifiedImageError:
+        raise CannotDecode(_unidentified(data)) from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise CannotDecode(f"possibly a decompression bomb: {error}") from None
+    except Exception as error:  # decoders raise errors of every kind on damaged data
+        raise CannotDecode(f"{type(error).__name__}: {error}") from None
+    return Picture(small, pixels.shape[1], pixels.shape[0], file_format)
+
+
+def _unidentified(data: bytes) -> str:
+    if data[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypheif", b"ftyphevc"):
+        return "HEIC needs the extra: pip install 'framedex[heif]'"
+    if not data.strip(b"\0"):
+        return "the file holds only zero bytes"
+    return "not an image of a supported format, or its beginning is damaged"
+
+
+def _to_rgb(image: Any) -> Pixels:
+    """Return upright RGB of a loaded Pillow image of any mode."""
+    from PIL import Image
+
+    if image.mode.startswith("I") or image.mode == "F":
+        return _grey_to_rgb(np.asarray(image))
+    if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
+    return np.array(image.convert("RGB"))
+
+
+def _grey_to_rgb(values: npt.NDArray[Any]) -> Pixels:
+    """Scale grey values of more than 8 bits to 0–255: integers by 16 bits, floats by their own range."""
+    if values.dtype.kind == "f":
+        finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+        low, high = (0.0, 1.0) if 0 <= finite.min() and finite.max() <= 1 else (finite.min(), finite.max())
+        grey = (finite - low) * (255 / max(high - low, 1e-12))
+    else:
+        grey = np.clip(values, 0, 65535) / 257
+    return np.repeat(np.rint(grey).astype(np.uint8)[..., None], 3, axis=2)

@@ -1,0 +1,18 @@
+"""Which files are taken for pictures and videos, by their suffix."""
+
+import os
+
+IMAGE_SUFFIXES = frozenset(
+    ".png .jpg .jpeg .gif .tif .tiff .bmp .webp .jp2 .jfif .heic .heif".split()
+)
+VIDEO_SUFFIXES = frozenset(".mp4 .mov .m4v .avi .mkv .wmv .flv .webm".split())
+
+
+def is_image(name: str) -> bool:
+    """Return whether a file of that name is taken for a picture."""
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES  # noqa: PTH122 - names may be any bytes; no Path needed
+
+
+def is_video(name: str) -> bool:
+    """Return whether a file of that name is taken for a video."""
+    return os.path.splitext(name)[1].lower() in VIDEO_SUFFIXES  # noqa: PTH122

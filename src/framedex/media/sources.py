@@ -1,0 +1,229 @@
+"""Where pictures come from: a folder, or a list of paths. Each can be walked more than once, in the same order."""
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from framedex.errors import InvalidInput
+from framedex.media.formats import IMAGE_SUFFIXES, is_image, is_video
+from framedex.media.labels import parse_labels
+
+PATH_COLUMNS = (
+    "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",
+    "uri", "media_uri", "url",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file to ingest.
+
+    Attributes:
+        path: relative to the source's root; undecodable bytes are kept as surrogate escapes.
+        labels: image labels that the source itself gives.
+        caption: caption that the source itself gives.
+    """
+
+    path: str
+    labels: tuple[str, ...] = ()
+    caption: str | None = None
+
+
+class Source(Protocol):
+    """Files to ingest, relative to one root folder.
+
+    Attributes:
+        root: absolute path of the folder.
+        skipped: how many entries were left out by the last walk, by reason.
+    """
+
+    root: str
+    skipped: Counter[str]
+
+    def items(self) -> Iterator[Item]:
+        """Yield the files in a stable order, without holding them all."""
+        ...
+
+
+@dataclass
+class FolderSource:
+    """The pictures below a folder, folder by folder, in order of their names.
+
+    Hidden files and folders are left out. Links are followed; a folder that was seen already is not entered
+    again, so that loops end.
+    """
+
+    root: str
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def items(self) -> Iterator[Item]:
+        """Yield the pictures."""
+        self.skipped = Counter()
+        yield from self._walk("", seen=set())
+
+    def _walk(self, folder: str, seen: set[tuple[int, int]]) -> Iterator[Item]:
+        pending = [folder]
+        while pending:
+            current = pending.pop()
+            files, folders = self._list(current, seen)
+            yield from (Item(path) for path in files)
+            pending.extend(reversed(folders))
+
+    def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str]]:
+        """Return relative paths of the pictures and of the folders in one folder, sorted."""
+        where = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
+        try:
+            status = os.stat(where)  # noqa: PTH116
+            if (status.st_dev, status.st_ino) in seen:
+                self.skipped["folders that a link leads back to"] += 1
+                return [], []
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(where) as entries:
+                visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+        except OSError as error:
+            if not folder:
+                raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
+            self.skipped["folders that cannot be read"] += 1
+            return [], []
+        files, folders = [], []
+        for entry in visible:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir():
+                folders.append(path)
+            elif is_image(entry.name):
+                files.append(path)
+            else:
+                self.skipped["videos" if is_video(entry.name) else "other files"] += 1
+        return files, folders
+
+
+@dataclass
+class ListSource:
+    """The files that a ``.txt``, ``.csv`` or ``.parquet`` list names, in its order, each once.
+
+    Relative paths are relative to the list's own folder. A text list has one path a line. The others have a
+    column for the path (the first of ``PATH_COLUMNS`` that is there, or else the first column) and may have
+    ``label`` or ``labels`` and ``caption``.
+    """
+
+    list_path: Path
+    root: str = ""
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.root = self._common_root()
+
+    def items(self) -> Iterator[Item]:
+        """Yield the files."""
+        self.skipped = Counter()
+        seen: set[int] = set()
+        for path, labels, caption in self._rows():
+            if is_video(path):
+                self.skipped["videos"] += 1
+            elif (key := hash(path)) in seen:
+                self.skipped["repeated entries"] += 1
+            else:
+                seen.add(key)
+                yield Item(os.path.relpath(path, self.root) if self.root else path, labels, caption)
+
+    def _common_root(self) -> str:
+        """Return the deepest folder that holds all files, so that moving them is one change."""
+        common: str | None = None
+        for path, _, _ in self._rows():
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if common is None:
+                common = folder
+            elif folder != common:
+                common = os.path.commonpath([common, folder])
+        return common or str(self.list_path.parent)
+
+    def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+        base = os.fspath(self.list_path.parent)
+        reader = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[self.list_path.suffix.lower()]
+        for path, labels, caption in reader(self.list_path):
+            yield os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
+
+
+_Row = tuple[str, tuple[str, ...], str | None]
+
+
+def _read_text(path: Path) -> Iterator[_Row]:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as lines:
+        for line in lines:
+            if name := line.rstrip("\r\n"):
+                yield name, (), None
+
+
+def _read_csv(path: Path) -> Iterator[_Row]:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        rows = csv.reader(text, strict=True)
+        first = next(rows, None)
+        if first is None:
+            return
+        header = [name.strip().lower() for name in first]
+        if not set(header) & set(PATH_COLUMNS):
+            header = ["path"]
+            yield first[0], (), None
+        at = {name: place for place, name in enumerate(header)}
+        try:
+            for row in rows:
+                if row and any(row):
+                    yield _row_of(at, row)
+        except csv.Error as error:
+            raise InvalidInput(f"{path}, line {rows.line_num}: {error}") from error
+
+
+def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
+    def cell(*names: str) -> str | None:
+        place = next((at[name] for name in names if name in at), None)
+        return row[place] if place is not None and place < len(row) and row[place] else None
+
+    return cell(*PATH_COLUMNS) or "", parse_labels(cell("label", "labels")), cell("caption")
+
+
+def _read_parquet(path: Path) -> Iterator[_Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = {name.lower(): name for name in file.schema_arrow.names}
+            column = next((names[name] for name in PATH_COLUMNS if name in names), file.schema_arrow.names[0])
+            extra = {key: names[key] for key in ("label", "labels", "caption") if key in names}
+            for batch in file.iter_batches(columns=[column, *extra.values()]):
+                for row in batch.to_pylist():
+                    value = row[column]
+                    if not isinstance(value, str):
+                        raise InvalidInput(f"{path}: column {column!r} holds {value!r}, not the path of a file")
+                    labels = parse_labels(row.get(extra.get("label", extra.get("labels", ""))))
+                    yield value, labels, row.get(extra.get("caption", ""))
+    except pa.ArrowException as error:
+        raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
+
+
+def open_source(source: str | os.PathLike[str]) -> Source:
+    """Return the source at a path: a folder or a list file.
+
+    Raises:
+        InvalidInput: there is nothing at that path, or it is neither a folder nor a list.
+    """
+    path = Path(os.path.abspath(Path(source).expanduser()))  # noqa: PTH100 - keeps links, unlike resolve
+    try:
+        if path.is_dir():
+            return FolderSource(os.fspath(path))
+        if path.is_file() and path.suffix.lower() in (".txt", ".csv", ".parquet"):
+            with path.open("rb"):
+                return ListSource(path)
+        exists = path.exists()
+    except OSError as error:
+        raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
+    if not exists:
+        raise InvalidInput(f"there is nothing at {str(path)!r}; a source is a folder or a .txt, .csv or .parquet list")
+    raise InvalidInput(
+        f"{str(path)!r} is neither a folder nor a .txt, .csv or .parquet list of files; "
+        f"pictures ({', '.join(sorted(IMAGE_SUFFIXES))}) are taken from a folder or a list"
+    )

@@ -1,0 +1,202 @@
+"""The interface's resources, and ours beside them: plain records without behaviour."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class DatasetStatus(StrEnum):
+    """Status of a dataset (``status_new`` of the interface)."""
+
+    READY = "READY"
+    READ_ONLY = "READ ONLY"
+    PARTIAL_INDEX = "PARTIAL INDEX"
+    INDEXING = "INDEXING"
+    ERROR = "ERROR"
+
+
+class TaskType(StrEnum):
+    """What a task does."""
+
+    DATASET_CREATION = "DATASET_CREATION"
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands."""
+
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen."""
+        return self in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.ABORTED)
+
+
+class EntityType(StrEnum):
+    """What is explored."""
+
+    IMAGES = "IMAGES"
+    OBJECTS = "OBJECTS"
+
+
+class IssueType(StrEnum):
+    """What can be wrong with a picture, by its name on the wire."""
+
+    BLUR = "blur"
+    DARK = "dark"
+    BRIGHT = "bright"
+    ODD_ASPECT_RATIO = "odd_aspect_ratio"
+    ODD_SIZE = "odd_size"
+    LOW_INFORMATION = "low_information"
+    GRAYSCALE = "grayscale"
+    CORRUPTED = "corrupted"
+    DUPLICATES = "duplicates"
+    OUTLIERS = "outliers"
+
+
+CLUSTER_LEVELS = 5
+DUPLICATE_LEVELS = (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, no field but the documented ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DatasetRecord(Record):
+    """A dataset, as the interface's status endpoint returns it.
+
+    ``progress`` is in percent, 0 to 100; ``created_at`` in UTC.
+    """
+
+    id: str
+    display_name: str
+    status: str
+    status_new: DatasetStatus
+    progress: int
+    owned_by: str
+    created_at: datetime
+    n_images: int
+    n_videos: int
+
+
+class TaskRecord(Record):
+    """A task, as the interface returns it."""
+
+    task_id: str
+    dataset_id: str
+    dataset_name: str
+    dataset_status: str
+    created_by: str
+    task_type: TaskType
+    status: TaskStatus
+    status_message: str
+    progress_percentage: int | None
+    error_message: str | None
+    start_time: datetime
+    end_time: datetime | None
+
+
+class EmbeddingConfig(Record):
+    """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances."""
+
+    encoder: str
+    dimension: int
+    thresholds: tuple[float, float, float, float, float]
+    reason: str = ""
+
+
+class Preview(Record):
+    """One picture of a cluster, as the interface shows it."""
+
+    type: str
+    media_id: str
+    media_uri: str
+    media_thumb_uri: str
+    caption: str | None
+    file_name: str
+    relevance_score: float
+    relevance_score_type: str
+    width: int | None
+    height: int | None
+    image_id: str
+    image_uri: str
+    bounding_box: list[float] | None
+    original_uri: str
+    video_uri: str | None
+    frame_timestamp: float | None
+    labels: list[str] | None
+    user_tags: list[str] | None
+
+
+class Cluster(Record):
+    """One cluster of an Explore result; counts that do not apply are -1."""
+
+    cluster_id: str
+    type: str
+    n_images: int
+    n_objects: int
+    n_videos: int
+    n_frames: int
+    size_display_value: str
+    formed_by: str
+    similarity_threshold: str
+    relevance_score: float
+    relevance_score_type: str
+    captions: list[str]
+    previews: list[Preview]
+    labels: list[str] | None
+    user_tags: list[str] | None
+
+
+class ExploreMetadata(Record):
+    """How an Explore result was computed."""
+
+    used_duckdb: bool
+
+
+class ExploreResult(Record):
+    """A page of clusters, largest first."""
+
+    clusters: list[Cluster]
+    metadata: ExploreMetadata
+
+
+class DuplicateGroup(Record):
+    """Pictures that are near-duplicates of each other at one of the eight levels.
+
+    ``similarity`` is the highest cosine similarity within the group, in [-1, 1].
+    """
+
+    group_id: str
+    threshold: float
+    similarity: float
+    media_ids: list[str]
+    file_names: list[str]
+
+
+class IssueSummary(Record):
+    """How often an issue was found, and the limit that it was held against."""
+
+    issue_type: IssueType
+    count: int
+    threshold: float | None
+    meaning: str
+
+
+class Generation(Record):
+    """The versions of a dataset's tables that belong together, and what was measured with them."""
+
+    id: str
+    dataset_id: str
+    tables: dict[str, int]
+    n_images: int
+    created_at: datetime
+    summary: dict[str, Any]

@@ -1,0 +1,153 @@
+"""The catalog: opening it, bringing its schema up to date, and its transactions."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
+
+HEAD_REVISION = "0001"
+_KNOWN_REVISIONS = frozenset({"0001"})
+
+
+class Catalog:
+    """An open catalog. Reading needs no lock; writing takes one short transaction at a time.
+
+    Attributes:
+        read_only: whether writing is refused.
+    """
+
+    def __init__(self, engine: sa.Engine, *, read_only: bool) -> None:
+        self._engine = engine
+        self.read_only = read_only
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """Yield a connection that sees one consistent state of the catalog."""
+        with self._engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Yield a connection whose changes are all kept, or none if the block raises.
+
+        Raises:
+            ReadOnly: the workspace was opened for reading.
+        """
+        if self.read_only:
+            raise ReadOnly(f"{self._engine.url.database} was opened for reading; nothing was changed")
+        with self._engine.connect() as connection:
+            # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+def open_catalog(path: Path, *, read_only: bool) -> Catalog:
+    """Open the catalog at *path*, creating it or bringing its schema up to date where that is needed.
+
+    Raises:
+        WorkspaceError: the file is no catalog, or it is missing and must not be created.
+        FormatTooNew: a newer version of Framedex changed its schema.
+    """
+    if not path.exists():
+        if read_only:
+            raise WorkspaceError(f"{path} is missing")
+        _create(path)
+    engine = _engine(path, read_only=read_only)
+    try:
+        _check_revision(engine, path, read_only=read_only)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Catalog(engine, read_only=read_only)
+
+
+def _engine(path: Path, *, read_only: bool) -> sa.Engine:
+    url = sa.URL.create("sqlite", database=f"file:{_quoted(path)}", query=_query(path, read_only=read_only))
+    engine = sa.create_engine(url, connect_args={"timeout": 60, "check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        connection.isolation_level = None  # transactions are ours: see Catalog.write
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA foreign_keys=ON")
+        if not read_only:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    return engine
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _query(path: Path, *, read_only: bool) -> dict[str, str]:
+    if not read_only:
+        return {"uri": "true", "mode": "rw"}
+    if os.access(path.parent, os.W_OK):
+        return {"uri": "true", "mode": "ro"}
+    # In a folder that cannot be written SQLite cannot make its shared-memory file; nobody writes there either.
+    return {"uri": "true", "mode": "ro", "immutable": "1"}
+
+
+def _create(path: Path) -> None:
+    """Build the catalog beside its place and put it there whole; the first of two processes wins."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.unlink(missing_ok=True)
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
+    try:
+        _migrate(engine)
+        engine.dispose()
+        os.link(partial, path)
+    except FileExistsError:
+        pass
+    except sa.exc.DatabaseError as error:
+        raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
+    finally:
+        engine.dispose()
+        partial.unlink(missing_ok=True)
+
+
+def _migrate(engine: sa.Engine) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "framedex.storage:migrations")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
+    try:
+        with engine.connect() as connection:
+            revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    except sa.exc.DatabaseError as error:
+        raise WorkspaceError(f"{path} is not a Framedex catalog: {error.orig}") from error
+    if revision == HEAD_REVISION:
+        return
+    if revision not in _KNOWN_REVISIONS:
+        raise FormatTooNew(
+            f"{path} has schema revision {revision!r}; this Framedex knows up to {HEAD_REVISION!r}: "
+            "install a newer Framedex"
+        )
+    if read_only:
+        raise ReadOnly(f"{path} has the older schema revision {revision!r}; open it once for writing to update it")
+    _migrate(engine)

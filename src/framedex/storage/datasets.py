@@ -1,0 +1,172 @@
+"""Rows of datasets, generations and source roots. Each function takes an open connection of the catalog."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.errors import Conflict, NotFound
+from framedex.ids import new_id
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation
+from framedex.storage.schema import datasets, generations, source_roots
+
+
+def now() -> datetime:
+    """Return the present time in UTC."""
+    return datetime.now(UTC)
+
+
+def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> str:
+    """Add an empty dataset in status INDEXING and return its id.
+
+    Raises:
+        Conflict: the name is taken.
+    """
+    dataset_id = new_id()
+    try:
+        connection.execute(
+            datasets.insert().values(
+                id=dataset_id,
+                name=name,
+                status=DatasetStatus.INDEXING,
+                progress=0,
+                owned_by=owned_by,
+                created_at=now(),
+                n_images=0,
+                n_videos=0,
+            )
+        )
+    except sa.exc.IntegrityError:
+        raise Conflict(f"a dataset named {name!r} exists already; choose another name or delete it first") from None
+    return dataset_id
+
+
+def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
+    """Return the dataset of that id, or else of that name.
+
+    Raises:
+        NotFound: there is none.
+    """
+    rows = connection.execute(
+        datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
+    ).all()
+    if not rows:
+        known = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)).scalars()
+        raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, known)) or 'none yet'}")
+    return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
+
+
+def list_datasets(connection: sa.Connection) -> list[DatasetRecord]:
+    """Return all datasets, newest first."""
+    rows = connection.execute(datasets.select().order_by(datasets.c.created_at.desc(), datasets.c.id)).all()
+    return [_record(row) for row in rows]
+
+
+def update_dataset(connection: sa.Connection, dataset_id: str, **values: Any) -> None:
+    """Set columns of a dataset's row."""
+    connection.execute(datasets.update().where(datasets.c.id == dataset_id).values(**values))
+
+
+def update_progress(connection: sa.Connection, dataset_id: str, percent: int) -> None:
+    """Store how far the indexing of a dataset is, in percent."""
+    connection.execute(
+        datasets.update()
+        .where(datasets.c.id == dataset_id, datasets.c.status == DatasetStatus.INDEXING)
+        .values(progress=percent)
+    )
+
+
+def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
+    """Give a dataset that a task left unfinished the status that its head supports: ERROR without one."""
+    connection.execute(
+        datasets.update()
+        .where(datasets.c.id == dataset_id, datasets.c.head.is_(None))
+        .values(status=DatasetStatus.ERROR)
+    )
+
+
+def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
+    """Delete a dataset's row, with its generations and source roots."""
+    connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
+
+
+def commit_generation(
+    connection: sa.Connection,
+    dataset_id: str,
+    *,
+    tables: dict[str, int],
+    n_images: int,
+    status: DatasetStatus,
+    config: EmbeddingConfig,
+    summary: dict[str, Any],
+) -> Generation:
+    """Make *tables* (versions by table name) the dataset's head, with its status and counts.
+
+    This is the one commit point: until the surrounding transaction ends, readers see the former head.
+    """
+    generation = Generation(
+        id=new_id(), dataset_id=dataset_id, tables=tables, n_images=n_images, created_at=now(), summary=summary
+    )
+    connection.execute(generations.insert().values(**generation.model_dump()))
+    update_dataset(
+        connection,
+        dataset_id,
+        head=generation.id,
+        status=status,
+        progress=100,
+        n_images=n_images,
+        embedding_config=config.model_dump(mode="json"),
+    )
+    return generation
+
+
+def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
+    """Return the generation that readers see; None before the first commit."""
+    row = connection.execute(
+        generations.select()
+        .join(datasets, datasets.c.head == generations.c.id)
+        .where(datasets.c.id == dataset_id)
+    ).one_or_none()
+    return None if row is None else Generation.model_validate(dict(row._mapping))
+
+
+def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingConfig | None:
+    """Return how a dataset was indexed; None before that."""
+    value = connection.execute(
+        sa.select(datasets.c.embedding_config).where(datasets.c.id == dataset_id)
+    ).scalar_one_or_none()
+    return None if value is None else EmbeddingConfig.model_validate(value)
+
+
+def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> None:
+    """Store the folders that the paths of a dataset's media are relative to."""
+    for number, root in enumerate(roots):
+        connection.execute(
+            source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root))
+        )
+
+
+def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
+    """Return a dataset's source roots, by number."""
+    rows = connection.execute(
+        sa.select(source_roots.c.path)
+        .where(source_roots.c.dataset_id == dataset_id)
+        .order_by(source_roots.c.number)
+    ).scalars()
+    return [os.fsdecode(path) for path in rows]
+
+
+def _record(row: Any) -> DatasetRecord:
+    return DatasetRecord(
+        id=row.id,
+        display_name=row.name,
+        status=row.status,
+        status_new=DatasetStatus(row.status),
+        progress=row.progress,
+        owned_by=row.owned_by,
+        created_at=row.created_at,
+        n_images=row.n_images,
+        n_videos=row.n_videos,
+    )

@@ -1,0 +1,94 @@
+"""Where things lie in a workspace folder, and whether the folder is one that we can use."""
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from framedex.errors import FormatTooNew, WorkspaceError
+
+FORMAT_VERSION = 1
+MARKER = "framedex.toml"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of a workspace.
+
+    Attributes:
+        root: absolute path of the workspace folder.
+    """
+
+    root: Path
+
+    @property
+    def marker(self) -> Path:
+        """The file that makes a folder a workspace and carries the format version."""
+        return self.root / MARKER
+
+    @property
+    def catalog(self) -> Path:
+        """The SQLite catalog."""
+        return self.root / "catalog.db"
+
+    def dataset(self, dataset_id: str) -> Path:
+        """The folder of a dataset's tables."""
+        return self.root / "datasets" / dataset_id
+
+    def media(self, dataset_id: str) -> Path:
+        """A dataset's media table."""
+        return self.dataset(dataset_id) / "media.lance"
+
+    def thumbnails(self, dataset_id: str) -> Path:
+        """A dataset's thumbnails; may be deleted at any time."""
+        return self.root / "cache" / "thumbnails" / dataset_id
+
+
+def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
+    """Return the layout of an existing workspace, or make *folder* one.
+
+    Raises:
+        WorkspaceError: the folder is a file, cannot be made or read, is missing while *read_only*, or holds
+            other things and is therefore not taken over.
+        FormatTooNew: a newer version of Framedex wrote it.
+    """
+    root = Path(folder).expanduser().absolute()
+    layout = Layout(root)
+    try:
+        if root.exists() and not root.is_dir():
+            raise WorkspaceError(f"{root} is a file; a workspace is a folder")
+        if not layout.marker.is_file():
+            _create(layout, read_only=read_only)
+        _check_version(layout)
+    except OSError as error:
+        if isinstance(error, WorkspaceError):
+            raise
+        raise WorkspaceError(f"cannot use {root} as a workspace: {error.strerror or error}") from error
+    return layout
+
+
+def _create(layout: Layout, *, read_only: bool) -> None:
+    if read_only:
+        raise WorkspaceError(f"{layout.root} is not a workspace: it holds no {MARKER}")
+    if layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir()):
+        raise WorkspaceError(
+            f"{layout.root} holds other files and no {MARKER}; choose an empty or a new folder for a workspace"
+        )
+    (layout.root / "datasets").mkdir(parents=True, exist_ok=True)
+    partial = layout.marker.with_suffix(f".{os.getpid()}.partial")
+    partial.write_text(f"format_version = {FORMAT_VERSION}\n")
+    partial.replace(layout.marker)
+
+
+def _check_version(layout: Layout) -> None:
+    try:
+        version = tomllib.loads(layout.marker.read_text()).get("format_version")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WorkspaceError(f"{layout.marker} cannot be read: {error}") from error
+    if not isinstance(version, int) or version < 1:
+        raise WorkspaceError(f"{layout.marker} names no usable format_version: {version!r}")
+    if version > FORMAT_VERSION:
+        raise FormatTooNew(
+            f"{layout.root} has format version {version}; this Framedex reads up to {FORMAT_VERSION}: "
+            "install a newer Framedex"
+        )

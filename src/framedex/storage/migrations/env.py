@@ -1,0 +1,9 @@
+"""Runs the migrations on the connection that the catalog hands over; there is no command-line mode."""
+
+from alembic import context
+
+from framedex.storage.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

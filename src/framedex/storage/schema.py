@@ -1,0 +1,76 @@
+"""The tables of the catalog: everything small and transactional."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+
+class Timestamp(sa.types.TypeDecorator[datetime]):
+    """A point in time in UTC, stored as ISO 8601 text so that SQLite keeps its order and its zone."""
+
+    impl = sa.String(40)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:
+        """Return the text that is stored."""
+        return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
+        """Return the time that was stored."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+metadata = sa.MetaData()
+
+datasets = sa.Table(
+    "datasets",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("progress", sa.Integer, nullable=False, default=0),
+    sa.Column("owned_by", sa.String(255), nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("head", sa.String(36), nullable=True),
+    sa.Column("n_images", sa.Integer, nullable=False, default=0),
+    sa.Column("n_videos", sa.Integer, nullable=False, default=0),
+    sa.Column("embedding_config", sa.JSON, nullable=True),
+)
+
+generations = sa.Table(
+    "generations",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("tables", sa.JSON, nullable=False),
+    sa.Column("n_images", sa.Integer, nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("summary", sa.JSON, nullable=False),
+)
+
+source_roots = sa.Table(
+    "source_roots",
+    metadata,
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("path", sa.LargeBinary, nullable=False),
+)
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    # No foreign key: what was done to a dataset stays known when the dataset is deleted.
+    sa.Column("dataset_id", sa.String(36), nullable=False, index=True),
+    sa.Column("dataset_name", sa.String(255), nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("task_type", sa.String(32), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False, index=True),
+    sa.Column("status_message", sa.Text, nullable=False, default=""),
+    sa.Column("progress_percentage", sa.Integer, nullable=True),
+    sa.Column("error_message", sa.Text, nullable=True),
+    sa.Column("start_time", Timestamp, nullable=False),
+    sa.Column("end_time", Timestamp, nullable=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("heartbeat_at", Timestamp, nullable=False),
+)

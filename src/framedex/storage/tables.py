@@ -1,0 +1,131 @@
+"""The one door to Lance: versioned tables of Arrow batches.
+
+Facts of Lance 14 that this rests on, each held by a test: a version once written never changes; columns are
+added as new files beside the old ones, matched by row order; a restored version is a new version with the
+old content.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.errors import NotFound
+
+ROW_ID = "_rowid"
+_BATCH_ROWS = 8192
+
+
+class Table:
+    """A table at one version; it never changes under its reader.
+
+    Attributes:
+        path: folder of the table.
+        version: the version that is read.
+    """
+
+    def __init__(self, path: Path, version: int) -> None:
+        import lance
+
+        self.path, self.version = path, version
+        try:
+            self._lance: Any = lance.dataset(str(path), version=version)
+        except (ValueError, OSError) as error:
+            raise NotFound(f"{path} has no version {version}: {error}") from error
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._lance.schema
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._lance.count_rows())
+
+    def scan(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
+        """Return a reader over some columns in row order, one bounded batch at a time.
+
+        Args:
+            columns: names of columns.
+            row_ids: also yield ``_rowid`` (uint64), by which :meth:`take` finds rows again.
+        """
+        scanner = self._lance.scanner(
+            columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
+        )
+        return scanner.to_reader()
+
+    def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Return the rows of those ids, in the given order, without reading others."""
+        if not len(row_ids):
+            fields = [self.schema.field(name) for name in columns]
+            return pa.schema(fields).empty_table()
+        return self._lance._take_rows(list(row_ids), columns=list(columns))
+
+    def vectors(self, column: str = "embedding") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Return the rows that have a vector and their vectors.
+
+        Returns:
+            positions: int64, shape (M,), ascending: 0-based places in row order.
+            vectors: float32, shape (M, D), C order. It is the only copy that is held.
+        """
+        dimension = self.schema.field(column).type.list_size
+        out = np.empty((self.count(), dimension), dtype=np.float32)
+        positions = np.empty(len(out), dtype=np.int64)
+        start, filled = 0, 0
+        for batch in self.scan([column]):
+            array = batch.column(0)
+            valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+            if len(valid):
+                flat = array.drop_null().flatten().to_numpy(zero_copy_only=True)
+                out[filled : filled + len(valid)] = flat.reshape(-1, dimension)
+                positions[filled : filled + len(valid)] = valid + start
+            start, filled = start + len(array), filled + len(valid)
+        return positions[:filled], out[:filled]
+
+
+def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Write batches behind the rows of the table at *path*, creating it if need be; return its new version."""
+    import lance
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    mode = "append" if path.exists() else "create"
+    return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
+
+
+def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Add columns to *table*, or replace those of the same names; return the new version.
+
+    Args:
+        table: the table, at its newest version.
+        batches: as many rows as the table has, in row order.
+        schema: the columns that the batches bring.
+    """
+    import lance
+
+    dataset = lance.dataset(str(table.path), version=table.version)
+    present = [name for name in schema.names if name in dataset.schema.names]
+    if present:
+        dataset.drop_columns(present)
+    dataset.add_columns(pa.RecordBatchReader.from_batches(schema, batches))
+    return int(dataset.version)
+
+
+def roll_back(path: Path, version: int | None) -> None:
+    """Make *version* the newest of the table at *path*, whatever a broken run left beyond it.
+
+    Args:
+        path: folder of the table; may be missing.
+        version: the version that the head names; None if the head has no such table, which removes it.
+    """
+    import lance
+
+    if version is None:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    dataset = lance.dataset(str(path))
+    if dataset.latest_version != version:
+        dataset.checkout_version(version).restore()

@@ -1,0 +1,246 @@
+"""Runs tasks on a few threads of this process and keeps their rows in the catalog true."""
+
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+from framedex.errors import Aborted, Conflict, Error, TaskFailed
+from framedex.records import DatasetRecord, DatasetStatus, TaskRecord, TaskStatus, TaskType
+from framedex.storage import datasets, task_rows
+from framedex.storage.catalog import Catalog
+
+Commit = Callable[[Any], None]
+"""Given an open transaction of the catalog, makes a job's result visible in it."""
+
+Watcher = Callable[[str, float], None]
+_HEARTBEAT_S = 2.0
+_WORKERS = 4
+
+
+class Report:
+    """What a job tells of its progress; the way by which it learns that it should stop."""
+
+    def __init__(self) -> None:
+        self.stage, self.share = "starting", 0.0
+        self.watcher: Watcher | None = None
+        self.closed = threading.Event()
+        self.cancelled = threading.Event()
+
+    def __call__(self, stage: str, share: float) -> None:
+        """Note how far the job is.
+
+        Args:
+            stage: what is being done, in words for people.
+            share: how much of the whole job is done, 0 to 1.
+
+        Raises:
+            Aborted: the job should stop.
+        """
+        self.stage, self.share = stage, min(max(share, 0.0), 1.0)
+        if self.watcher is not None:
+            self.watcher(self.stage, self.share)
+        self.check()
+
+    def check(self) -> None:
+        """Raise Aborted if the job should stop."""
+        if self.cancelled.is_set():
+            raise Aborted("aborted on request")
+
+    def part(self, stage: str, start: float, end: float) -> Callable[[float], None]:
+        """Return a function that reports shares of one stage, which takes the job from *start* to *end*."""
+        return lambda share: self(stage, start + (end - start) * share)
+
+
+Job = Callable[[Report], Commit]
+
+
+class Task:
+    """A long operation. Its fields are those of the interface's Task.
+
+    Attributes:
+        id: the task's UUID.
+    """
+
+    def __init__(self, runner: "Runner", task_id: str, dataset_id: str, job: Job) -> None:
+        self.id = task_id
+        self._dataset_id = dataset_id
+        self._runner, self._job = runner, job
+        self._lock = threading.Lock()
+        self._committing = False
+        self._start()
+
+    def _start(self) -> None:
+        self._report = Report()
+        self._future: Future[None] = self._runner.start(self)
+
+    @property
+    def record(self) -> TaskRecord:
+        """The task as it stands in the catalog."""
+        with self._runner.catalog.read() as connection:
+            return task_rows.get_task(connection, self.id)
+
+    @property
+    def status(self) -> TaskStatus:
+        """Where the task stands."""
+        return self.record.status
+
+    @property
+    def progress_percentage(self) -> int | None:
+        """How much is done, 0 to 100."""
+        return round(100 * self._report.share) if not self._future.done() else self.record.progress_percentage
+
+    def wait(self, timeout_s: float | None = None, *, watcher: Watcher | None = None) -> TaskRecord:
+        """Wait for the end of the task and return its record. An interrupt (Ctrl-C) aborts the task.
+
+        Args:
+            timeout_s: give up waiting after so many seconds; the task goes on.
+            watcher: called on the task's thread with (stage, share) as the job reports.
+
+        Raises:
+            Error: the task failed; of the class that the job raised, or TaskFailed.
+            Aborted: the task was aborted.
+            TimeoutError: it was not done in time.
+        """
+        self._report.watcher = watcher
+        try:
+            self._future.result(timeout_s)
+        except FutureTimeout:
+            if not self._future.done():
+                raise TimeoutError(f"task {self.id} was not done within {timeout_s} s") from None
+            raise
+        except KeyboardInterrupt:
+            self._report.cancelled.set()
+            self._future.exception()
+            raise
+        finally:
+            self._report.watcher = None
+        return self.record
+
+    def abort(self) -> TaskRecord:
+        """Stop the task before its commit phase and return its record, status ABORTED.
+
+        Raises:
+            Conflict: it is done already, or in its commit phase.
+        """
+        with self._lock:
+            if self._committing or self._future.done():
+                state = "in its commit phase" if not self._future.done() else self.status.value
+                raise Conflict(f"task {self.id} cannot be aborted: it is {state}")
+            self._report.cancelled.set()
+        self._future.exception()
+        return self.record
+
+    def retry(self) -> TaskRecord:
+        """Run a failed or aborted task again, from its beginning, and return its record.
+
+        Raises:
+            Conflict: the task is neither FAILED nor ABORTED.
+        """
+        with self._lock:
+            if (status := self.status) not in (TaskStatus.FAILED, TaskStatus.ABORTED):
+                raise Conflict(f"task {self.id} is {status}; only FAILED and ABORTED tasks can be retried")
+            with self._runner.catalog.write() as connection:
+                task_rows.update_task(
+                    connection,
+                    self.id,
+                    status=TaskStatus.INITIALIZING,
+                    status_message="starting",
+                    error_message=None,
+                    end_time=None,
+                    owner=_owner(),
+                )
+                datasets.update_dataset(connection, self._dataset_id, status=DatasetStatus.INDEXING, progress=0)
+            self._start()
+        return self.record
+
+    def execute(self) -> None:
+        """Run the job and commit it; called by the runner, on its thread."""
+        catalog, report = self._runner.catalog, self._report
+        try:
+            with catalog.write() as connection:
+                task_rows.update_task(connection, self.id, status=TaskStatus.RUNNING, progress_percentage=0)
+            commit = self._job(report)
+            with self._lock:
+                report.check()
+                self._committing = True
+            with catalog.write() as connection:
+                task_rows.check_owned(connection, self.id, _owner())
+                commit(connection)
+                task_rows.finish_task(
+                    connection, self.id, TaskStatus.COMPLETED, progress_percentage=100, status_message="done"
+                )
+        except Aborted:
+            self._end(TaskStatus.ABORTED, "aborted on request")
+            raise
+        except Error as error:
+            self._end(TaskStatus.FAILED, str(error))
+            raise
+        except Exception as error:
+            self._end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
+            raise TaskFailed(f"task {self.id} failed: {type(error).__name__}: {error}") from error
+        finally:
+            self._committing = False
+            report.closed.set()
+
+    def _end(self, status: TaskStatus, message: str) -> None:
+        with self._runner.catalog.write() as connection:
+            error = message if status is TaskStatus.FAILED else None
+            task_rows.finish_task(connection, self.id, status, error_message=error, status_message=message)
+            datasets.mark_broken(connection, self._dataset_id)
+
+    def beat(self) -> None:
+        """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
+        while not self._report.closed.wait(_HEARTBEAT_S):
+            percent = round(100 * self._report.share)
+            with self._runner.catalog.write() as connection:
+                task_rows.update_progress(connection, self.id, percent, self._report.stage)
+                datasets.update_progress(connection, self._dataset_id, percent)
+
+
+class Runner:
+    """Starts tasks of this process.
+
+    Attributes:
+        catalog: where their rows are.
+    """
+
+    def __init__(self, catalog: Catalog, *, user: str) -> None:
+        self.catalog, self._user = catalog, user
+        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: list[Task] = []
+
+    def submit(self, dataset: DatasetRecord, task_type: TaskType, job: Job) -> Task:
+        """Start a job for a dataset and return its task."""
+        with self.catalog.write() as connection:
+            task_id = task_rows.insert_task(
+                connection, dataset, task_type=task_type, created_by=self._user, owner=_owner()
+            )
+        task = Task(self, task_id, dataset.id, job)
+        self._tasks = [each for each in self._tasks if not each._future.done()]
+        self._tasks.append(task)
+        return task
+
+    def start(self, task: Task) -> Future[None]:
+        """Run a task on a thread of the pool."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
+        future = self._pool.submit(task.execute)
+        threading.Thread(target=task.beat, name="framedex-heartbeat", daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        """Abort what still runs and wait for it."""
+        for task in self._tasks:
+            task._report.cancelled.set()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
