@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+from framedex.errors import Conflict
 from framedex.settings import Settings
+from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
 from framedex.storage.layout import Layout
+from framedex.storage.media import Media
 from framedex.storage.sql import Sql
+from framedex.storage.tables import Table
 from framedex.tasks import Runner
 
 
@@ -26,3 +30,19 @@ class Context:
     sql: Sql
     runner: Runner
     settings: Settings
+
+
+def open_media(context: Context, dataset_id: str) -> Media:
+    """Return a dataset's media as its head names them: the same state for as long as the caller holds it.
+
+    Raises:
+        Conflict: the dataset has no head yet.
+    """
+    with context.catalog.read() as connection:
+        generation = datasets.head(connection, dataset_id)
+        if generation is None:
+            record = datasets.find_dataset(connection, dataset_id)
+            raise Conflict(f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}")
+        roots = datasets.get_roots(connection, dataset_id)
+    table = Table(context.layout.media(dataset_id), generation.tables["media"])
+    return Media(dataset_id, generation, table, context.sql, tuple(roots))

@@ -1,5 +1,6 @@
 """The interface's resources, and ours beside them: plain records without behaviour."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -189,6 +190,33 @@ class IssueSummary(Record):
     count: int
     threshold: float | None
     meaning: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on the rows of the relation ``media``.
+
+    Attributes:
+        text: an SQL expression that is TRUE or FALSE for each row, never NULL.
+        params: the values of ``$1``, ``$2``…
+        columns: names of the columns that it looks at.
+    """
+
+    text: str = "TRUE"
+    params: tuple[Any, ...] = ()
+    columns: frozenset[str] = frozenset()
+
+
+class ExportResult(Record):
+    """What an export wrote.
+
+    ``missing_images`` are the file paths of pictures that could not be read and are therefore not in the ZIP.
+    """
+
+    path: str
+    total_media_items: int
+    images: int
+    missing_images: list[str]
 
 
 class Generation(Record):

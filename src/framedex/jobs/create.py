@@ -51,7 +51,7 @@ def create(
             progress=read,
         )
     else:
-        roots = []
+        roots = [content.root]
         ingested = ingest_vectors(content, table=table, dataset_id=dataset_id, progress=read)
     indexed = index(
         Table(table, ingested.version), config.thresholds, progress=report.part("comparing and grouping", 0.9, 1.0)

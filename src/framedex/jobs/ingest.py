@@ -19,7 +19,7 @@ from framedex.analysis.quality import Measures, measure
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import media_id
-from framedex.jobs.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
+from framedex.storage.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
 from framedex.media.annotations import Annotations
 from framedex.media.decode import Picture, PixelBudget, decode
 from framedex.media.sources import Item, Source

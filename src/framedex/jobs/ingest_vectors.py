@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
 from framedex.jobs.ingest import Ingested
-from framedex.jobs.media_rows import media_schema
+from framedex.storage.media_rows import is_relative, media_schema
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
 
@@ -31,11 +31,13 @@ class VectorSource:
         open: returns a new pass over its batches.
         rows: how many there are, where that is known.
         dimension: of the first embedding.
+        root: the folder that relative paths among the uris are relative to.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
     rows: int | None
     dimension: int
+    root: str
 
 
 def is_vector_file(path: Path) -> bool:
@@ -72,7 +74,8 @@ def open_vectors(table: Any) -> VectorSource:
         raise InvalidInput(f"the table has the columns {schema.names}; it lacks {', '.join(sorted(missing))}")
     if not rows:
         raise InvalidInput("the table has no rows; there is nothing to make a dataset of")
-    return VectorSource(batches, rows, _dimension(schema, batches()))
+    root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
+    return VectorSource(batches, rows, _dimension(schema, batches()), root)
 
 
 def _to_table(table: Any) -> pa.Table:
@@ -140,6 +143,7 @@ def _to_rows(
     columns: dict[str, Any] = {
         "media_id": [media_id(dataset_id, uri) for uri in uris],
         "path": uris,
+        "root": [0 if is_relative(uri) else None for uri in uris],
         "batch": [0] * len(uris),
         "width": _sizes(batch, "width", first_row),
         "height": _sizes(batch, "height", first_row),

@@ -1,10 +1,9 @@
 """Filters to SQL. Values become parameters, never text."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, assert_never
 
-from framedex.records import DUPLICATE_LEVELS
+from framedex.records import DUPLICATE_LEVELS, Condition
 from framedex.vql.model import (
     AnyOf,
     Duplicates,
@@ -20,27 +19,12 @@ from framedex.vql.model import (
 )
 
 
-@dataclass(frozen=True)
-class Sql:
-    """A condition on the rows of the relation ``media``.
-
-    Attributes:
-        text: an expression that is TRUE or FALSE for each row, never NULL.
-        params: the values of ``$1``, ``$2``…
-        columns: names of the columns that it looks at.
-    """
-
-    text: str
-    params: tuple[Any, ...]
-    columns: frozenset[str]
-
-
 def duplicate_level(value: float) -> int:
     """Return which of the eight levels serves a similarity: itself, or the next stricter one."""
     return next(place for place, level in enumerate(DUPLICATE_LEVELS) if level >= value)
 
 
-def compile_filter(vql: Filter, fields: Collection[str]) -> Sql:
+def compile_filter(vql: Filter, fields: Collection[str]) -> Condition:
     """Return the condition that a filter stands for.
 
     Args:
@@ -49,7 +33,7 @@ def compile_filter(vql: Filter, fields: Collection[str]) -> Sql:
     """
     compiler = _Compiler(fields)
     text = compiler.all_of(vql)
-    return Sql(text, tuple(compiler.params), frozenset(compiler.columns))
+    return Condition(text, tuple(compiler.params), frozenset(compiler.columns))
 
 
 class _Compiler:

@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from framedex.analysis.quality import Measures
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, IssueType
 
-MEASURES = Measures._fields
+MEASURES = ("sharpness", "highlights", "shadows", "aspect_ratio", "entropy", "colourfulness")
 CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
 DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
 ISSUES = tuple(f"issue_{issue}" for issue in IssueType)
@@ -78,3 +77,9 @@ def time_of_ns(nanoseconds: int) -> datetime | None:
         return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def is_relative(uri: str) -> bool:
+    """Return whether a uri is a path relative to some folder, not absolute and without a scheme."""
+    scheme, colon, _ = uri.partition(":")
+    return not (uri.startswith(("/", "\\")) or (colon and len(scheme) > 1 and scheme.replace("+", "").isalnum()))

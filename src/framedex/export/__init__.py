@@ -1,0 +1,1 @@
+"""Getting data out: as Arrow tables, and as ZIP files."""

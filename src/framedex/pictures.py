@@ -1,0 +1,86 @@
+"""Pictures of media items: at full size, and as cached thumbnails."""
+
+import os
+import secrets
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.errors import CannotDecode, NotFound
+from framedex.media.decode import Picture, decode
+from framedex.media.thumbnails import SIZE, thumbnail
+from framedex.settings import Settings
+from framedex.storage.media import LOCATION, Media, file_uri
+
+
+def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
+    """Return a media item's picture.
+
+    Args:
+        media: where it is.
+        media_id: which.
+        settings: limits.
+        detail: pixels that the shorter side needs at least; None for all.
+
+    Raises:
+        NotFound: there is no such item, or its file is gone.
+        CannotDecode: its file is no picture.
+    """
+    row = media.find(media_id, LOCATION)
+    path = media.file_of(row)
+    if path is None:
+        raise NotFound(f"{row['path']!r} is not a local file")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise NotFound(f"the file of media {media_id} cannot be read: {path!r}: {error.strerror}") from error
+    return decode(data, max_pixels=settings.max_pixels, detail=detail)
+
+
+def thumbnail_path(folder: Path, media_id: str, size: int = SIZE) -> Path:
+    """Return where a thumbnail is cached."""
+    return folder / media_id[:2] / f"{media_id}-{size}.jpg"
+
+
+def thumbnail_uri(folder: Path, media_id: str) -> str | None:
+    """Return the URI of a cached thumbnail; None if there is none yet."""
+    path = thumbnail_path(folder, media_id)
+    return file_uri(path) if path.exists() else None
+
+
+def cached_thumbnail(media: Media, media_id: str, settings: Settings, *, folder: Path, size: int = SIZE) -> bytes:
+    """Return a JPEG of a media item, from the cache or made now and kept there.
+
+    Raises:
+        NotFound: there is no such item, or its file is gone.
+        CannotDecode: its file is no picture.
+    """
+    path = thumbnail_path(folder, media_id, size)
+    try:
+        return path.read_bytes()
+    except OSError:
+        pass
+    picture = read_picture(media, media_id, settings, detail=size)
+    data = thumbnail(picture.pixels, size=size)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError:
+        pass  # a cache that cannot be written, as in a read-only workspace, only costs time
+    return data
+
+
+def thumbnail_or_none(media: Media, media_id: str, settings: Settings, *, folder: Path, size: int) -> bytes | None:
+    """Return a thumbnail, or None where the picture cannot be shown."""
+    try:
+        return cached_thumbnail(media, media_id, settings, folder=folder, size=size)
+    except (NotFound, CannotDecode):
+        return None
+
+
+def full_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:
+    """Return uint8, shape (H, W, 3), RGB, upright."""
+    return read_picture(media, media_id, settings).pixels

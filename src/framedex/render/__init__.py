@@ -1,0 +1,1 @@
+"""For eyes: HTML with small pictures in it, and progress bars."""

@@ -1,0 +1,92 @@
+"""Pieces of self-contained HTML: no scripts, no addresses, pictures as data."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+STYLE = """
+.fdx{font:13px/1.45 system-ui,sans-serif;color:#1c1c1c;background:#fff;padding:8px}
+.fdx h1{font-size:22px;margin:8px 0}.fdx h2{font-size:17px;margin:22px 0 6px}.fdx h3{font-size:14px;margin:14px 0 4px}
+.fdx p{margin:4px 0}.fdx .dim{color:#6b6b6b}
+.fdx table{border-collapse:collapse;margin:6px 0}.fdx th,.fdx td{padding:3px 10px;border-bottom:1px solid #e4e4e4;text-align:left}
+.fdx td.n,.fdx th.n{text-align:right;font-variant-numeric:tabular-nums}
+.fdx .row{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0 10px}
+.fdx figure{margin:0;width:132px}.fdx figure img,.fdx .gone{width:132px;height:100px;object-fit:contain;background:#f1f1f1;
+border-radius:4px;display:block}.fdx .gone{display:flex;align-items:center;justify-content:center;color:#8a8a8a;font-size:11px}
+.fdx figcaption{font-size:11px;overflow-wrap:anywhere;line-height:1.3;margin-top:2px}
+.fdx .card{border:1px solid #e4e4e4;border-radius:6px;padding:6px 10px;margin:8px 0}
+.fdx .bar{display:inline-block;height:9px;background:#3f72af;border-radius:2px;vertical-align:middle}
+"""
+
+
+def block(*parts: str) -> str:
+    """Return parts as one block with its style, for a notebook."""
+    return f"<style>{STYLE}</style><div class='fdx'>{''.join(parts)}</div>"
+
+
+def page(title: str, *parts: str) -> str:
+    """Return a whole document."""
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        f"<meta name='viewport' content='width=device-width'><title>{text(title)}</title><style>{STYLE}</style></head>"
+        f"<body class='fdx'>{''.join(parts)}</body></html>\n"
+    )
+
+
+def text(value: object) -> str:
+    """Return a value as HTML text; what is no Unicode is shown as its bytes."""
+    return escape(str(value).encode("utf-8", "backslashreplace").decode())
+
+
+def heading(value: object, level: int = 2) -> str:
+    """Return a heading."""
+    return f"<h{level}>{text(value)}</h{level}>"
+
+
+def note(value: object) -> str:
+    """Return a line in grey."""
+    return f"<p class='dim'>{text(value)}</p>"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table; numbers stand to the right."""
+    body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
+    return "<table><tr>" + "".join(f"<th>{text(name)}</th>" for name in header) + f"</tr>{body}</table>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int | float):
+        return f"<td class='n'>{value:,.3g}</td>" if isinstance(value, float) else f"<td class='n'>{value:,}</td>"
+    return f"<td>{text('' if value is None else value)}</td>"
+
+
+def bars(counts: Iterable[tuple[str, int]]) -> str:
+    """Return a table of counts with a bar for each."""
+    counts = list(counts)
+    largest = max((count for _, count in counts), default=1) or 1
+    rows = (
+        f"<tr><td>{text(name)}</td><td class='n'>{count:,}</td>"
+        f"<td><span class='bar' style='width:{max(1, round(160 * count / largest)) if count else 0}px'></span></td></tr>"
+        for name, count in counts
+    )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def picture(jpeg: bytes | None, *captions: object) -> str:
+    """Return a picture with lines below it; a grey field where it cannot be shown."""
+    if jpeg is None:
+        image = "<div class='gone'>cannot be shown</div>"
+    else:
+        image = f"<img alt='' src='data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}'>"
+    lines = "<br>".join(text(line) for line in captions if line not in (None, ""))
+    return f"<figure>{image}<figcaption>{lines}</figcaption></figure>"
+
+
+def row(figures: Iterable[str]) -> str:
+    """Return pictures side by side."""
+    return f"<div class='row'>{''.join(figures)}</div>"
+
+
+def card(*parts: str) -> str:
+    """Return parts in a frame."""
+    return f"<div class='card'>{''.join(parts)}</div>"

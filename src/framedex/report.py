@@ -1,0 +1,73 @@
+"""One self-contained page about a dataset: what is in it, what is wrong with it, and how it groups."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
+from framedex.render import html
+from framedex.view import View, cluster_cards
+
+_WORST = 12
+_GROUPS = 24
+_MEMBERS = 8
+_CLUSTERS = 16
+_SIDE = 160
+
+
+def report_html(dataset: DatasetRecord, config: EmbeddingConfig, view: View, *, level: int, extra: str = "") -> str:
+    """Return the page.
+
+    Args:
+        dataset: whose page it is.
+        config: how it was indexed.
+        view: what of it is shown.
+        level: the clustering level that is shown, 0 to 4.
+        extra: HTML that comes first.
+    """
+    summaries = view.issue_summaries()
+    return html.page(
+        f"Framedex report: {dataset.display_name}",
+        html.heading(dataset.display_name, 1),
+        html.note(f"{view.count():,} pictures · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"),
+        extra,
+        html.heading("Issues"),
+        html.bars((summary.issue_type, summary.count) for summary in summaries),
+        *(part for summary in summaries if summary.count for part in _issue(view, summary)),
+        *_duplicates(view),
+        *_clusters(view, level),
+    )
+
+
+def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
+    rows = view.issues(summary.issue_type, limit=_WORST).to_pylist()
+    limit = "" if summary.threshold is None else f", limit {summary.threshold:.3g}"
+    yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
+    yield html.note(f"{summary.meaning}{limit}; worst first")
+    jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
+    yield html.row(html.picture(jpeg, row["file_name"], _value(row)) for row, jpeg in zip(rows, jpegs, strict=True))
+
+
+def _value(row: dict[str, Any]) -> str:
+    if row["reason"] is not None:
+        return str(row["reason"])
+    return f"{row['value']:.3g} (confidence {row['confidence']:.2f})"
+
+
+def _duplicates(view: View) -> Iterator[str]:
+    groups = view.duplicates(limit=_GROUPS)
+    yield html.heading("Near-duplicates")
+    yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
+    for group in groups:
+        names = group.file_names[:_MEMBERS]
+        jpegs = view.thumbnails(group.media_ids[:_MEMBERS], size=_SIDE)
+        yield html.card(
+            html.heading(f"{len(group.media_ids):,} pictures, up to {group.similarity:.4f} alike", 3),
+            html.row(html.picture(jpeg, name) for jpeg, name in zip(jpegs, names, strict=True)),
+        )
+
+
+def _clusters(view: View, level: int) -> Iterator[str]:
+    page = view.explore(threshold=level)
+    yield html.heading(f"Clusters at level {level}")
+    yield html.note("level 0 is the finest, 4 the coarsest; largest first")
+    yield from cluster_cards(page.clusters[:_CLUSTERS], view)

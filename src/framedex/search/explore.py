@@ -1,0 +1,170 @@
+"""The Explore result: clusters of the media that a filter leaves, with previews."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from framedex.errors import InvalidInput
+from framedex.ids import Kind, group_id
+from framedex.records import (
+    CLUSTER_LEVELS,
+    Cluster,
+    Condition,
+    EntityType,
+    ExploreMetadata,
+    ExploreResult,
+    Preview,
+)
+from framedex.storage.media import LOCATION, Media
+from framedex.storage.media_rows import NO_EMBEDDING
+
+PAGE_CLUSTERS = 100
+PREVIEWS = 9
+_TOP_LABELS = 10
+_COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
+ThumbnailUri = Callable[[str], str | None]
+"""Returns the address of a media item's thumbnail, if there is one already."""
+
+
+def explore(
+    media: Media,
+    condition: Condition,
+    *,
+    entity_type: str,
+    threshold: int,
+    page_number: int,
+    thumbnail_uri: ThumbnailUri,
+) -> ExploreResult:
+    """Return one page of the clusters of the media that meet a condition, largest first.
+
+    Clusters of one size come in the order of their first media. A cluster holds only what meets the condition.
+
+    Args:
+        media: what is explored.
+        condition: which of it.
+        entity_type: ``IMAGES``; ``OBJECTS`` is valid, and a dataset without objects has no clusters of them.
+        threshold: clustering level, 0 (finest) to 4.
+        page_number: from 0; a page has 100 clusters.
+        thumbnail_uri: where a thumbnail lies.
+
+    Raises:
+        InvalidInput: an argument is outside of its range.
+    """
+    check_arguments(entity_type, threshold, page_number)
+    if entity_type == EntityType.OBJECTS:
+        return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
+    page = _page(media, condition, f"cluster_{threshold}", page_number)
+    numbers = page["number"].to_pylist()
+    previews = _previews(media, page["row_ids"], thumbnail_uri)
+    labels = _labels(media, condition, f"cluster_{threshold}", numbers)
+    clusters = [
+        _cluster(media.dataset_id, threshold, number, size, shown, labels[number])
+        for number, size, shown in zip(numbers, page["size"].to_pylist(), previews, strict=True)
+    ]
+    return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
+
+
+def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
+    """Check the arguments of :func:`explore`.
+
+    Raises:
+        InvalidInput: one is outside of its range.
+    """
+    if entity_type not in list(EntityType):
+        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
+    for name, value, limit in (("threshold", threshold, CLUSTER_LEVELS - 1), ("page_number", page_number, 2**31)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
+            raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
+
+
+def _page(media: Media, condition: Condition, level: str, page_number: int) -> pa.Table:
+    text = (
+        f"SELECT {level} AS number, count(*) AS size, min(_rowid, {PREVIEWS}) AS row_ids FROM chosen "
+        f"GROUP BY number ORDER BY size DESC, number LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
+    )
+    return media.query(text, condition, [level])
+
+
+def _labels(media: Media, condition: Condition, level: str, numbers: list[int]) -> dict[int, list[str] | None]:
+    """Return the most frequent labels by cluster; None for clusters without any."""
+    found: dict[int, list[str] | None] = defaultdict(lambda: None)
+    if not numbers:
+        return found
+    wanted = ", ".join(str(int(number)) for number in numbers)
+    text = (
+        f"SELECT number, label, count(*) AS n FROM (SELECT {level} AS number, unnest(labels) AS label FROM chosen "
+        f"WHERE {level} IN ({wanted})) GROUP BY ALL ORDER BY number, n DESC, label"
+    )
+    for row in media.query(text, condition, [level, "labels"]).to_pylist():
+        names = found[row["number"]] or []
+        found[row["number"]] = [*names, row["label"]][:_TOP_LABELS]
+    return found
+
+
+def _previews(media: Media, row_ids: pa.ChunkedArray, thumbnail_uri: ThumbnailUri) -> Iterable[list[Preview]]:
+    groups = row_ids.to_pylist()
+    flat = [row_id for group in groups for row_id in group]
+    rows = iter(media.table.take(flat, _COLUMNS).to_pylist())
+    return [[preview(media, next(rows), thumbnail_uri) for _ in group] for group in groups]
+
+
+def preview(media: Media, row: dict[str, Any], thumbnail_uri: ThumbnailUri) -> Preview:
+    """Return a row as the interface shows it."""
+    uri = media.uri_of(row)
+    return Preview(
+        type="IMAGE",
+        media_id=row["media_id"],
+        media_uri=uri,
+        media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
+        caption=row["caption"],
+        file_name=file_name(row["path"]),
+        relevance_score=0.0,
+        relevance_score_type="cosine_distance",
+        width=row["width"],
+        height=row["height"],
+        image_id=row["media_id"],
+        image_uri=uri,
+        bounding_box=None,
+        original_uri=uri,
+        video_uri=None,
+        frame_timestamp=None,
+        labels=row["labels"],
+        user_tags=None,
+    )
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path or URI."""
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _cluster(
+    dataset_id: str, threshold: int, number: int, size: int, previews: list[Preview], labels: list[str] | None
+) -> Cluster:
+    return Cluster(
+        cluster_id=group_id(dataset_id, Kind.CLUSTER, threshold, number),
+        type=EntityType.IMAGES,
+        n_images=size,
+        n_objects=-1,
+        n_videos=-1,
+        n_frames=-1,
+        size_display_value=str(size),
+        formed_by="CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
+        similarity_threshold=str(threshold),
+        relevance_score=0.0,
+        relevance_score_type="cosine_distance",
+        captions=list(dict.fromkeys(shown.caption for shown in previews if shown.caption)),
+        previews=previews,
+        labels=labels,
+        user_tags=None,
+    )
+
+
+def vectors(media: Media) -> tuple[list[str], Any]:
+    """Return (media ids, float32 (N, D)) of the media that have an embedding, in row order."""
+    positions, embeddings = media.table.vectors()
+    ids = media.table.scan(["media_id"]).read_all().column(0).combine_chunks()
+    return ids.take(pa.array(positions)).to_pylist(), np.asarray(embeddings)

@@ -1,0 +1,107 @@
+"""Reading a dataset's media at one generation: select rows by a condition, fetch rows, find their files."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.errors import NotFound
+from framedex.records import Condition, Generation
+from framedex.storage.media_rows import path_of_text
+from framedex.storage.sql import Sql
+from framedex.storage.tables import ROW_ID, Table
+
+RowIds = npt.NDArray[np.uint64]
+EVERYTHING = Condition()
+_BLOCK_ROWS = 4096
+LOCATION = ("path", "path_raw", "root")
+"""The columns that :meth:`Media.file_of` and :meth:`Media.uri_of` need."""
+
+
+@dataclass(frozen=True)
+class Media:
+    """A dataset's media table at one generation.
+
+    Attributes:
+        dataset_id: the dataset.
+        generation: which state of it is read.
+        table: the table at that generation's version.
+        sql: the filter engine.
+        roots: source roots by number.
+    """
+
+    dataset_id: str
+    generation: Generation
+    table: Table
+    sql: Sql
+    roots: tuple[str, ...]
+
+    def query(self, text: str, condition: Condition, columns: Sequence[str]) -> pa.Table:
+        """Return the result of a statement over the relation ``chosen``: the rows that meet a condition.
+
+        Args:
+            text: a statement over ``chosen``, which has *columns* and ``_rowid``.
+            condition: which rows.
+            columns: which columns, beside ``_rowid``.
+        """
+        reader = self.table.scan(sorted({*columns, *condition.columns}), row_ids=True)
+        chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {condition.text}) "
+        return self.sql.query(chosen + text, condition.params, {"media": reader})
+
+    def count(self, condition: Condition) -> int:
+        """Return how many rows meet a condition."""
+        if not condition.columns and condition.text == "TRUE":
+            return self.table.count()
+        return int(self.query("SELECT count(*) AS n FROM chosen", condition, [])["n"][0].as_py())
+
+    def row_ids(self, condition: Condition) -> RowIds:
+        """Return the ids of the rows that meet a condition, ascending: the order of ingestion."""
+        found = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
+        return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+
+    def blocks(self, condition: Condition | RowIds, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the rows that meet a condition, or those of given ids, some thousand at a time, in row order."""
+        if isinstance(condition, Condition) and condition == EVERYTHING:
+            for batch in self.table.scan(columns):
+                yield pa.Table.from_batches([batch])
+            return
+        row_ids = self.row_ids(condition) if isinstance(condition, Condition) else condition
+        for start in range(0, len(row_ids), _BLOCK_ROWS):
+            yield self.table.take(row_ids[start : start + _BLOCK_ROWS].tolist(), columns)
+
+    def find(self, media_id: str, columns: Sequence[str]) -> dict[str, Any]:
+        """Return columns of one media item.
+
+        Raises:
+            NotFound: the dataset has none of that id.
+        """
+        row_ids = self.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
+        if not len(row_ids):
+            raise NotFound(f"no media {media_id!r} in this dataset")
+        row: dict[str, Any] = self.table.take(row_ids.tolist(), columns).to_pylist()[0]
+        return row
+
+    def file_of(self, row: dict[str, Any]) -> str | None:
+        """Return the absolute path of a row's file; None if its uri names no local file."""
+        path = path_of_text(row["path"], row["path_raw"])
+        if row["root"] is not None:
+            return os.path.join(self.roots[row["root"]], path)  # noqa: PTH118 - names may be any bytes
+        if path.startswith("file:"):
+            return unquote(urlsplit(path).path)
+        return path if os.path.isabs(path) else None  # noqa: PTH117
+
+    def uri_of(self, row: dict[str, Any]) -> str:
+        """Return the URI of a row's file: ``file://…`` for local ones."""
+        path = self.file_of(row)
+        return row["path"] if path is None else file_uri(path)
+
+
+def file_uri(path: str | Path) -> str:
+    """Return the ``file://`` URI of an absolute path, whatever bytes are in it."""
+    return "file://" + quote(os.fsencode(path))

@@ -1,0 +1,252 @@
+"""A view: a lazy selection of a dataset's media."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pydantic import PrivateAttr
+
+from framedex import pictures
+from framedex.context import Context, open_media
+from framedex.errors import MissingDependency
+from framedex.export.archive import export_archive
+from framedex.export.columns import export_batches, table_schema
+from framedex.export.selection import select
+from framedex.records import DuplicateGroup, ExploreResult, ExportResult, IssueSummary
+from framedex.render import html
+from framedex.render.progress import progress_bar
+from framedex.search import issues as issue_search
+from framedex.search.explore import explore, file_name
+from framedex.storage import datasets
+from framedex.storage.media import Media
+from framedex.vql import Filter, compile_filter, parse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 24
+_SHOWN_CLUSTERS = 12
+_SHOWN_SIDE = 160
+
+
+class View:
+    """The media of a dataset that a filter leaves. Nothing is read before a method asks for it.
+
+    Each call looks at the dataset's present state. A view never changes; :meth:`where` returns a narrower one.
+    """
+
+    def __init__(self, context: Context, dataset_id: str, vql: Filter = ()) -> None:
+        self._context, self._dataset_id, self._filter = context, dataset_id, vql
+
+    def where(self, vql: Sequence[Any]) -> "View":
+        """Return the part of the view that also passes another filter.
+
+        Raises:
+            InvalidFilter: the filter cannot be understood; the error has the JSON path of the part that is wrong.
+        """
+        return View(self._context, self._dataset_id, self._filter + parse(vql))
+
+    def count(self) -> int:
+        """Return the number of media."""
+        media = self._media()
+        return media.count(self._condition(media))
+
+    def media_ids(self) -> list[str]:
+        """Return the ids of the media, in the order of ingestion."""
+        ids: list[str] = self.to_arrow(columns=["media_id"])["media_id"].to_pylist()
+        return ids
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a row for each media item, in the order of ingestion.
+
+        Args:
+            columns: names of columns, in the wanted order; None for ``media_id, image_filename, file_path,
+                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues`` and
+                ``cluster_0`` (finest) to ``cluster_4``. ``embedding`` (float32 lists of unit length) comes on request.
+
+        Raises:
+            InvalidInput: a column does not exist.
+        """
+        media = self._media()
+        schema = table_schema(media, columns)
+        blocks = list(export_batches(media, self._condition(media), schema))
+        return pa.concat_tables([schema.empty_table(), *blocks])
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+        """Return :meth:`to_arrow` as a DataFrame.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
+        try:
+            import pandas  # noqa: F401, ICN001 - only to say clearly that it is missing
+        except ImportError:
+            raise MissingDependency("to_pandas needs pandas: pip install 'framedex[notebook]'") from None
+        frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
+        return frame
+
+    def explore(
+        self, entity_type: str = "IMAGES", threshold: int = 0, page_number: int = 0, vql: Sequence[Any] | None = None
+    ) -> "ExplorePage":
+        """Return a page of 100 clusters of the media, largest first, in the form of the interface.
+
+        Args:
+            entity_type: ``IMAGES`` or ``OBJECTS``.
+            threshold: clustering level, 0 (finest) to 4.
+            page_number: from 0.
+            vql: a further filter.
+
+        Raises:
+            InvalidInput: an argument is outside of its range.
+            InvalidFilter: the filter cannot be understood.
+        """
+        view = self if vql is None else self.where(vql)
+        media, folder = view._media(), view._thumbnails()
+        result = explore(
+            media,
+            view._condition(media),
+            entity_type=entity_type,
+            threshold=threshold,
+            page_number=page_number,
+            thumbnail_uri=lambda media_id: pictures.thumbnail_uri(folder, media_id),
+        )
+        return ExplorePage.of(result, view)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "json",  # noqa: A002 - the interface's word
+        include_images: bool = False,
+        media_selection: Sequence[Any] | None = None,
+    ) -> ExportResult:
+        """Write the media to a ZIP file, which appears under its name only when it is whole.
+
+        Args:
+            path: the file; an existing one is replaced.
+            format: ``json`` or ``parquet``.
+            include_images: also put the pictures' files into it.
+            media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
+
+        Raises:
+            InvalidInput: an argument cannot be used.
+            NotFound: a selected media item or cluster does not exist.
+        """
+        media = self._media()
+        rows = self._condition(media) if media_selection is None else select(media, media_selection)
+        with self._context.catalog.read() as connection:
+            dataset = datasets.find_dataset(connection, self._dataset_id)
+        with progress_bar("Exporting") as watch:
+            return export_archive(
+                media,
+                dataset,
+                rows,
+                Path(path).expanduser(),
+                format=format,
+                include_images=include_images,
+                exported_by=self._context.settings.user,
+                progress=lambda share: watch("media", share) if watch else None,
+            )
+
+    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
+        """Return a row for each issue found: ``media_id, file_name, issue_type, value, threshold, confidence, reason``.
+
+        Args:
+            issue_type: only this one.
+            limit: at most so many of each, the worst.
+
+        Raises:
+            InvalidInput: there is no issue of that name.
+        """
+        media = self._media()
+        kinds = None if issue_type is None else [issue_type]
+        return issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
+
+    def issue_summaries(self) -> list[IssueSummary]:
+        """Return how often each issue was found, and the limit that it was held against."""
+        media = self._media()
+        return issue_search.issue_summaries(media, self._condition(media))
+
+    def duplicates(self, threshold: float = 0.96, *, limit: int | None = None) -> list[DuplicateGroup]:
+        """Return groups of near-duplicates, largest first.
+
+        Args:
+            threshold: least cosine similarity, 0 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
+                0.999 and 1.0 is used.
+            limit: at most so many groups.
+
+        Raises:
+            InvalidInput: the threshold is outside [0, 1].
+        """
+        media = self._media()
+        return issue_search.duplicates(media, self._condition(media), threshold=threshold, limit=limit)
+
+    def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
+        """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
+        media, folder, settings = self._media(), self._thumbnails(), self._context.settings
+        return [
+            pictures.thumbnail_or_none(media, media_id, settings, folder=folder, size=size) for media_id in media_ids
+        ]
+
+    def __repr__(self) -> str:
+        return f"<framedex.View of dataset {self._dataset_id}: {self.count()} media>"
+
+    def _repr_html_(self) -> str:
+        shown = self._head(_SHOWN)
+        return html.block(
+            html.heading(f"{self.count():,} media", 3),
+            html.row(
+                html.picture(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
+                for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
+            ),
+        )
+
+    def _head(self, count: int) -> list[dict[str, Any]]:
+        media = self._media()
+        schema = table_schema(media, ["media_id", "image_filename", "labels"])
+        rows = media.row_ids(self._condition(media))[:count]
+        return [row for block in export_batches(media, rows, schema) for row in block.to_pylist()]
+
+    def _media(self) -> Media:
+        return open_media(self._context, self._dataset_id)
+
+    def _thumbnails(self) -> Path:
+        return self._context.layout.thumbnails(self._dataset_id)
+
+    def _condition(self, media: Media) -> Any:
+        return compile_filter(self._filter, media.table.schema.names)
+
+
+class ExplorePage(ExploreResult):
+    """An Explore result that a notebook shows with pictures. Its fields are those of the interface."""
+
+    _view: View = PrivateAttr()
+
+    @classmethod
+    def of(cls, result: ExploreResult, view: View) -> "ExplorePage":
+        """Return a result that can be shown."""
+        shown = cls(clusters=result.clusters, metadata=result.metadata)
+        shown._view = view
+        return shown
+
+    def _repr_html_(self) -> str:
+        shown = self.clusters[:_SHOWN_CLUSTERS]
+        rest = len(self.clusters) - len(shown)
+        return html.block(*cluster_cards(shown, self._view), html.note(f"and {rest} more on this page") if rest else "")
+
+
+def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
+    """Return a card with pictures for each cluster."""
+    return [
+        html.card(
+            html.heading(f"{cluster.n_images:,} pictures" + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""), 3),
+            html.row(
+                html.picture(jpeg, shown.file_name)
+                for shown, jpeg in zip(
+                    cluster.previews, view.thumbnails([shown.media_id for shown in cluster.previews]), strict=True
+                )
+            ),
+        )
+        for cluster in clusters
+    ]

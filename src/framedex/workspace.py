@@ -1,0 +1,238 @@
+"""A workspace: a folder with datasets."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from framedex.context import Context
+from framedex.dataset import Dataset
+from framedex.encoders import Encoder, choose_encoder
+from framedex.errors import Conflict, InvalidInput, ReadOnly
+from framedex.jobs.create import FilesInput, create
+from framedex.jobs.ingest_vectors import THRESHOLDS, VectorSource, is_vector_file, open_vectors
+from framedex.media.annotations import Annotations, read_annotations
+from framedex.media.sources import FolderSource, open_source
+from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskType
+from framedex.render.progress import progress_bar
+from framedex.settings import Settings
+from framedex.storage import datasets, task_rows
+from framedex.storage.catalog import open_catalog
+from framedex.storage.layout import open_layout
+from framedex.storage.sql import Sql
+from framedex.tasks import Runner
+
+_MAX_NAME = 255
+
+
+class Workspace:
+    """A folder on disk that holds datasets; opened or created by naming it. A context manager.
+
+    Any number of processes may read a workspace at a time, also while one writes to it.
+
+    Args:
+        folder: the workspace; created if it does not exist or is empty.
+        read_only: open an existing workspace without changing anything in it. A folder that cannot be written is
+            opened so by itself.
+        settings: limits and defaults; from the environment where not given.
+
+    Raises:
+        WorkspaceError: the folder cannot be used as a workspace.
+        FormatTooNew: a newer version of Framedex wrote it.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, read_only: bool = False, settings: Settings | None = None
+    ) -> None:
+        settings = settings or Settings()
+        path = Path(folder).expanduser()
+        read_only = read_only or (path.is_dir() and not os.access(path, os.W_OK))
+        layout = open_layout(path, read_only=read_only)
+        catalog = open_catalog(layout.catalog, read_only=read_only)
+        runner = Runner(catalog, user=settings.user)
+        self._context = Context(layout, catalog, Sql(), runner, settings)
+        self._fail_interrupted()
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._context.layout.root
+
+    def create_dataset(
+        self,
+        name: str,
+        source: Any,
+        encoder: str | Encoder = "auto",
+        wait: bool = True,
+        *,
+        thresholds: Sequence[float] | None = None,
+    ) -> Dataset:
+        """Make a dataset of pictures: read, measure, encode, group and compare them.
+
+        Args:
+            name: up to 255 characters, without slashes; unique in the workspace.
+            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet`` list of
+                paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
+                height, caption, label``) of its own. ``annotations.json`` (COCO) and
+                ``image_annotations.csv|parquet`` in a source folder give labels and captions.
+            encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
+            wait: return when it is done, showing progress; else at once, with the task as ``dataset.task``.
+            thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the encoder's.
+
+        Raises:
+            InvalidInput: the name, source, encoder or thresholds cannot be used; nothing is left behind.
+            Conflict: the name is taken.
+            ReadOnly: the workspace was opened for reading.
+        """
+        self._check_writable()
+        check_name(name)
+        content = _open_content(source, encoder)
+        config = _config(content, encoder, thresholds)
+        with self._context.catalog.write() as connection:
+            dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
+            record = datasets.find_dataset(connection, dataset_id)
+        table = self._context.layout.media(dataset_id)
+        settings = self._context.settings
+        task = self._context.runner.submit(
+            record,
+            TaskType.DATASET_CREATION,
+            lambda report: create(
+                content, config, dataset_id=dataset_id, table=table, settings=settings, report=report
+            ),
+        )
+        dataset = Dataset(self._context, dataset_id, task)
+        if wait:
+            self._wait(dataset, name)
+        return dataset
+
+    def _wait(self, dataset: Dataset, name: str) -> None:
+        assert dataset.task is not None, "the caller started it"
+        try:
+            with progress_bar(f"Creating {name!r}") as watcher:
+                dataset.task.wait(watcher=watcher)
+        except (InvalidInput, KeyboardInterrupt):
+            # What the caller gave cannot become a dataset, or is not wanted any more: no trace of it stays.
+            self.delete_dataset(dataset.id)
+            raise
+
+    def dataset(self, name_or_id: str) -> Dataset:
+        """Return a dataset by its name or id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            return Dataset(self._context, datasets.find_dataset(connection, name_or_id).id)
+
+    def datasets(self) -> list[DatasetRecord]:
+        """Return the records of all datasets, newest first."""
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            return datasets.list_datasets(connection)
+
+    def delete_dataset(self, name_or_id: str) -> None:
+        """Delete a dataset and all that Framedex keeps for it; the pictures themselves stay where they are.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: a task of it is under way.
+        """
+        self._check_writable()
+        with self._context.catalog.write() as connection:
+            record = datasets.find_dataset(connection, name_or_id)
+            if task_rows.is_busy(connection, record.id):
+                raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
+            datasets.remove_dataset(connection, record.id)
+        for folder in (self._context.layout.dataset(record.id), self._context.layout.thumbnails(record.id)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def tasks(self) -> list[TaskRecord]:
+        """Return all tasks, newest first."""
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            return task_rows.list_tasks(connection)
+
+    def close(self) -> None:
+        """Abort what this process still runs here, and close the catalog."""
+        self._context.runner.close()
+        self._context.catalog.close()
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<framedex.Workspace {str(self.path)!r}: {len(self.datasets())} datasets>"
+
+    def _check_writable(self) -> None:
+        if self._context.catalog.read_only:
+            raise ReadOnly(f"the workspace {self.path} was opened for reading; nothing was changed")
+
+    def _fail_interrupted(self) -> None:
+        """Fail the tasks of processes that died; looked at whenever datasets are."""
+        if self._context.catalog.read_only:
+            return
+        with self._context.catalog.read() as connection:
+            interrupted = task_rows.has_interrupted(connection)
+        if interrupted:
+            with self._context.catalog.write() as connection:
+                task_rows.fail_interrupted(connection)
+
+
+def check_name(name: str) -> None:
+    """Check that a dataset can have a name.
+
+    Raises:
+        InvalidInput: it cannot; the message says why.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput(f"a dataset needs a name that is not empty; this is {name!r}")
+    if len(name) > _MAX_NAME:
+        raise InvalidInput(f"the name of a dataset has at most {_MAX_NAME} characters; this has {len(name):,}: {name[:40]!r}…")
+    if any(character in "/\\" or not character.isprintable() for character in name):
+        raise InvalidInput(f"the name of a dataset has no slashes and no control characters; this is {name!r}")
+
+
+def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSource:
+    if not isinstance(source, str | os.PathLike):
+        return open_vectors(source)
+    path = Path(source).expanduser()
+    if is_vector_file(path):
+        return open_vectors(path)
+    chosen, _ = choose_encoder(encoder)
+    files = open_source(path)
+    if next(iter(files.items()), None) is None:
+        seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
+        raise InvalidInput(f"no pictures in {str(path)!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
+    annotations = read_annotations(files.root) if isinstance(files, FolderSource) else Annotations()
+    return FilesInput(files, annotations, chosen)
+
+
+def _config(
+    content: FilesInput | VectorSource, encoder: str | Encoder, thresholds: Sequence[float] | None
+) -> EmbeddingConfig:
+    if isinstance(content, FilesInput):
+        _, reason = choose_encoder(encoder)
+        name, dimension, cuts = content.encoder.name, content.encoder.dimension, content.encoder.thresholds
+    else:
+        name, dimension, cuts, reason = "precomputed", content.dimension, THRESHOLDS, "the table brings embeddings"
+    if thresholds is not None:
+        cuts = _check_thresholds(thresholds)
+    return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason)
+
+
+def _check_thresholds(thresholds: Sequence[float]) -> tuple[float, float, float, float, float]:
+    try:
+        values = tuple(float(value) for value in thresholds)
+    except (TypeError, ValueError):
+        values = ()
+    if len(values) != 5 or any(not a < b for a, b in zip((0.0, *values), values, strict=False)) or values[-1] > 2:
+        raise InvalidInput(f"thresholds must be five ascending cosine distances above 0, up to 2, not {thresholds!r}")
+    return values  # type: ignore[return-value] # five, as was checked
