@@ -42,7 +42,9 @@ def open_media(context: Context, dataset_id: str) -> Media:
         generation = datasets.head(connection, dataset_id)
         if generation is None:
             record = datasets.find_dataset(connection, dataset_id)
-            raise Conflict(f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}")
+            raise Conflict(
+                f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}"
+            )
         roots = datasets.get_roots(connection, dataset_id)
     table = Table(context.layout.media(dataset_id), generation.tables["media"])
     return Media(dataset_id, generation, table, context.sql, tuple(roots))

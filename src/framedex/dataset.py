@@ -65,7 +65,7 @@ class Dataset:
         return dict(open_media(self._context, self.id).generation.summary.get("skipped", {}))
 
     def where(self, vql: Sequence[Any]) -> View:
-        """Return the media that pass a VQL filter, an array of objects such as ``{"labels": {"op": "is", "value": "dog"}}``.
+        """Return the media that pass a VQL filter, as in ``[{"labels": {"op": "is", "value": "dog"}}]``.
 
         Raises:
             InvalidFilter: the filter cannot be understood.
@@ -73,7 +73,11 @@ class Dataset:
         return self._view().where(vql)
 
     def explore(
-        self, entity_type: str = "IMAGES", threshold: int = 0, page_number: int = 0, vql: Sequence[Any] | None = None
+        self,
+        entity_type: str = "IMAGES",
+        threshold: int = 0,
+        page_number: int = 0,
+        vql: Sequence[Any] | None = None,
     ) -> ExplorePage:
         """Return a page of 100 clusters, largest first; see :meth:`View.explore`."""
         return self._view().explore(entity_type, threshold, page_number, vql)
@@ -143,7 +147,8 @@ class Dataset:
         """
         target = Path(path).expanduser()
         target.write_text(
-            report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra), encoding="utf-8"
+            report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra),
+            encoding="utf-8",
         )
         return target
 

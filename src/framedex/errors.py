@@ -1,18 +1,18 @@
 """Everything that Framedex raises on purpose.
 
-    Error
-    ├── InvalidInput (ValueError)       a value that cannot be used; the message says what would be right
-    │   ├── InvalidFilter               a VQL filter, with the JSON path of the part that is wrong
-    │   └── InvalidEmbedding            an embedding, with the row that is wrong
-    ├── NotFound (KeyError)             no such dataset, media item or file
-    ├── Conflict                        the name is taken, or the dataset's status does not allow it
-    ├── CannotDecode                    the bytes are no picture that we can show, with the reason
-    ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
-    │   ├── FormatTooNew                a newer version of Framedex wrote it
-    │   └── ReadOnly                    it was opened for reading
-    ├── MissingDependency (ImportError) an optional package is not installed
-    ├── TaskFailed                      a task that was waited for ended as FAILED
-    └── Aborted                         work that was stopped on request
+Error:
+├── InvalidInput (ValueError)       a value that cannot be used; the message says what would be right
+│   ├── InvalidFilter               a VQL filter, with the JSON path of the part that is wrong
+│   └── InvalidEmbedding            an embedding, with the row that is wrong
+├── NotFound (KeyError)             no such dataset, media item or file
+├── Conflict                        the name is taken, or the dataset's status does not allow it
+├── CannotDecode                    the bytes are no picture that we can show, with the reason
+├── WorkspaceError (OSError)        the folder cannot be used as a workspace
+│   ├── FormatTooNew                a newer version of Framedex wrote it
+│   └── ReadOnly                    it was opened for reading
+├── MissingDependency (ImportError) an optional package is not installed
+├── TaskFailed                      a task that was waited for ended as FAILED
+└── Aborted                         work that was stopped on request
 """
 
 

@@ -28,7 +28,9 @@ def report_html(dataset: DatasetRecord, config: EmbeddingConfig, view: View, *, 
     return html.page(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
-        html.note(f"{view.count():,} pictures · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"),
+        html.note(
+            f"{view.count():,} pictures · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
+        ),
         extra,
         html.heading("Issues"),
         html.bars((summary.issue_type, summary.count) for summary in summaries),

@@ -81,14 +81,18 @@ class View:
             MissingDependency: pandas is not installed.
         """
         try:
-            import pandas  # noqa: F401, ICN001 - only to say clearly that it is missing
+            import pandas  # noqa: F401 - only to say clearly that it is missing
         except ImportError:
             raise MissingDependency("to_pandas needs pandas: pip install 'framedex[notebook]'") from None
         frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
         return frame
 
     def explore(
-        self, entity_type: str = "IMAGES", threshold: int = 0, page_number: int = 0, vql: Sequence[Any] | None = None
+        self,
+        entity_type: str = "IMAGES",
+        threshold: int = 0,
+        page_number: int = 0,
+        vql: Sequence[Any] | None = None,
     ) -> "ExplorePage":
         """Return a page of 100 clusters of the media, largest first, in the form of the interface.
 
@@ -240,11 +244,16 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
     """Return a card with pictures for each cluster."""
     return [
         html.card(
-            html.heading(f"{cluster.n_images:,} pictures" + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""), 3),
+            html.heading(
+                f"{cluster.n_images:,} pictures" + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
+                3,
+            ),
             html.row(
                 html.picture(jpeg, shown.file_name)
                 for shown, jpeg in zip(
-                    cluster.previews, view.thumbnails([shown.media_id for shown in cluster.previews]), strict=True
+                    cluster.previews,
+                    view.thumbnails([shown.media_id for shown in cluster.previews]),
+                    strict=True,
                 )
             ),
         )

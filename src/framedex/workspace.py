@@ -73,8 +73,8 @@ class Workspace:
 
         Args:
             name: up to 255 characters, without slashes; unique in the workspace.
-            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet`` list of
-                paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
+            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet`` list
+                of paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
                 height, caption, label``) of its own. ``annotations.json`` (COCO) and
                 ``image_annotations.csv|parquet`` in a source folder give labels and captions.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
@@ -195,7 +195,9 @@ def check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(f"a dataset needs a name that is not empty; this is {name!r}")
     if len(name) > _MAX_NAME:
-        raise InvalidInput(f"the name of a dataset has at most {_MAX_NAME} characters; this has {len(name):,}: {name[:40]!r}…")
+        raise InvalidInput(
+            f"the name of a dataset has at most {_MAX_NAME} characters; this has {len(name):,}: {name[:40]!r}…"
+        )
     if any(character in "/\\" or not character.isprintable() for character in name):
         raise InvalidInput(f"the name of a dataset has no slashes and no control characters; this is {name!r}")
 
@@ -222,7 +224,12 @@ def _config(
         _, reason = choose_encoder(encoder)
         name, dimension, cuts = content.encoder.name, content.encoder.dimension, content.encoder.thresholds
     else:
-        name, dimension, cuts, reason = "precomputed", content.dimension, THRESHOLDS, "the table brings embeddings"
+        name, dimension, cuts, reason = (
+            "precomputed",
+            content.dimension,
+            THRESHOLDS,
+            "the table brings embeddings",
+        )
     if thresholds is not None:
         cuts = _check_thresholds(thresholds)
     return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason)
@@ -235,4 +242,4 @@ def _check_thresholds(thresholds: Sequence[float]) -> tuple[float, float, float,
         values = ()
     if len(values) != 5 or any(not a < b for a, b in zip((0.0, *values), values, strict=False)) or values[-1] > 2:
         raise InvalidInput(f"thresholds must be five ascending cosine distances above 0, up to 2, not {thresholds!r}")
-    return values  # type: ignore[return-value] # five, as was checked
+    return values

@@ -39,7 +39,9 @@ RULES: dict[IssueType, Rule] = {
     IssueType.ODD_SIZE: Rule("distance from the usual sizes", 0.50, True, None, "size_distance"),
     IssueType.GRAYSCALE: Rule("largest difference of colour channels, 0 to 1", 3.5 / 255, False, 0.0, "colourfulness"),
     IssueType.OUTLIERS: Rule("mean cosine distance to the nearest pictures", None, True, None, "outlier_distance"),
-    IssueType.DUPLICATES: Rule("cosine similarity to the most similar picture", 0.96, True, 1.0, "duplicate_similarity"),
+    IssueType.DUPLICATES: Rule(
+        "cosine similarity to the most similar picture", 0.96, True, 1.0, "duplicate_similarity"
+    ),
 }
 
 

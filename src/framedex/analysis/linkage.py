@@ -115,8 +115,7 @@ class _Forest:
         """Return cluster numbers by row and cut, in order of first rows."""
         count = len(self.alive)
         a, b, similarity = (
-            np.concatenate([merge[part] for merge in self.merges]) if self.merges else np.empty(0)
-            for part in range(3)
+            np.concatenate([merge[part] for merge in self.merges]) if self.merges else np.empty(0) for part in range(3)
         )
         labels = np.empty((count, len(cuts)), dtype=np.int32)
         for level, distance in enumerate(cuts):

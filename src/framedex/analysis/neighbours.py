@@ -35,7 +35,7 @@ class Graph:
     @property
     def k(self) -> int:
         """Neighbours a row."""
-        return self.rows.shape[1]
+        return int(self.rows.shape[1])
 
 
 def check_vectors(vectors: Vectors) -> None:

@@ -62,12 +62,12 @@ class Gist:
         """Return float32, shape (4193,): normalised luminance (64×64), layout (64), colour (32), level."""
         small = _shrink(pixels)
         framed = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
-        grey = cv2.cvtColor(framed, cv2.COLOR_RGB2GRAY)
+        grey = np.asarray(cv2.cvtColor(framed, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
         inner = grey[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN].astype(np.float32)
         layout = cv2.resize(inner, (_LAYOUT, _LAYOUT), interpolation=cv2.INTER_AREA)
         out = np.empty(_PREPARED, np.float32)
         out[_AT_LUMINANCE] = _normalised(grey).ravel()
-        out[_AT_LAYOUT] = _centred(layout).ravel()
+        out[_AT_LAYOUT] = _centred(np.asarray(layout, dtype=np.float32)).ravel()
         out[_AT_COLOUR] = _colours(small).ravel()
         out[-1] = inner.mean()
         return out

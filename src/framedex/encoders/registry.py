@@ -28,7 +28,10 @@ def choose_encoder(name: str | Encoder) -> tuple[Encoder, str]:
     if not isinstance(name, str):
         return name, "given in code"
     if name == "auto":
-        return Gist(), "auto: no learned encoder with local weights is registered, so the built-in one is used"
+        return (
+            Gist(),
+            "auto: no learned encoder with local weights is registered, so the built-in one is used",
+        )
     factory = _FACTORIES.get(name.partition(":")[0])
     if factory is None:
         raise InvalidInput(f"no encoder {name!r}; there are: auto, {', '.join(sorted(_FACTORIES))}")

@@ -55,8 +55,12 @@ def export_archive(
     if format not in ("json", "parquet"):
         raise InvalidInput(f"format must be 'json' or 'parquet', not {format!r}")
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
-    images, missing = 0, []
-    with _whole_or_nothing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    images = 0
+    missing: list[str] = []
+    with (
+        _whole_or_nothing(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
         share = 0.2 if include_images else 1.0
         done = 0
 
@@ -182,7 +186,10 @@ def _metadata_items(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
             properties["duplicate_threshold"] = _rounded(issue["duplicate_threshold"])
         yield {"type": "issue", "properties": properties}
     for label in row["labels"]:
-        yield {"type": "image_label", "properties": {"original_id": None, "category_name": label, "source": "import"}}
+        yield {
+            "type": "image_label",
+            "properties": {"original_id": None, "category_name": label, "source": "import"},
+        }
     if row["caption"] is not None:
         yield {"type": "caption", "properties": {"text": row["caption"], "source": "import"}}
 

@@ -119,7 +119,7 @@ def _shown_path(media: Media, row: dict[str, Any]) -> str:
 
 
 def image_names(media: Media, block: pa.Table) -> list[str]:
-    """Return the names of pictures in an export's ``images/`` folder: their paths within the source, so each differs."""
+    """Return the pictures' names in an export's ``images/`` folder: their paths within the source, which differ."""
     prefix = len(media.roots) > 1
     names = []
     for row in _locations(block):
@@ -131,7 +131,9 @@ def image_names(media: Media, block: pa.Table) -> list[str]:
 
 def _group_ids(media: Media, numbers: Any, kind: Kind, level: int) -> pa.Array:
     prefix = group_prefix(media.dataset_id, kind, level)
-    return pa.array([None if number is None else f"{prefix}{number:08x}" for number in numbers.to_pylist()], pa.string())
+    return pa.array(
+        [None if number is None else f"{prefix}{number:08x}" for number in numbers.to_pylist()], pa.string()
+    )
 
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:

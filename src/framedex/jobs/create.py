@@ -54,7 +54,9 @@ def create(
         roots = [content.root]
         ingested = ingest_vectors(content, table=table, dataset_id=dataset_id, progress=read)
     indexed = index(
-        Table(table, ingested.version), config.thresholds, progress=report.part("comparing and grouping", 0.9, 1.0)
+        Table(table, ingested.version),
+        config.thresholds,
+        progress=report.part("comparing and grouping", 0.9, 1.0),
     )
     summary = {"issue_thresholds": indexed.thresholds, **_skipped(content, ingested)}
     return _commit(dataset_id, roots, indexed.version, ingested.rows, config, summary)
@@ -68,7 +70,12 @@ def _skipped(content: FilesInput | VectorSource, ingested: Ingested) -> dict[str
 
 
 def _commit(
-    dataset_id: str, roots: list[str], version: int, rows: int, config: EmbeddingConfig, summary: dict[str, Any]
+    dataset_id: str,
+    roots: list[str],
+    version: int,
+    rows: int,
+    config: EmbeddingConfig,
+    summary: dict[str, Any],
 ) -> Callable[[Any], None]:
     def commit(connection: Any) -> None:
         datasets.put_roots(connection, dataset_id, roots)

@@ -13,9 +13,9 @@ from framedex.analysis.issues import RULES, confidence, size_distance
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import Vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NO_EMBEDDING
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NO_EMBEDDING
 from framedex.storage.tables import Table
 
 _ROWS = 65536

@@ -19,12 +19,12 @@ from framedex.analysis.quality import Measures, measure
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import media_id
-from framedex.storage.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
 from framedex.media.annotations import Annotations
 from framedex.media.decode import Picture, PixelBudget, decode
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables
+from framedex.storage.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
 _ENCODED = 32  # pictures an encoder batch
@@ -166,9 +166,7 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
         raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _ahead(
-    work: Callable[[list[Item]], list[Examined]], items: Iterator[Item], threads: int
-) -> Iterator[Examined]:
+def _ahead(work: Callable[[list[Item]], list[Examined]], items: Iterator[Item], threads: int) -> Iterator[Examined]:
     """Yield results in the order of the items, while threads work a few chunks ahead and no further."""
     waiting: deque[Future[list[Examined]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool:

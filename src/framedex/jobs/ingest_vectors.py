@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
 from framedex.jobs.ingest import Ingested
-from framedex.storage.media_rows import is_relative, media_schema
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
+from framedex.storage.media_rows import is_relative, media_schema
 
 _ROWS = 8192
 _OPTIONAL = ("width", "height", "caption", "label", "labels")
@@ -167,9 +167,7 @@ def _to_rows(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _unit_vectors(
-    column: pa.Array, first_row: int, dimension: int
-) -> tuple[npt.NDArray[np.float32], list[str | None]]:
+def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt.NDArray[np.float32], list[str | None]]:
     """Return float32 (N, D) of unit length, with zeros and the reason where a row has no usable embedding."""
     vectors = np.zeros((len(column), dimension), dtype=np.float32)
     errors: list[str | None] = [None] * len(column)
@@ -194,8 +192,8 @@ def _unit_vectors(
             "embeddings must be finite"
         )
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    for place in np.flatnonzero(norms == 0):
-        errors[place] = "the embedding is missing" if not valid[place] else "the embedding is all zeros"
+    for zero in np.flatnonzero(norms == 0):
+        errors[zero] = "the embedding is missing" if not valid[zero] else "the embedding is all zeros"
     vectors /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
     return vectors, errors
 
@@ -203,7 +201,7 @@ def _unit_vectors(
 def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
     if name not in batch.schema.names:
         return [None] * batch.num_rows
-    values = batch.column(name).to_pylist()
+    values: list[int | None] = batch.column(name).to_pylist()
     for place, value in enumerate(values):
         if value is not None and (not isinstance(value, int) or not 0 < value < 2**31):
             raise InvalidInput(f"row {first_row + place}: the {name} {value!r} is no number of pixels above 0")

@@ -88,9 +88,7 @@ def _read_coco(path: Path) -> Iterator[_Row]:
         yield _coco_row(path, place, annotation, names, categories)
 
 
-def _coco_row(
-    path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]
-) -> _Row:
+def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]) -> _Row:
     if not isinstance(annotation, dict) or annotation.get("image_id") not in names:
         raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
     category = annotation.get("category_id")
@@ -132,4 +130,3 @@ def _check_columns(path: Path, names: Any) -> None:
 def _table_row(row: Mapping[str, Any]) -> _Row:
     caption = row.get("caption")
     return str(row["filename"]), parse_labels(row.get("label")), None if caption is None else str(caption)
-

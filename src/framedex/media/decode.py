@@ -144,7 +144,7 @@ def _register_heif() -> None:
 
 
 def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: PixelBudget | None) -> Picture:
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     _register_heif()
     try:
@@ -157,7 +157,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
             file_format = (image.format or "").lower()
     except CannotDecode:
         raise
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise CannotDecode(_unidentified(data)) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise CannotDecode(f"possibly a decompression bomb: {error}") from None
@@ -190,7 +190,7 @@ def _grey_to_rgb(values: npt.NDArray[Any]) -> Pixels:
     """Scale grey values of more than 8 bits to 0–255: integers by 16 bits, floats by their own range."""
     if values.dtype.kind == "f":
         finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
-        low, high = (0.0, 1.0) if 0 <= finite.min() and finite.max() <= 1 else (finite.min(), finite.max())
+        low, high = (0.0, 1.0) if finite.min() >= 0 and finite.max() <= 1 else (finite.min(), finite.max())
         grey = (finite - low) * (255 / max(high - low, 1e-12))
     else:
         grey = np.clip(values, 0, 65535) / 257

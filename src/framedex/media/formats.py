@@ -3,9 +3,9 @@
 import os
 
 IMAGE_SUFFIXES = frozenset(
-    ".png .jpg .jpeg .gif .tif .tiff .bmp .webp .jp2 .jfif .heic .heif".split()
+    [".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif"]
 )
-VIDEO_SUFFIXES = frozenset(".mp4 .mov .m4v .avi .mkv .wmv .flv .webm".split())
+VIDEO_SUFFIXES = frozenset([".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm"])
 
 
 def is_image(name: str) -> bool:

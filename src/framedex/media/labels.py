@@ -10,10 +10,7 @@ def parse_labels(value: Any) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         text = value.strip()
-        if text.startswith("[") and text.endswith("]"):
-            value = _parse_list(text)
-        else:
-            value = [text]
+        value = _parse_list(text) if text.startswith("[") and text.endswith("]") else [text]
     elif not isinstance(value, list | tuple):
         value = [value]
     return tuple(dict.fromkeys(str(label).strip() for label in value if str(label).strip()))

@@ -21,8 +21,6 @@ def thumbnail(pixels: Pixels, *, size: int = SIZE, quality: int = 80) -> bytes:
     if scale < 1:
         target = (max(1, round(width * scale)), max(1, round(height * scale)))
         pixels = cv2.resize(pixels, target, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-    ok, encoded = cv2.imencode(
-        ".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality]
-    )
+    ok, encoded = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert ok, "JPEG encoding of an RGB array cannot fail"
     return encoded.tobytes()

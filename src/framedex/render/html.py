@@ -8,11 +8,13 @@ STYLE = """
 .fdx{font:13px/1.45 system-ui,sans-serif;color:#1c1c1c;background:#fff;padding:8px}
 .fdx h1{font-size:22px;margin:8px 0}.fdx h2{font-size:17px;margin:22px 0 6px}.fdx h3{font-size:14px;margin:14px 0 4px}
 .fdx p{margin:4px 0}.fdx .dim{color:#6b6b6b}
-.fdx table{border-collapse:collapse;margin:6px 0}.fdx th,.fdx td{padding:3px 10px;border-bottom:1px solid #e4e4e4;text-align:left}
+.fdx table{border-collapse:collapse;margin:6px 0}.fdx th,.fdx td{padding:3px 10px;border-bottom:1px solid #e4e4e4;
+text-align:left}
 .fdx td.n,.fdx th.n{text-align:right;font-variant-numeric:tabular-nums}
 .fdx .row{display:flex;flex-wrap:wrap;gap:8px;margin:4px 0 10px}
-.fdx figure{margin:0;width:132px}.fdx figure img,.fdx .gone{width:132px;height:100px;object-fit:contain;background:#f1f1f1;
-border-radius:4px;display:block}.fdx .gone{display:flex;align-items:center;justify-content:center;color:#8a8a8a;font-size:11px}
+.fdx figure{margin:0;width:132px}.fdx figure img,.fdx .gone{width:132px;height:100px;object-fit:contain;
+background:#f1f1f1;border-radius:4px;display:block}
+.fdx .gone{display:flex;align-items:center;justify-content:center;color:#8a8a8a;font-size:11px}
 .fdx figcaption{font-size:11px;overflow-wrap:anywhere;line-height:1.3;margin-top:2px}
 .fdx .card{border:1px solid #e4e4e4;border-radius:6px;padding:6px 10px;margin:8px 0}
 .fdx .bar{display:inline-block;height:9px;background:#3f72af;border-radius:2px;vertical-align:middle}
@@ -64,12 +66,13 @@ def bars(counts: Iterable[tuple[str, int]]) -> str:
     """Return a table of counts with a bar for each."""
     counts = list(counts)
     largest = max((count for _, count in counts), default=1) or 1
-    rows = (
-        f"<tr><td>{text(name)}</td><td class='n'>{count:,}</td>"
-        f"<td><span class='bar' style='width:{max(1, round(160 * count / largest)) if count else 0}px'></span></td></tr>"
-        for name, count in counts
-    )
+    rows = (_bar(name, count, max(1, round(160 * count / largest)) if count else 0) for name, count in counts)
     return f"<table>{''.join(rows)}</table>"
+
+
+def _bar(name: str, count: int, width: int) -> str:
+    bar = f"<span class='bar' style='width:{width}px'></span>"
+    return f"<tr><td>{text(name)}</td><td class='n'>{count:,}</td><td>{bar}</td></tr>"
 
 
 def picture(jpeg: bytes | None, *captions: object) -> str:

@@ -75,7 +75,10 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
     """
     if entity_type not in list(EntityType):
         raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
-    for name, value, limit in (("threshold", threshold, CLUSTER_LEVELS - 1), ("page_number", page_number, 2**31)):
+    for name, value, limit in (
+        ("threshold", threshold, CLUSTER_LEVELS - 1),
+        ("page_number", page_number, 2**31),
+    ):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
             raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
 

@@ -93,12 +93,17 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
         "threshold": pa.array([threshold] * len(found), pa.float32()),
     }
     return pa.table(
-        [arrays.get(field.name, found[field.name] if field.name in found.column_names else None) for field in ISSUE_COLUMNS],
+        [
+            arrays.get(field.name, found[field.name] if field.name in found.column_names else None)
+            for field in ISSUE_COLUMNS
+        ],
         schema=ISSUE_COLUMNS,
     )
 
 
-def duplicates(media: Media, condition: Condition, *, threshold: float, limit: int | None = None) -> list[DuplicateGroup]:
+def duplicates(
+    media: Media, condition: Condition, *, threshold: float, limit: int | None = None
+) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates at a similarity, largest first.
 
     Args:

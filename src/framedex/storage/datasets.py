@@ -53,7 +53,9 @@ def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
         datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
     ).all()
     if not rows:
-        known = connection.execute(sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)).scalars()
+        known = connection.execute(
+            sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)
+        ).scalars()
         raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, known)) or 'none yet'}")
     return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
 
@@ -107,7 +109,12 @@ def commit_generation(
     This is the one commit point: until the surrounding transaction ends, readers see the former head.
     """
     generation = Generation(
-        id=new_id(), dataset_id=dataset_id, tables=tables, n_images=n_images, created_at=now(), summary=summary
+        id=new_id(),
+        dataset_id=dataset_id,
+        tables=tables,
+        n_images=n_images,
+        created_at=now(),
+        summary=summary,
     )
     connection.execute(generations.insert().values(**generation.model_dump()))
     update_dataset(
@@ -125,9 +132,7 @@ def commit_generation(
 def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
     """Return the generation that readers see; None before the first commit."""
     row = connection.execute(
-        generations.select()
-        .join(datasets, datasets.c.head == generations.c.id)
-        .where(datasets.c.id == dataset_id)
+        generations.select().join(datasets, datasets.c.head == generations.c.id).where(datasets.c.id == dataset_id)
     ).one_or_none()
     return None if row is None else Generation.model_validate(dict(row._mapping))
 
@@ -143,17 +148,13 @@ def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingCon
 def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> None:
     """Store the folders that the paths of a dataset's media are relative to."""
     for number, root in enumerate(roots):
-        connection.execute(
-            source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root))
-        )
+        connection.execute(source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root)))
 
 
 def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
     """Return a dataset's source roots, by number."""
     rows = connection.execute(
-        sa.select(source_roots.c.path)
-        .where(source_roots.c.dataset_id == dataset_id)
-        .order_by(source_roots.c.number)
+        sa.select(source_roots.c.path).where(source_roots.c.dataset_id == dataset_id).order_by(source_roots.c.number)
     ).scalars()
     return [os.fsdecode(path) for path in rows]
 

@@ -16,7 +16,7 @@ NO_EMBEDDING = 0
 
 
 def media_schema(dimension: int) -> pa.Schema:
-    """Return the columns that ingestion writes, once for each row.
+    r"""Return the columns that ingestion writes, once for each row.
 
     ``path`` is relative to source root number ``root``, or a URI where that is null. Bytes that are no UTF-8 are
     shown as ``\\xNN`` there, and ``path_raw`` then holds the name as the file system has it.

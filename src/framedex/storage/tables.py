@@ -128,4 +128,4 @@ def roll_back(path: Path, version: int | None) -> None:
         return
     dataset = lance.dataset(str(path))
     if dataset.latest_version != version:
-        dataset.checkout_version(version).restore()
+        dataset.checkout_version(version).restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there

@@ -25,7 +25,11 @@ def upgrade() -> None:
         "generations",
         sa.Column("id", sa.String(36), primary_key=True),
         sa.Column(
-            "dataset_id", sa.String(36), sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True
+            "dataset_id",
+            sa.String(36),
+            sa.ForeignKey("datasets.id", ondelete="CASCADE"),
+            nullable=False,
+            index=True,
         ),
         sa.Column("tables", sa.JSON, nullable=False),
         sa.Column("n_images", sa.Integer, nullable=False),
