@@ -1,0 +1,307 @@
+"""The command line."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framedex import demo as demo_dataset
+from framedex.errors import Error, InvalidInput, WorkspaceError
+from framedex.records import Record
+from framedex.settings import Settings
+from framedex.workspace import Workspace
+
+app = typer.Typer(
+    help="Framedex: find, group and search what is in a folder of pictures, offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="The workspace folder; FRAMEDEX_WORKSPACE or ~/framedex if not given."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+NameArgument = Annotated[str, typer.Argument(help="A dataset's name or id.")]
+VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.")]
+LimitOption = Annotated[int, typer.Option(min=1, help="Print at most so many.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: with status 0, or 1 and one line on an error, or 2 on wrong usage.
+
+    Args:
+        arguments: what follows the program's name; by default those of the process.
+    """
+    try:
+        app(arguments)
+    except Error as error:
+        print("error:", printable(" ".join(str(error).split())), file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, has seen enough.
+        sys.stderr.close()
+        sys.exit(141)
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="The new dataset's name.")],
+    source: Annotated[
+        Path, typer.Argument(help="A folder, a .txt, .csv or .parquet list, or a Parquet with embeddings.")
+    ],
+    encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a dataset of the pictures in SOURCE."""
+    with Workspace(_folder(workspace)) as ws:
+        start = time.perf_counter()
+        dataset = ws.create_dataset(name, source, encoder=encoder)
+        seconds = time.perf_counter() - start
+        if as_json:
+            _print_json({**dataset.info.model_dump(mode="json"), "skipped": dataset.skipped})
+            return
+        info, config = dataset.info, dataset.embedding_config
+        _say(f"{info.display_name}: {info.n_images:,} pictures in {seconds:.1f} s")
+        _say(f"encoder {config.encoder} ({config.reason})")
+        for reason, count in dataset.skipped.items():
+            _say(f"left out: {count:,} {reason}")
+
+
+@app.command()
+def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the datasets, newest first."""
+    with _open(workspace) as ws:
+        records = ws.datasets()
+        if as_json:
+            _print_json(records)
+            return
+        rows = [(r.display_name, r.status_new, r.n_images, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records]
+        _print_table(("name", "status", "images", "created (UTC)", "id"), rows)
+
+
+@app.command()
+def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what is in a dataset."""
+    with _open(workspace) as ws:
+        dataset = ws.dataset(name)
+        info, config = dataset.info, dataset.embedding_config
+        summaries = dataset.where([]).issue_summaries()
+        if as_json:
+            _print_json(
+                {
+                    **info.model_dump(mode="json"),
+                    "embedding_config": config.model_dump(mode="json"),
+                    "issues": [summary.model_dump(mode="json") for summary in summaries],
+                    "skipped": dataset.skipped,
+                }
+            )
+            return
+        _say(f"{info.display_name}: {info.n_images:,} images, {info.status_new}, id {info.id}")
+        _say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
+        rows = [
+            (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
+        ]
+        _print_table(("issue", "found", "limit", "measured value"), rows)
+
+
+@app.command()
+def explore(
+    name: NameArgument,
+    threshold: Annotated[int, typer.Option(help="Clustering level, 0 (finest) to 4.")] = 0,
+    page: Annotated[int, typer.Option(help="Page of 100 clusters, from 0.")] = 0,
+    entity_type: Annotated[str, typer.Option(help="IMAGES or OBJECTS.")] = "IMAGES",
+    vql: VqlOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a page of clusters, largest first."""
+    with _open(workspace) as ws:
+        result = ws.dataset(name).explore(entity_type, threshold, page, _parse_vql(vql))
+        if as_json:
+            _print_json(result)
+            return
+        rows = [
+            (c.n_images, ", ".join(c.labels or []), ", ".join(p.file_name for p in c.previews[:3]), c.cluster_id)
+            for c in result.clusters
+        ]
+        _print_table(("images", "labels", "for example", "cluster"), rows)
+
+
+@app.command()
+def duplicates(
+    name: NameArgument,
+    threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
+    limit: LimitOption = 100,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show groups of near-duplicates, largest first."""
+    with _open(workspace) as ws:
+        groups = ws.dataset(name).duplicates(threshold, limit=limit)
+        if as_json:
+            _print_json(groups)
+            return
+        rows = [(len(g.media_ids), f"{g.similarity:.4f}", ", ".join(g.file_names[:8])) for g in groups]
+        _print_table(("images", "similarity", "files"), rows)
+
+
+@app.command()
+def issues(
+    name: NameArgument,
+    issue_type: Annotated[str | None, typer.Option("--type", help="Only this issue.")] = None,
+    limit: LimitOption = 20,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is wrong with the pictures, the worst of each kind first."""
+    with _open(workspace) as ws:
+        found = ws.dataset(name).issues(issue_type, limit=limit).to_pylist()
+        if as_json:
+            _print_json(found)
+            return
+        rows = [
+            (row["issue_type"], row["file_name"], _short(row["value"]), f"{row['confidence']:.2f}", row["reason"] or "")
+            for row in found
+        ]
+        _print_table(("issue", "file", "value", "confidence", "reason"), rows)
+
+
+@app.command()
+def export(
+    name: NameArgument,
+    out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
+    file_format: Annotated[str, typer.Option("--format", help="json or parquet.")] = "json",
+    include_images: Annotated[
+        bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
+    ] = False,
+    vql: VqlOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a dataset to a ZIP file."""
+    with _open(workspace) as ws:
+        result = ws.dataset(name).where(_parse_vql(vql) or []).export(out, file_format, include_images)
+        if as_json:
+            _print_json(result)
+            return
+        _say(f"{result.path}: {result.total_media_items:,} media, {result.images:,} pictures")
+        if result.missing_images:
+            _say(f"{len(result.missing_images):,} pictures could not be read, the first is {result.missing_images[0]}")
+
+
+@app.command()
+def report(
+    name: NameArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
+    level: Annotated[int, typer.Option(min=0, max=4, help="Clustering level to show.")] = 3,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write one self-contained HTML page: issues, near-duplicates, clusters."""
+    with _open(workspace) as ws:
+        _say(f"wrote {ws.dataset(name).report(output, level=level)}")
+
+
+@app.command()
+def rm(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Delete a dataset; the pictures themselves stay where they are."""
+    with _open(workspace) as ws:
+        record = ws.dataset(name).info
+        if not yes and sys.stdin.isatty():
+            typer.confirm(f"Delete {record.display_name!r} with {record.n_images:,} images?", abort=True)
+        ws.delete_dataset(record.id)
+        _say(f"deleted {record.display_name}")
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML report to write.")] = Path("report.html"),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the whole job on sample photographs and edits of them whose truth is known, and compare."""
+    with Workspace(_folder(workspace)) as ws:
+        start = time.perf_counter()
+        dataset, truth = demo_dataset.build(ws)
+        outcomes = demo_dataset.compare(dataset, truth)
+        dataset.report(output, extra=demo_dataset.outcome_html(outcomes))
+        seconds = time.perf_counter() - start
+        if as_json:
+            _print_json([vars(outcome) for outcome in outcomes])
+        else:
+            _say(f"{dataset.info.n_images:,} pictures made, read, compared and reported in {seconds:.1f} s")
+            rows = [(o.what, o.planted, o.found, ", ".join(o.others) or "none") for o in outcomes]
+            _print_table(("what", "planted", "found of them", "found besides"), rows)
+            _say(f"wrote {output}; the dataset {demo_dataset.DATASET!r} is in {ws.path}")
+        if any(outcome.found < outcome.planted for outcome in outcomes):
+            raise Error("not all that was planted has been found")
+
+
+def _folder(workspace: Path | None) -> Path:
+    return (workspace or Settings().workspace).expanduser()
+
+
+def _open(workspace: Path | None) -> Workspace:
+    """Open a workspace that must be there: a mistyped folder is not to be made into one."""
+    folder = _folder(workspace)
+    if not folder.exists():
+        raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
+    return Workspace(folder)
+
+
+def _parse_vql(vql: str | None) -> list[Any] | None:
+    if vql is None:
+        return None
+    try:
+        parsed = json.loads(vql)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"--vql is no JSON: {error}") from None
+    if not isinstance(parsed, list):
+        raise InvalidInput(f"--vql must be a JSON array of filters, not {vql!r}")
+    return parsed
+
+
+def printable(text: str) -> str:
+    """Return text without control characters, which could steer the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _say(line: str) -> None:
+    print(printable(line))  # noqa: T201
+
+
+def _print_json(value: Any) -> None:
+    def plain(part: Any) -> Any:
+        return part.model_dump(mode="json") if isinstance(part, Record) else str(part)
+
+    print(json.dumps(value, indent=2, default=plain, allow_nan=False))  # noqa: T201
+
+
+def _print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    table = Table(*header, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(printable(f"{cell:,}" if isinstance(cell, int) else str(cell))) for cell in row))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

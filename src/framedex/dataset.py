@@ -12,6 +12,7 @@ import pyarrow as pa
 from framedex import pictures
 from framedex.context import Context, open_media
 from framedex.errors import Conflict
+from framedex.export.files import whole_file
 from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, ExportResult
 from framedex.render import html
 from framedex.report import report_html
@@ -144,12 +145,14 @@ class Dataset:
             path: the file.
             level: the clustering level that is shown, 0 to 4.
             extra: HTML that comes first on the page.
+
+        Raises:
+            InvalidInput: the file cannot be written.
         """
         target = Path(path).expanduser()
-        target.write_text(
-            report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra),
-            encoding="utf-8",
-        )
+        content = report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra)
+        with whole_file(target) as file:
+            file.write(content.encode())
         return target
 
     def __repr__(self) -> str:

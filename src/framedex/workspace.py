@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from framedex.context import Context
 from framedex.dataset import Dataset
 from framedex.encoders import Encoder, choose_encoder
-from framedex.errors import Conflict, InvalidInput, ReadOnly
+from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
 from framedex.jobs.create import FilesInput, create
 from framedex.jobs.ingest_vectors import THRESHOLDS, VectorSource, is_vector_file, open_vectors
 from framedex.media.annotations import Annotations, read_annotations
@@ -73,8 +74,8 @@ class Workspace:
 
         Args:
             name: up to 255 characters, without slashes; unique in the workspace.
-            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet`` list
-                of paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
+            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet``
+                list of paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
                 height, caption, label``) of its own. ``annotations.json`` (COCO) and
                 ``image_annotations.csv|parquet`` in a source folder give labels and captions.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
@@ -84,6 +85,7 @@ class Workspace:
         Raises:
             InvalidInput: the name, source, encoder or thresholds cannot be used; nothing is left behind.
             Conflict: the name is taken.
+            TaskFailed: something else went wrong; nothing is left behind but the record of the task.
             ReadOnly: the workspace was opened for reading.
         """
         self._check_writable()
@@ -93,11 +95,12 @@ class Workspace:
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
+            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION)
         table = self._context.layout.media(dataset_id)
         settings = self._context.settings
         task = self._context.runner.submit(
-            record,
-            TaskType.DATASET_CREATION,
+            task_id,
+            dataset_id,
             lambda report: create(
                 content, config, dataset_id=dataset_id, table=table, settings=settings, report=report
             ),
@@ -112,9 +115,10 @@ class Workspace:
         try:
             with progress_bar(f"Creating {name!r}") as watcher:
                 dataset.task.wait(watcher=watcher)
-        except (InvalidInput, KeyboardInterrupt):
-            # What the caller gave cannot become a dataset, or is not wanted any more: no trace of it stays.
-            self.delete_dataset(dataset.id)
+        except BaseException:
+            # The caller gets no dataset whose task could be retried: nothing but the record of the task stays.
+            with suppress(Error):
+                self.delete_dataset(dataset.id)
             raise
 
     def dataset(self, name_or_id: str) -> Dataset:

@@ -3,12 +3,10 @@
 import io
 import json
 import os
-import secrets
 import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +16,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import InvalidInput
 from framedex.export.columns import EXPORTED, export_batches, table_schema
+from framedex.export.files import whole_file
 from framedex.records import Condition, DatasetRecord, ExportResult
 from framedex.storage.media import LOCATION, Media, RowIds, file_uri
 
@@ -58,7 +57,7 @@ def export_archive(
     images = 0
     missing: list[str] = []
     with (
-        _whole_or_nothing(path) as file,
+        whole_file(path) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
     ):
         share = 0.2 if include_images else 1.0
@@ -78,26 +77,6 @@ def export_archive(
         if include_images:
             images, missing = _write_images(archive, media, rows, total, lambda part: progress(0.2 + 0.8 * part))
     return ExportResult(path=str(path), total_media_items=total, images=images, missing_images=missing)
-
-
-@contextmanager
-def _whole_or_nothing(path: Path) -> Iterator[Any]:
-    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.partial")
-    if path.is_dir():
-        raise InvalidInput(f"cannot write {path}: it is a folder")
-    try:
-        file = partial.open("wb")
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 class _Sink(io.RawIOBase):

@@ -7,7 +7,7 @@ import numpy as np
 
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import Kind, parse_group_id
-from framedex.records import Condition
+from framedex.records import CLUSTER_LEVELS, Condition
 from framedex.storage.media import Media, RowIds
 
 
@@ -70,7 +70,8 @@ def _by_cluster(media: Media, payload: Mapping[str, Any], path: str) -> RowIds:
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")
     level, number = parse_group_id(media.dataset_id, Kind.CLUSTER, cluster_id)
     column = f"cluster_{level}"
-    members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
+    exists = level < CLUSTER_LEVELS  # the bits of an id that name the level reach further
+    members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column}))) if exists else ()
     if not len(members):
         raise NotFound(f"no cluster {cluster_id} in this dataset")
     excluded = _ids(payload, "exclude_media_ids", path) if payload.get("exclude_media_ids") else []

@@ -5,8 +5,9 @@ import socket
 import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from typing import Any
 
 from framedex.errors import Aborted, Conflict, Error, TaskFailed
@@ -20,6 +21,7 @@ Commit = Callable[[Any], None]
 Watcher = Callable[[str, float], None]
 _HEARTBEAT_S = 2.0
 _WORKERS = 4
+_RETRYABLE = (TaskStatus.FAILED, TaskStatus.ABORTED)
 
 
 class Report:
@@ -71,11 +73,10 @@ class Task:
         self._dataset_id = dataset_id
         self._runner, self._job = runner, job
         self._lock = threading.Lock()
-        self._committing = False
         self._start()
 
     def _start(self) -> None:
-        self._report = Report()
+        self._report, self._committing = Report(), False
         self._future: Future[None] = self._runner.start(self)
 
     @property
@@ -113,9 +114,10 @@ class Task:
             if not self._future.done():
                 raise TimeoutError(f"task {self.id} was not done within {timeout_s} s") from None
             raise
+        except CancelledError:
+            raise Aborted("aborted on request") from None
         except KeyboardInterrupt:
-            self._report.cancelled.set()
-            self._future.exception()
+            self._stop()
             raise
         finally:
             self._report.watcher = None
@@ -132,19 +134,33 @@ class Task:
                 state = "in its commit phase" if not self._future.done() else self.status.value
                 raise Conflict(f"task {self.id} cannot be aborted: it is {state}")
             self._report.cancelled.set()
-        self._future.exception()
-        return self.record
+        self._stop()
+        if (record := self.record).status is not TaskStatus.ABORTED:
+            raise Conflict(f"task {self.id} cannot be aborted: it is {record.status}")
+        return record
+
+    def _stop(self) -> None:
+        self._report.cancelled.set()
+        if not self._future.done() and self._future.cancel():  # it waited for a thread
+            self._end(TaskStatus.ABORTED, "aborted on request")
+            self._report.closed.set()
+        with suppress(CancelledError):
+            self._future.exception()
 
     def retry(self) -> TaskRecord:
         """Run a failed or aborted task again, from its beginning, and return its record.
 
         Raises:
             Conflict: the task is neither FAILED nor ABORTED.
+            NotFound: its dataset was deleted.
         """
+        if self.status in _RETRYABLE:
+            self._stop()  # its row says so a moment before its thread ends
         with self._lock:
-            if (status := self.status) not in (TaskStatus.FAILED, TaskStatus.ABORTED):
+            if (status := self.status) not in _RETRYABLE:
                 raise Conflict(f"task {self.id} is {status}; only FAILED and ABORTED tasks can be retried")
             with self._runner.catalog.write() as connection:
+                datasets.find_dataset(connection, self._dataset_id)
                 task_rows.update_task(
                     connection,
                     self.id,
@@ -162,6 +178,7 @@ class Task:
         """Run the job and commit it; called by the runner, on its thread."""
         catalog, report = self._runner.catalog, self._report
         try:
+            report.check()
             with catalog.write() as connection:
                 task_rows.update_task(connection, self.id, status=TaskStatus.RUNNING, progress_percentage=0)
             commit = self._job(report)
@@ -184,7 +201,6 @@ class Task:
             self._end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
             raise TaskFailed(f"task {self.id} failed: {type(error).__name__}: {error}") from error
         finally:
-            self._committing = False
             report.closed.set()
 
     def _end(self, status: TaskStatus, message: str) -> None:
@@ -196,10 +212,17 @@ class Task:
     def beat(self) -> None:
         """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
         while not self._report.closed.wait(_HEARTBEAT_S):
-            percent = round(100 * self._report.share)
-            with self._runner.catalog.write() as connection:
-                task_rows.update_progress(connection, self.id, percent, self._report.stage)
-                datasets.update_progress(connection, self._dataset_id, percent)
+            # A beat that fails, as on a full disk, must not end those that follow.
+            with suppress(Exception), self._runner.catalog.write() as connection:
+                self._beat(connection)
+
+    def _beat(self, connection: Any) -> None:
+        if not self._future.running():  # it waits for a thread, and lives
+            task_rows.update_task(connection, self.id)
+            return
+        percent = round(100 * self._report.share)
+        task_rows.update_progress(connection, self.id, percent, self._report.stage)
+        datasets.update_progress(connection, self._dataset_id, percent)
 
 
 class Runner:
@@ -214,19 +237,17 @@ class Runner:
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: list[Task] = []
 
-    def submit(self, dataset: DatasetRecord, task_type: TaskType, job: Job) -> Task:
+    def insert(self, connection: Any, dataset: DatasetRecord, task_type: TaskType) -> str:
+        """Add the row of a task that :meth:`submit` will start, in the transaction that needs it; return its id."""
+        return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=self._user, owner=_owner())
+
+    def submit(self, task_id: str, dataset_id: str, job: Job) -> Task:
         """Start a job for a dataset and return its task."""
-        with self.catalog.write() as connection:
-            task_id = task_rows.insert_task(
-                connection, dataset, task_type=task_type, created_by=self._user, owner=_owner()
-            )
-        task = Task(self, task_id, dataset.id, job)
-        self._tasks = [each for each in self._tasks if not each._future.done()]
-        self._tasks.append(task)
-        return task
+        return Task(self, task_id, dataset_id, job)
 
     def start(self, task: Task) -> Future[None]:
         """Run a task on a thread of the pool."""
+        self._tasks = [each for each in self._tasks if each is not task and not each._future.done()] + [task]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
         future = self._pool.submit(task.execute)

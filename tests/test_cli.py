@@ -1,0 +1,182 @@
+"""The command line."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from framedex.cli import main, printable
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the dataset ``pets``: six pictures, two of them alike, and a broken one."""
+    folder = tmp_path_factory.mktemp("cli")
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    random = np.random.default_rng(1)
+    for number in range(5):
+        noise = random.integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(pictures / f"p{number}.png")
+    (pictures / "copy [red].png").write_bytes((pictures / "p0.png").read_bytes())
+    (pictures / "broken\x1b[31m.jpg").write_bytes(b"no picture")
+    with pytest.raises(SystemExit) as exit_:
+        main(["create", "pets", str(pictures), "-w", str(folder / "ws")])
+    assert exit_.value.code == 0
+    return folder / "ws"
+
+
+@pytest.fixture
+def run(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command on the workspace and return its status, output and error output."""
+
+    def call(*arguments: str, at: Path = workspace) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main([*arguments, "--workspace", str(at)])
+        captured = capsys.readouterr()
+        code = exit_.value.code
+        return code if isinstance(code, int) else 0, captured.out, captured.err
+
+    return call
+
+
+def _json(run: Run, *arguments: str) -> Any:
+    status, out, _ = run(*arguments, "--json")
+    assert status == 0
+    return json.loads(out)
+
+
+def test_ls__lists_datasets(run: Run) -> None:
+    """The list names each dataset with its status and size, for people and for programs."""
+    status, out, _ = run("ls")
+    assert status == 0
+    assert "pets" in out
+    assert "READY" in out
+    assert [(each["display_name"], each["n_images"]) for each in _json(run, "ls")] == [("pets", 7)]
+
+
+def test_show__counts_issues(run: Run) -> None:
+    """A dataset is shown with its encoder and how often each issue was found."""
+    shown = _json(run, "show", "pets")
+    counts = {each["issue_type"]: each["count"] for each in shown["issues"]}
+    assert shown["embedding_config"]["encoder"] == "gist"
+    assert counts["corrupted"] == 1
+    assert counts["duplicates"] == 2
+    assert "corrupted" in run("show", "pets")[1]
+
+
+def test_explore__prints_the_interface_s_result(run: Run) -> None:
+    """The JSON of a page is the Explore result; the table has a line a cluster."""
+    page = _json(run, "explore", "pets", "--threshold", "0")
+    assert page["metadata"] == {"used_duckdb": True}
+    assert sum(cluster["n_images"] for cluster in page["clusters"]) == 7
+    filtered = _json(run, "explore", "pets", "--vql", '[{"duplicates": {"op": "duplicates", "value": 1.0}}]')
+    assert sum(cluster["n_images"] for cluster in filtered["clusters"]) == 2
+    assert run("explore", "pets")[0] == 0
+
+
+def test_duplicates__names_the_files(run: Run) -> None:
+    """Groups are printed with the names of their files, brackets and all."""
+    assert [sorted(group["file_names"]) for group in _json(run, "duplicates", "pets")] == [["copy [red].png", "p0.png"]]
+    assert "copy [red].png" in run("duplicates", "pets")[1]
+
+
+def test_issues__prints_no_control_characters(run: Run) -> None:
+    """A file name cannot steer the terminal."""
+    status, out, _ = run("issues", "pets", "--type", "corrupted")
+    assert status == 0
+    assert "\x1b" not in out
+    assert "broken\\x1b[31m.jpg" in out
+    assert [each["issue_type"] for each in _json(run, "issues", "pets", "--type", "corrupted")] == ["corrupted"]
+
+
+def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
+    """An export says what it wrote."""
+    written = _json(run, "export", "pets", str(tmp_path / "pets.zip"), "--include-images")
+    assert written["total_media_items"] == written["images"] == 7
+    assert (tmp_path / "pets.zip").is_file()
+    status, out, _ = run("export", "pets", str(tmp_path / "table.zip"), "--format", "parquet")
+    assert status == 0
+    assert "7 media" in out
+
+
+def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
+    """The report is one file that needs no other."""
+    assert run("report", "pets", "-o", str(tmp_path / "page.html"))[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "data:image/jpeg" in page
+    assert "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("show", "nothing"), "no dataset 'nothing'; there are: 'pets'"),
+        (("explore", "pets", "--threshold", "9"), "threshold must be a whole number from 0 to 4, not 9"),
+        (("explore", "pets", "--vql", "{"), "--vql is no JSON"),
+        (("explore", "pets", "--vql", "{}"), "--vql must be a JSON array"),
+        (("explore", "pets", "--vql", '[{"colour": 1}]'), "invalid filter at $[0]"),
+        (("issues", "pets", "--type", "ugly"), "no issue 'ugly'"),
+        (("duplicates", "pets", "--threshold", "7"), "threshold must be a similarity"),
+        (("export", "pets", "no/such/folder/x.zip"), "cannot write no/such/folder/x.zip"),
+        (("export", "pets", "x.zip", "--format", "xml"), "format must be 'json' or 'parquet', not 'xml'"),
+        (("create", "pets", "."), "no pictures in"),
+        (("create", "new", "no/such/folder"), "there is nothing at"),
+        (("report", "pets", "-o", "no/such/folder/x.html"), "cannot write no/such/folder/x.html"),
+    ],
+)
+def test_errors__are_one_line_and_a_status(
+    run: Run, arguments: tuple[str, ...], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong is said in one line that names the value, without a traceback."""
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert expected in err
+
+
+def test_errors__a_mistyped_workspace_is_not_made(run: Run, tmp_path: Path) -> None:
+    """Looking into a workspace that does not exist does not create it."""
+    status, _, err = run("ls", at=tmp_path / "typo")
+    assert status == 1
+    assert "there is no workspace" in err
+    assert not (tmp_path / "typo").exists()
+
+
+def test_create__and_rm(run: Run, tmp_path: Path) -> None:
+    """A dataset comes and goes; its pictures stay."""
+    Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")
+    made = _json(run, "create", "short-lived", str(tmp_path))
+    assert (made["n_images"], made["status_new"]) == (1, "READY")
+    status, _, err = run("create", "short-lived", str(tmp_path))
+    assert status == 1
+    assert "'short-lived' exists already" in err
+    assert run("rm", "short-lived", "--yes")[0] == 0
+    assert (tmp_path / "one.png").is_file()
+    assert run("show", "short-lived")[0] == 1
+
+
+def test_module__runs_with_the_workspace_of_the_environment(workspace: Path) -> None:
+    """``python -m framedex`` works, and FRAMEDEX_WORKSPACE names the workspace."""
+    done = subprocess.run(
+        [sys.executable, "-m", "framedex", "ls", "--json"],
+        env={"FRAMEDEX_WORKSPACE": str(workspace), "PATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    assert [each["display_name"] for each in json.loads(done.stdout)] == ["pets"]
+
+
+def test_printable__escapes() -> None:
+    """Control characters and lone surrogates are shown as escapes; all other text stays."""
+    assert printable("a\nb\x1b[0m\udcffé") == "a\\nb\\x1b[0m\\udcffé"
