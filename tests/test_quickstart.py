@@ -10,7 +10,7 @@ NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "quickstart.ipynb"
 
 def test_quickstart__runs_from_start_to_end() -> None:
     """Each cell of the tour runs, and those that end with a dataset, a view or a page show pictures."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call] # untyped in nbformat
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": NOTEBOOK.parent}}
     )

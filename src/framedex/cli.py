@@ -1,6 +1,7 @@
 """The command line."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -254,7 +255,7 @@ def _folder(workspace: Path | None) -> Path:
 def _open(workspace: Path | None) -> Workspace:
     """Open a workspace that must be there: a mistyped folder is not to be made into one."""
     folder = _folder(workspace)
-    if not folder.exists():
+    if not os.path.lexists(folder):
         raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
     return Workspace(folder)
 

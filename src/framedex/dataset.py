@@ -124,9 +124,8 @@ class Dataset:
             CannotDecode: its file is no picture.
         """
         folder = self._context.layout.thumbnails(self.id)
-        return pictures.cached_thumbnail(
-            open_media(self._context, self.id), media_id, self._context.settings, folder=folder
-        )
+        media, keep = open_media(self._context, self.id), not self._context.catalog.read_only
+        return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def export(
         self,

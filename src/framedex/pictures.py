@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,18 @@ def thumbnail_uri(folder: Path, media_id: str) -> str | None:
     return file_uri(path) if path.exists() else None
 
 
-def cached_thumbnail(media: Media, media_id: str, settings: Settings, *, folder: Path, size: int = SIZE) -> bytes:
-    """Return a JPEG of a media item, from the cache or made now and kept there.
+def cached_thumbnail(
+    media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int = SIZE
+) -> bytes:
+    """Return a JPEG of a media item, from the cache or made now.
+
+    Args:
+        media: where it is.
+        media_id: which.
+        settings: limits.
+        folder: the cache.
+        keep: whether one that is made now stays there.
+        size: pixels of the longer side.
 
     Raises:
         NotFound: there is no such item, or its file is gone.
@@ -63,20 +74,21 @@ def cached_thumbnail(media: Media, media_id: str, settings: Settings, *, folder:
         pass
     picture = read_picture(media, media_id, settings, detail=size)
     data = thumbnail(picture.pixels, size=size)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError:
-        pass  # a cache that cannot be written, as in a read-only workspace, only costs time
+    if keep:
+        with suppress(OSError):  # a cache that cannot be written only costs time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
+            partial.write_bytes(data)
+            partial.replace(path)
     return data
 
 
-def thumbnail_or_none(media: Media, media_id: str, settings: Settings, *, folder: Path, size: int) -> bytes | None:
+def thumbnail_or_none(
+    media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int
+) -> bytes | None:
     """Return a thumbnail, or None where the picture cannot be shown."""
     try:
-        return cached_thumbnail(media, media_id, settings, folder=folder, size=size)
+        return cached_thumbnail(media, media_id, settings, folder=folder, keep=keep, size=size)
     except (NotFound, CannotDecode):
         return None
 

@@ -189,8 +189,10 @@ class View:
     def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
         media, folder, settings = self._media(), self._thumbnails(), self._context.settings
+        keep = not self._context.catalog.read_only
         return [
-            pictures.thumbnail_or_none(media, media_id, settings, folder=folder, size=size) for media_id in media_ids
+            pictures.thumbnail_or_none(media, media_id, settings, folder=folder, keep=keep, size=size)
+            for media_id in media_ids
         ]
 
     def __repr__(self) -> str:
@@ -233,6 +235,12 @@ class ExplorePage(ExploreResult):
         shown = cls(clusters=result.clusters, metadata=result.metadata)
         shown._view = view
         return shown
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether two pages say the same, whichever views they came from."""
+        return isinstance(other, ExploreResult) and (self.clusters, self.metadata) == (other.clusters, other.metadata)
+
+    __hash__ = None  # type: ignore[assignment] # a page holds lists, which have no hash
 
     def _repr_html_(self) -> str:
         shown = self.clusters[:_SHOWN_CLUSTERS]

@@ -49,7 +49,7 @@ class Workspace:
     ) -> None:
         settings = settings or Settings()
         path = Path(folder).expanduser()
-        read_only = read_only or (path.is_dir() and not os.access(path, os.W_OK))
+        read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
         runner = Runner(catalog, user=settings.user)
@@ -213,6 +213,8 @@ def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSou
     if is_vector_file(path):
         return open_vectors(path)
     chosen, _ = choose_encoder(encoder)
+    if not isinstance(chosen, Encoder):
+        raise InvalidInput(f"encoder must be a name or an Encoder, not {type(chosen).__name__}")
     files = open_source(path)
     if next(iter(files.items()), None) is None:
         seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())

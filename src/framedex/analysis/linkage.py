@@ -14,6 +14,7 @@ not depend on how good the first candidates were, only the time does.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +53,7 @@ def average_linkage(
     Raises:
         InvalidInput: the cuts do not ascend within (0, 2].
     """
-    if not cuts or any(a >= b for a, b in zip([0.0, *cuts], cuts, strict=False)) or cuts[-1] > 2:
+    if not cuts or not all(a < b for a, b in pairwise([0.0, *cuts])) or cuts[-1] > 2:
         raise InvalidInput(f"cluster thresholds must be ascending cosine distances in (0, 2], not {list(cuts)}")
     forest = _Forest(vectors, weights, graph, floor=1 - cuts[-1])
     rounds = 0

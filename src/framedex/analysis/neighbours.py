@@ -111,6 +111,8 @@ def _row_keys(vectors: Vectors) -> npt.NDArray[np.uint64]:
     keys = np.empty(len(vectors), dtype=np.uint64)
     for start in range(0, len(vectors), 16384):
         bits = np.ascontiguousarray(vectors[start : start + 16384] + np.float32(0)).view(np.uint32).astype(np.uint64)
-        bits ^= bits << np.uint64(32)
+        # Values that differ in few bits, such as signs alone, must not meet in the sum: spread them over all 64.
+        bits *= np.uint64(0x9E3779B97F4A7C15)
+        bits ^= bits >> np.uint64(32)
         keys[start : start + 16384] = (bits * multipliers).sum(axis=1, dtype=np.uint64)
     return keys

@@ -49,7 +49,7 @@ def measure(pixels: npt.NDArray[np.uint8], *, width: int, height: int) -> Measur
         width: the whole picture's width in pixels.
         height: its height.
     """
-    sample = np.ascontiguousarray(pixels[_step(pixels.shape[0]), _step(pixels.shape[1])])
+    sample = _sampled(pixels)
     channels = cv2.split(sample)
     shadows, highlights = _brightness(sample)
     colourfulness = _colourfulness(channels)
@@ -63,9 +63,11 @@ def measure(pixels: npt.NDArray[np.uint8], *, width: int, height: int) -> Measur
     )
 
 
-def _step(length: int) -> slice:
-    step = -(-length // _SAMPLE)
-    return slice(step // 2, None, step)
+def _sampled(pixels: _Array) -> _Array:
+    """Return every n-th pixel of every m-th row, so that at most 128 × 128 are left."""
+    height, width = pixels.shape[:2]
+    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
+    return cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST)
 
 
 def _histogram(values: _Array, bins: int, limit: float) -> npt.NDArray[np.float32]:

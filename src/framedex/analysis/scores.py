@@ -37,10 +37,11 @@ def uniqueness(distances: Scores) -> Scores:
     extreme item does not press all others down. A single item is unique: 1.
     """
     columns = min(len(_WEIGHTS), distances.shape[1])
-    if columns == 0:
+    if columns == 0 or len(distances) == 0:
         return np.ones(len(distances), dtype=np.float32)
     weights = _WEIGHTS[:columns] / _WEIGHTS[:columns].sum()
-    raw = distances[:, :columns] @ weights
+    # The second and third neighbour of an item with one copy may be far, and yet it is redundant.
+    raw = np.where(distances[:, 0] == 0, 0, distances[:, :columns] @ weights)
     scale = float(np.quantile(raw, 0.99))
     return np.clip(raw / scale, 0, 1).astype(np.float32) if scale > 1e-6 else np.zeros(len(raw), np.float32)
 

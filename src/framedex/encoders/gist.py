@@ -118,7 +118,7 @@ def _colours(small: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
 def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return float32, shape (N, 512): root mean energy by scale, orientation and cell of the grid."""
     count = len(pictures)
-    spectrum = scipy.fft.fft2(pictures, axes=(1, 2)).reshape(count, -1)
+    spectrum = scipy.fft.fft2(pictures, axes=(1, 2)).reshape(count, _SIZE**2)
     parts = []
     for places, weights, width in _filters():
         response = scipy.fft.ifft2(spectrum[:, places] * weights, axes=(2, 3))
@@ -127,7 +127,7 @@ def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         grid = energy.reshape(count, _ORIENTATIONS, _GRID, cell, _GRID, cell).mean(axis=(3, 5))
         # Smaller windows divide by fewer points, which lifts the coarse scales: on photographs all four then have
         # about the same energy, and none outweighs the others.
-        parts.append(np.sqrt(grid).reshape(count, -1))
+        parts.append(np.sqrt(grid).reshape(count, _ORIENTATIONS * _GRID**2))
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 

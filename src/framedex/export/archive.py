@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.errors import InvalidInput
-from framedex.export.columns import EXPORTED, export_batches, table_schema
+from framedex.export.columns import EXPORTED, URL, export_batches, table_schema
 from framedex.export.files import whole_file
 from framedex.records import Condition, DatasetRecord, ExportResult
-from framedex.storage.media import LOCATION, Media, RowIds, file_uri
+from framedex.storage.media import LOCATION, Media, RowIds
 
 SCHEMA_VERSION = "1.1"
 Format = Literal["json", "parquet"]
@@ -137,21 +137,20 @@ def _info(dataset: DatasetRecord, total: int, exported_by: str) -> dict[str, Any
 
 
 def _json_blocks(media: Media, rows: Condition | RowIds) -> Iterator[pa.Table]:
-    return export_batches(media, rows, table_schema(media, EXPORTED.names))
+    return export_batches(media, rows, EXPORTED.append(URL))
 
 
 def _item(row: dict[str, Any]) -> dict[str, Any]:
-    path = row["file_path"]
     return {
         "media_id": row["media_id"],
         "media_type": "image",
         "file_name": row["image_filename"],  # so that images/<file_name> is the picture
-        "file_path": path,
+        "file_path": row["file_path"],
         "file_size": size_text(row["file_size_bytes"]),
         "uniqueness_score": _rounded(row["uniqueness_score"]),
         "height": row["height"],
         "width": row["width"],
-        "url": file_uri(path) if path.startswith("/") else path,
+        "url": row["url"],
         "cluster_id": row["cluster_id"],
         "metadata_items": list(_metadata_items(row)),
     }

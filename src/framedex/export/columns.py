@@ -39,6 +39,8 @@ EXPORTED = pa.schema(
     ]
 )
 """The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level."""
+URL = pa.field("url", pa.string())
+"""Where the picture is; a column of the JSON export only."""
 _ISSUE_NAMES = np.array([issue.value for issue in IssueType])
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)
 
@@ -72,6 +74,7 @@ def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schem
 _STORED = {
     "image_filename": LOCATION,
     "file_path": LOCATION,
+    "url": LOCATION,
     "file_size_bytes": ("size_bytes",),
     "uniqueness_score": ("uniqueness",),
     "cluster_id": ("cluster_0",),
@@ -90,6 +93,8 @@ def _column(media: Media, block: pa.Table, field: pa.Field) -> Any:
             return pa.array(image_names(media, block), pa.string())
         case "file_path":
             return pa.array([_shown_path(media, row) for row in _locations(block)], pa.string())
+        case "url":
+            return pa.array([media.uri_of(row) for row in _locations(block)], pa.string())
         case "file_size_bytes":
             return block["size_bytes"]
         case "uniqueness_score":

@@ -17,10 +17,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         InvalidInput: nothing can be written there.
     """
-    partial = path.with_name(f".framedex-{secrets.token_hex(8)}.partial")
-    if path.is_dir():
-        raise InvalidInput(f"cannot write {path}: it is a folder")
     try:
+        if path.is_dir():
+            raise InvalidInput(f"cannot write {path}: it is a folder")
+        partial = path.with_name(f".framedex-{secrets.token_hex(8)}.partial")
         file = partial.open("wb")
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from error

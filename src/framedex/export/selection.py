@@ -70,8 +70,9 @@ def _by_cluster(media: Media, payload: Mapping[str, Any], path: str) -> RowIds:
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")
     level, number = parse_group_id(media.dataset_id, Kind.CLUSTER, cluster_id)
     column = f"cluster_{level}"
-    exists = level < CLUSTER_LEVELS  # the bits of an id that name the level reach further
-    members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column}))) if exists else ()
+    if level >= CLUSTER_LEVELS:  # the bits of an id that name the level reach further
+        raise NotFound(f"no cluster {cluster_id} in this dataset")
+    members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
     if not len(members):
         raise NotFound(f"no cluster {cluster_id} in this dataset")
     excluded = _ids(payload, "exclude_media_ids", path) if payload.get("exclude_media_ids") else []

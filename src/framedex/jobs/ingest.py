@@ -98,11 +98,13 @@ def ingest(
     total = sum(1 for _ in source.items())
     writer = _Writer(table, media_schema(encoder.dimension))
     examiner = _Examiner(source.root, encoder, settings)
+    # The first files are read and decoded while the table engine loads.
+    examined = _ahead(examiner.examine_all, source.items(), settings.threads, meanwhile=tables.warm_up)
     done = 0
-    for group in _grouped(_ahead(examiner.examine_all, source.items(), settings.threads), _ENCODED):
+    for group in _grouped(examined, _ENCODED):
         vectors = _encode(group, encoder)
-        for examined, vector in zip(group, vectors, strict=True):
-            writer.add(_row(examined, vector, annotations, dataset_id))
+        for each, vector in zip(group, vectors, strict=True):
+            writer.add(_row(each, vector, annotations, dataset_id))
         done += len(group)
         progress(done / max(total, 1))
     return Ingested(writer.close(), writer.rows, annotations.unmatched)
@@ -153,10 +155,8 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
         CannotDecode: it is missing, too large, no regular file, or cannot be read.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, not a path
-            status = os.fstat(descriptor)
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise CannotDecode("not a regular file")
             if status.st_size > max_bytes:
@@ -166,17 +166,39 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
         raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _ahead(work: Callable[[list[Item]], list[Examined]], items: Iterator[Item], threads: int) -> Iterator[Examined]:
-    """Yield results in the order of the items, while threads work a few chunks ahead and no further."""
+def _open_at_once(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _ahead(
+    work: Callable[[list[Item]], list[Examined]],
+    items: Iterator[Item],
+    threads: int,
+    *,
+    meanwhile: Callable[[], None],
+) -> Iterator[Examined]:
+    """Yield results in the order of the items, while threads work a few chunks ahead and no further.
+
+    Args:
+        work: examines a chunk.
+        items: what is examined.
+        threads: how many chunks are worked on at a time.
+        meanwhile: called once, while the threads work on the first chunks.
+    """
     waiting: deque[Future[list[Examined]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool:
+
+        def hand_over() -> None:
+            while len(waiting) < 2 * threads + 2 and (chunk := list(islice(items, _CHUNK))):
+                waiting.append(pool.submit(work, chunk))
+
         try:
-            while True:
-                while len(waiting) < 2 * threads + 2 and (chunk := list(islice(items, _CHUNK))):
-                    waiting.append(pool.submit(work, chunk))
-                if not waiting:
-                    return
+            hand_over()
+            meanwhile()
+            while waiting:
                 yield from waiting.popleft().result()
+                hand_over()
         finally:
             for future in waiting:
                 future.cancel()

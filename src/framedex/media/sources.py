@@ -92,13 +92,20 @@ class FolderSource:
         files, folders = [], []
         for entry in visible:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir():
+            if _is_folder(entry):
                 folders.append(path)
             elif is_image(entry.name):
                 files.append(path)
             else:
                 self.skipped["videos" if is_video(entry.name) else "other files"] += 1
         return files, folders
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 @dataclass
@@ -122,7 +129,9 @@ class ListSource:
         self.skipped = Counter()
         seen: set[int] = set()
         for path, labels, caption in self._rows():
-            if is_video(path):
+            if not path:
+                self.skipped["rows without a path"] += 1
+            elif is_video(path):
                 self.skipped["videos"] += 1
             elif (key := hash(path)) in seen:
                 self.skipped["repeated entries"] += 1
@@ -133,7 +142,7 @@ class ListSource:
     def _common_root(self) -> str:
         """Return the deepest folder that holds all files, so that moving them is one change."""
         common: str | None = None
-        for path, _, _ in self._rows():
+        for path in (path for path, _, _ in self._rows() if path):
             folder = os.path.dirname(path)  # noqa: PTH120
             if common is None:
                 common = folder
@@ -145,7 +154,7 @@ class ListSource:
         base = os.fspath(self.list_path.parent)
         reader = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[self.list_path.suffix.lower()]
         for path, labels, caption in reader(self.list_path):
-            yield os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
+            yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
 
 
 _Row = tuple[str, tuple[str, ...], str | None]
@@ -161,20 +170,24 @@ def _read_text(path: Path) -> Iterator[_Row]:
 def _read_csv(path: Path) -> Iterator[_Row]:
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         rows = csv.reader(text, strict=True)
-        first = next(rows, None)
-        if first is None:
-            return
-        header = [name.strip().lower() for name in first]
-        if not set(header) & set(PATH_COLUMNS):
-            header = ["path"]
-            yield first[0], (), None
-        at = {name: place for place, name in enumerate(header)}
         try:
-            for row in rows:
-                if row and any(row):
-                    yield _row_of(at, row)
+            yield from _rows_of(rows)
         except csv.Error as error:
             raise InvalidInput(f"{path}, line {rows.line_num}: {error}") from error
+
+
+def _rows_of(rows: Iterator[list[str]]) -> Iterator[_Row]:
+    first = next(rows, None)
+    if first is None:
+        return
+    header = [name.strip().lower() for name in first]
+    if not set(header) & set(PATH_COLUMNS):
+        header = ["path"]
+        yield first[0] if first else "", (), None
+    at = {name: place for place, name in enumerate(header)}
+    for row in rows:
+        if any(row):
+            yield _row_of(at, row)
 
 
 def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
@@ -182,7 +195,13 @@ def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
         place = next((at[name] for name in names if name in at), None)
         return row[place] if place is not None and place < len(row) and row[place] else None
 
-    return cell(*PATH_COLUMNS) or "", parse_labels(cell("label", "labels")), cell("caption")
+    labels, caption = cell("label", "labels"), cell("caption")
+    return cell(*PATH_COLUMNS) or "", parse_labels(labels and _shown(labels)), caption and _shown(caption)
+
+
+def _shown(text: str) -> str:
+    """Return text that can be stored: what was no UTF-8 in it is replaced by U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:
@@ -191,6 +210,8 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
 
     try:
         with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.names:
+                raise InvalidInput(f"{path} has no columns; one must hold the paths of files")
             names = {name.lower(): name for name in file.schema_arrow.names}
             column = next((names[name] for name in PATH_COLUMNS if name in names), file.schema_arrow.names[0])
             extra = {key: names[key] for key in ("label", "labels", "caption") if key in names}
@@ -200,7 +221,8 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
                     if not isinstance(value, str):
                         raise InvalidInput(f"{path}: column {column!r} holds {value!r}, not the path of a file")
                     labels = parse_labels(row.get(extra.get("label", extra.get("labels", ""))))
-                    yield value, labels, row.get(extra.get("caption", ""))
+                    caption = row.get(extra.get("caption", ""))
+                    yield value, labels, None if caption is None else str(caption)
     except pa.ArrowException as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 

@@ -58,12 +58,23 @@ def issues(
         ``corrupted``, which has a reason instead.
 
     Raises:
-        InvalidInput: an issue of that name does not exist.
+        InvalidInput: an issue of that name does not exist, or the limit is no count.
     """
     wanted = sorted(IssueType) if kinds is None else [_issue_type(kind) for kind in kinds]
+    check_limit(limit)
     return pa.concat_tables(
         [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in wanted)]
     )
+
+
+def check_limit(limit: int | None) -> None:
+    """Check how many rows are wanted at most.
+
+    Raises:
+        InvalidInput: it is no whole number from 0.
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise InvalidInput(f"limit must be a whole number from 0, or None, not {limit!r}")
 
 
 def _issue_type(name: str) -> IssueType:
@@ -78,7 +89,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     value = rule.column if rule else "NULL"
     # Issues of one confidence are ordered by value: it may lie beyond where the confidence ends.
     order = "" if rule is None else f", {value} {'DESC' if rule.above else 'ASC'}"
-    bound = "" if limit is None else f" LIMIT {int(limit)}"
+    bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT media_id, path AS file_name, {value}::FLOAT AS value, {column} AS confidence, "
         f"{'error' if rule is None else 'NULL::VARCHAR'} AS reason "
@@ -113,13 +124,14 @@ def duplicates(
         limit: at most so many groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0, 1].
+        InvalidInput: the threshold is outside [0, 1], or the limit is no count.
     """
+    check_limit(limit)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise InvalidInput(f"threshold must be a similarity from 0 to 1, not {threshold!r}")
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
-    bound = "" if limit is None else f" LIMIT {int(limit)}"
+    bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT {column} AS number, max(duplicate_similarity) AS similarity, "
         "list(media_id ORDER BY _rowid) AS media_ids, list(path ORDER BY _rowid) AS paths "

@@ -87,6 +87,11 @@ class Table:
         return positions[:filled], out[:filled]
 
 
+def warm_up() -> None:
+    """Load the engine, which takes a good part of a second, before its first use."""
+    import lance  # noqa: F401 - loading is the purpose
+
+
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write batches behind the rows of the table at *path*, creating it if need be; return its new version."""
     import lance

@@ -197,7 +197,7 @@ class Task:
         except Error as error:
             self._end(TaskStatus.FAILED, str(error))
             raise
-        except Exception as error:
+        except BaseException as error:  # also SystemExit: on this thread it would end nothing but the task
             self._end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
             raise TaskFailed(f"task {self.id} failed: {type(error).__name__}: {error}") from error
         finally:

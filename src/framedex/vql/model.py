@@ -3,12 +3,21 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from framedex.errors import InvalidFilter
 from framedex.records import IssueType
 
+
+def _encodable(text: str) -> str:
+    # JSON can spell half of a surrogate pair, which no table can hold.
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("text must be valid Unicode, without lone surrogates")
+    return text
+
+
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str, AfterValidator(_encodable)]
 
 
 class _Node(BaseModel):
@@ -19,7 +28,7 @@ class LabelsTest(_Node):
     """Pictures by their labels; ``is_not`` and ``not_one_of`` are the complements."""
 
     op: Literal["is", "is_not", "one_of", "not_one_of"]
-    value: str | list[str]
+    value: Text | list[Text]
 
     @property
     def names(self) -> list[str]:
@@ -145,13 +154,30 @@ def _element(part: Any, path: str, depth: int) -> Element:
         inner = [_element(each, f"{path}.not[{place}]", depth + 1) for place, each in enumerate(inner)]
     elif key == "not":
         inner = _element(inner, f"{path}.not", depth + 1)
+    content = {**part, key: inner}
     try:
-        return KEYS[key].model_validate({**part, key: inner})  # type: ignore[return-value] # as above
+        return KEYS[key].model_validate(content)  # type: ignore[return-value] # as above
     except ValidationError as error:
-        raise _as_filter_error(error, path) from None
+        raise _as_filter_error(error, content, path) from None
 
 
-def _as_filter_error(error: ValidationError, path: str) -> InvalidFilter:
-    first = error.errors(include_url=False)[0]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    return InvalidFilter(path + where, f"{first['msg']}; found {first['input']!r}")
+def _as_filter_error(error: ValidationError, content: Any, path: str) -> InvalidFilter:
+    """Return the first of the errors that lie deepest in the filter."""
+    errors = error.errors(include_url=False)
+    where = [_steps(each["loc"], content) for each in errors]
+    deepest = max(range(len(errors)), key=lambda place: len(where[place]))
+    found = errors[deepest]
+    return InvalidFilter(path + "".join(where[deepest]), f"{found['msg']}; found {found['input']!r}")
+
+
+def _steps(loc: Sequence[int | str], content: Any) -> list[str]:
+    """Return pydantic's location as steps of a JSON path: it also names the members of unions, which are no steps."""
+    steps: list[str] = []
+    for part in loc:
+        if isinstance(part, int):
+            steps.append(f"[{part}]")
+            content = content[part]
+        elif isinstance(content, dict):
+            steps.append(f".{part}")
+            content = content.get(part)
+    return steps

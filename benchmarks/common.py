@@ -1,0 +1,227 @@
+"""What the benchmarks share: arguments, photos, environments of other tools, measured processes, tables, results.
+
+It imports the standard library only: a process starts with the memory peak of the one that started it, so the
+benchmark that measures peaks must stay small itself.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench-results"
+WORKERS = Path(__file__).resolve().parent / "workers.py"
+PHOTO_FOLDERS = ("photos/imagenet-sample", "photos/flickr8k-1000")
+PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+
+# The first pin of each environment is the tool that is compared with; the others keep its dependencies as they were.
+PINS = {
+    "fastdup": (
+        "fastdup==2.54",
+        "numpy==1.26.4",
+        "opencv-python-headless==4.11.0.86",
+        "pandas==3.0.6",
+        "pillow==10.3.0",
+        "scikit-learn==1.5.0",
+        "scipy==1.17.1",
+    ),
+    "cleanvision": (
+        "cleanvision==0.3.7",
+        "ImageHash==4.3.2",
+        "numpy==2.4.6",
+        "pandas==3.1.1",
+        "pillow==13.0.0",
+        "scipy==1.17.1",
+    ),
+    "imagededup": (
+        "imagededup==0.3.3.post2",
+        "numpy==2.4.6",
+        "pillow==13.0.0",
+        "scikit-learn==1.9.1",
+        "scipy==1.17.1",
+        "torch==2.13.0",
+        "torchvision==0.28.0",
+    ),
+}
+# fastdup reports usage over the network unless it is told not to.
+_QUIET = {"SENTRY_OPT_OUT": "1", "PYTHONWARNINGS": "ignore"}
+
+
+def arguments(description: str | None, *, peers: bool = True, data: bool = True) -> argparse.ArgumentParser:
+    """Return a parser with the options that the benchmarks share."""
+    parser = argparse.ArgumentParser(
+        description=(description or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    if data:
+        parser.add_argument("--data", type=Path, default=ROOT / "../shared/data", help="folder with the test pictures")
+    if peers:
+        parser.add_argument(
+            "--peers", type=Path, default=RESULTS / "peers", help="folder with an environment for each other tool"
+        )
+    return parser
+
+
+def photos(data: Path) -> list[Path]:
+    """Return the 1,250 photos, sorted by name; end the program with a clear message where they are absent."""
+    found: list[Path] = []
+    for folder in PHOTO_FOLDERS:
+        where = require(data, folder)
+        found += sorted(path for path in where.iterdir() if path.suffix.lower() in PHOTO_SUFFIXES)
+    return found
+
+
+def require(data: Path, folder: str) -> Path:
+    """Return a folder of the test pictures; end the program with a clear message where it is absent."""
+    where = (data / folder).resolve()
+    if not where.is_dir():
+        sys.exit(f"The test pictures are absent: there is no folder {folder!r} in {str(data)!r}. Name it with --data.")
+    return where
+
+
+def link_all(paths: Iterable[Path], folder: Path) -> Path:
+    """Fill a folder with links to files, by their names; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
+def environment(peers: Path, name: str) -> Path:
+    """Return the Python of a tool's environment; make the environment where it is missing or not as pinned.
+
+    ``framedex`` is this checkout with nothing but its base dependencies.
+    """
+    folder = peers.absolute() / name
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if _is_ready(python, name):
+        return python
+    print(f"Making the environment of {name} in {peers.name}/{name} …", flush=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, *_requirements(name)], check=True)
+    return python
+
+
+def _requirements(name: str) -> list[str]:
+    if name != "framedex":
+        return list(PINS[name])
+    constraints = ROOT / "constraints.txt"
+    pins = ["-c", str(constraints)] if constraints.is_file() else []
+    # Editable, so that a later run measures the sources as they are then.
+    return [*pins, "-e", str(ROOT)]
+
+
+def _is_ready(python: Path, name: str) -> bool:
+    if not python.is_file():
+        return False
+    text = f"from importlib.metadata import version; print(version({name!r}))"
+    asked = subprocess.run([str(python), "-c", text], capture_output=True, text=True, check=False)
+    version = asked.stdout.strip()
+    return bool(version) and (name == "framedex" or PINS[name][0] == f"{name}=={version}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a process used and gave.
+
+    Attributes:
+        wall_s: from its start to its end.
+        peak_mib: most memory that it, or the largest of the processes it started, had at a time.
+        result: what the worker returned; ``seconds`` is its main call alone, without imports.
+    """
+
+    wall_s: float
+    peak_mib: float
+    result: dict[str, Any]
+
+    @property
+    def call_s(self) -> float:
+        """Seconds of the main call."""
+        return float(self.result["seconds"])
+
+
+def run_worker(python: Path, task: str, source: Path) -> Run:
+    """Run a task of ``workers.py`` on a folder in a process of its own; end the program where it fails."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as work:
+        answer, log = Path(work) / "answer.json", Path(work) / "log.txt"
+        # -P: the benchmarks' own modules must not hide a tool's modules of the same name.
+        command = [str(python), "-P", str(WORKERS), task, str(source.absolute()), str(answer)]
+        variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | _QUIET
+        with log.open("wb") as output:
+            started = time.perf_counter()
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=variables, cwd=work)
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0 or not answer.is_file():
+            tail = log.read_text("utf-8", "replace")[-4000:]
+            sys.exit(f"The worker {task!r} ended with exit status {process.returncode}. The end of its output:\n{tail}")
+        unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS, in KiB on Linux
+        return Run(wall, usage.ru_maxrss * unit / 2**20, json.loads(answer.read_text("utf-8")))
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median of values."""
+    return statistics.median(values)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a text table: the first column left, the others right aligned; fractions with three digits."""
+    cells = [[_text(cell) for cell in row] for row in rows]
+    widths = [max(len(line[place]) for line in [list(headers), *cells]) for place in range(len(headers))]
+    lines = [list(headers), ["-" * width for width in widths], *cells]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.3f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def verdict(name: str, value: float, aim: float, *, at_most: bool = False) -> str:
+    """Return a line that says whether an aim was met."""
+    met = value <= aim if at_most else value >= aim
+    return f"{name}: {value:,.4g}, aim {'≤' if at_most else '≥'} {aim:g}: {'met' if met else 'MISSED'}"
+
+
+def ratio(part: int, whole: int) -> float:
+    """Return part / whole; 1 where there is nothing, which cannot be wrong."""
+    return part / whole if whole else 1.0
+
+
+def save(name: str, result: dict[str, Any]) -> None:
+    """Write a result with what it was measured on to ``bench-results/<name>.json``."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"machine": machine(), **result}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"\nWritten to {path.relative_to(ROOT)}")
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures were measured on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processors": len(affinity(0)) if affinity else os.cpu_count(),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,122 @@
+"""Ingestion side by side: Framedex, fastdup and CleanVision on the same photos, and bare decoding.
+
+Each tool runs with its defaults as a whole process in an environment of its own, in turns over several rounds. Ratios
+are taken within a round and their median is reported, because other work on the machine changes from round to round.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common import PINS, Run, arguments, environment, link_all, median, photos, run_worker, save, table, verdict
+
+PEERS = ("fastdup", "cleanvision")
+TASKS = ("framedex", *PEERS, "decode")
+TITLES = {"framedex": "Framedex", "fastdup": "fastdup", "cleanvision": "CleanVision", "decode": "bare decoding"}
+FASTER = 4.0  # times the faster peer
+OF_DECODING = 0.35  # of the rate of bare decoding
+MEMORY_MIB = 1024.0
+Round = dict[str, Run]
+
+
+def main() -> None:
+    """Measure, print and write the comparison."""
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds; one more goes before, unmeasured")
+    parser.add_argument("--limit", type=int, default=None, help="only every n-th photo, so that so many are left")
+    options = parser.parse_args()
+    chosen = _thinned(photos(options.data), options.limit)
+    pythons = {name: environment(options.peers, name) for name in ("framedex", *PEERS)}
+    pythons["decode"] = pythons["framedex"]
+    with tempfile.TemporaryDirectory(prefix="bench-photos-") as folder:
+        source = link_all(chosen, Path(folder))
+        rounds = [_round(place, pythons, source) for place in range(options.rounds + 1)][1:]
+    _check_counts(rounds, len(chosen))
+    _print_rounds(rounds)
+    _print_tools(rounds, len(chosen))
+    summary = _summary(rounds)
+    _print_summary(summary)
+    save("ingestion", {"pictures": len(chosen), "summary": summary, "rounds": [_plain(each) for each in rounds]})
+
+
+def _thinned(paths: list[Path], limit: int | None) -> list[Path]:
+    return paths if limit is None else paths[:: max(1, len(paths) // limit)]
+
+
+def _round(place: int, pythons: dict[str, Path], source: Path) -> Round:
+    """Run all tools once, each round beginning with another one."""
+    start = place % len(TASKS)
+    runs = {task: run_worker(pythons[task], task, source) for task in (*TASKS[start:], *TASKS[:start])}
+    print(f"round {place or 'of warming up'} done", flush=True)
+    return runs
+
+
+def _check_counts(rounds: Sequence[Round], count: int) -> None:
+    for each in rounds:
+        for task, run in each.items():
+            if run.result["pictures"] != count:
+                print(f"NOTE: {TITLES[task]} took {run.result['pictures']} of {count} pictures")
+                return
+
+
+def _print_rounds(rounds: Sequence[Round]) -> None:
+    print("\nSeconds a round: whole process / main call without imports")
+    print(
+        table(
+            ["round", *(TITLES[task] for task in TASKS)],
+            [
+                [str(place), *(f"{each[task].wall_s:.2f} / {each[task].call_s:.2f}" for task in TASKS)]
+                for place, each in enumerate(rounds, 1)
+            ],
+        )
+    )
+
+
+def _print_tools(rounds: Sequence[Round], count: int) -> None:
+    print("\nMedians; memory is the peak of the largest process")
+    rows = []
+    for task in TASKS:
+        call = median(each[task].call_s for each in rounds)
+        wall = median(each[task].wall_s for each in rounds)
+        rows.append([TITLES[task], wall, call, count / call, max(each[task].peak_mib for each in rounds)])
+    print(table(["tool", "process s", "main call s", "pictures/s", "peak MiB"], rows))
+
+
+def _summary(rounds: Sequence[Round]) -> dict[str, float]:
+    """Return medians of ratios within rounds, and the highest memory peak."""
+    found: dict[str, float] = {}
+    for peer in PEERS:
+        found[f"{peer}_process_ratio"] = median(each[peer].wall_s / each["framedex"].wall_s for each in rounds)
+        found[f"{peer}_call_ratio"] = median(each[peer].call_s / each["framedex"].call_s for each in rounds)
+    found["faster_peer_process_ratio"] = median(
+        min(each[peer].wall_s for peer in PEERS) / each["framedex"].wall_s for each in rounds
+    )
+    found["faster_peer_call_ratio"] = median(
+        min(each[peer].call_s for peer in PEERS) / each["framedex"].call_s for each in rounds
+    )
+    found["share_of_decoding_rate"] = median(each["decode"].call_s / each["framedex"].call_s for each in rounds)
+    found["framedex_peak_mib"] = max(each["framedex"].peak_mib for each in rounds)
+    return found
+
+
+def _print_summary(summary: dict[str, float]) -> None:
+    print("\nHow many times as fast as (median of the ratios within rounds)")
+    rows = [[PINS[peer][0], summary[f"{peer}_process_ratio"], summary[f"{peer}_call_ratio"]] for peer in PEERS]
+    rows.append(["the faster of them", summary["faster_peer_process_ratio"], summary["faster_peer_call_ratio"]])
+    print(table(["peer", "whole process", "main call"], rows))
+    print()
+    print(verdict("times as fast as the faster peer, whole process", summary["faster_peer_process_ratio"], FASTER))
+    print(verdict("times as fast as the faster peer, main call", summary["faster_peer_call_ratio"], FASTER))
+    print(verdict("share of the rate of bare decoding", summary["share_of_decoding_rate"], OF_DECODING))
+    print(verdict("peak memory in MiB", summary["framedex_peak_mib"], MEMORY_MIB, at_most=True))
+
+
+def _plain(each: Round) -> dict[str, dict[str, Any]]:
+    return {
+        task: {"process_s": run.wall_s, "call_s": run.call_s, "peak_mib": run.peak_mib} for task, run in each.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

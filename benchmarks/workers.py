@@ -1,0 +1,115 @@
+"""What the measured processes do: ``python workers.py TASK FOLDER ANSWER`` runs one task and writes its answer as JSON.
+
+Each task runs in the environment of its tool, so the tools are imported within the tasks. The answer's ``seconds``
+are those of the tool's main call, without imports.
+"""
+
+import json
+import os
+import sys
+import time
+import types
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+Answer = dict[str, Any]
+DECODING_THREADS = 2
+MOST_DISTANT = 12  # of 64 bits of a perceptual hash
+
+
+def framedex(source: Path, work: Path) -> Answer:
+    """Make a Framedex dataset with everything in it."""
+    from framedex import Workspace
+
+    started = time.perf_counter()
+    with Workspace(work / "workspace") as workspace:
+        dataset = workspace.create_dataset("bench", source, encoder="gist")
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "pictures": dataset.count()}
+
+
+def fastdup(source: Path, work: Path) -> Answer:
+    """Run fastdup with its defaults."""
+    import fastdup
+
+    started = time.perf_counter()
+    found = fastdup.create(str(work / "fastdup"), str(source))
+    found.run(overwrite=True)
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "pictures": len(found.annotations(valid_only=True))}
+
+
+def cleanvision(source: Path, work: Path) -> Answer:
+    """Find issues with CleanVision's defaults."""
+    seconds, lab = _find_issues(source)
+    return {"seconds": seconds, "pictures": len(lab.issues)}
+
+
+def cleanvision_scores(source: Path, work: Path) -> Answer:
+    """Return all of CleanVision's scores and flags by file name, and its sets of duplicates."""
+    seconds, lab = _find_issues(source)
+    names = [Path(path).name for path in lab.issues.index]
+    columns = {name: lab.issues[name].tolist() for name in lab.issues.columns}
+    sets = {
+        kind: [[Path(path).name for path in each] for each in lab.info[kind]["sets"]]
+        for kind in ("exact_duplicates", "near_duplicates")
+    }
+    return {"seconds": seconds, "names": names, "columns": columns, "sets": sets}
+
+
+def _find_issues(source: Path) -> tuple[float, Any]:
+    from cleanvision import Imagelab
+
+    started = time.perf_counter()
+    lab = Imagelab(data_path=str(source))
+    lab.find_issues()
+    return time.perf_counter() - started, lab
+
+
+def phash_pairs(source: Path, work: Path) -> Answer:
+    """Return [file, file, Hamming distance] of all pairs whose perceptual hashes are close, by imagededup."""
+    # torchvision, which imagededup imports for other methods, cannot register its operators on CPU builds of torch.
+    sys.modules["torchvision._meta_registrations"] = types.ModuleType("_meta_registrations")
+    from imagededup.methods import PHash
+
+    started = time.perf_counter()
+    hasher = PHash(verbose=False)
+    found = hasher.find_duplicates(image_dir=str(source), max_distance_threshold=MOST_DISTANT, scores=True)
+    seconds = time.perf_counter() - started
+    pairs = [[name, other, int(distance)] for name, near in found.items() for other, distance in near if name < other]
+    return {"seconds": seconds, "names": sorted(found), "pairs": pairs}
+
+
+def decode(source: Path, work: Path) -> Answer:
+    """Decode each file at full size with OpenCV, on two threads, and do nothing else."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    paths = sorted(os.fspath(path) for path in source.iterdir())
+    started = time.perf_counter()
+    with ThreadPoolExecutor(DECODING_THREADS) as pool:
+        decoded = sum(pool.map(lambda path: cv2.imread(path) is not None, paths))
+    return {"seconds": time.perf_counter() - started, "pictures": decoded}
+
+
+TASKS: dict[str, Callable[[Path, Path], Answer]] = {
+    "framedex": framedex,
+    "fastdup": fastdup,
+    "cleanvision": cleanvision,
+    "cleanvision_scores": cleanvision_scores,
+    "phash_pairs": phash_pairs,
+    "decode": decode,
+}
+
+
+def main() -> None:
+    """Run the task that the command line names."""
+    task, source, answer = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    result = TASKS[task](source, answer.parent)
+    answer.write_text(json.dumps(result), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Groups of near-duplicates are the connected parts at each level, nested from loose to strict."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.analysis.duplicates import duplicate_groups
+from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.records import DUPLICATE_LEVELS
+from tests.analysis.arrays import Vectors, uniform, unit
+
+
+def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
+    """Return group numbers by item and level, and the similarity to the most similar other item."""
+    first, inverse = unique_rows(vectors)
+    found, similarity = duplicate_groups(nearest(vectors[first]), inverse, levels)
+    assert found.dtype == np.int32
+    assert similarity.dtype == np.float32
+    return found.tolist(), similarity.tolist()
+
+
+def at_angles(*degrees: float) -> Vectors:
+    """Return vectors of the plane at angles."""
+    turn = np.radians(degrees)
+    return unit(np.stack([np.cos(turn), np.sin(turn)], axis=1))
+
+
+def test_groups__chains_are_connected() -> None:
+    """A group holds whatever is linked by near pairs, although its ends may be far from each other."""
+    found, _ = groups(at_angles(0, 15, 30, 90), (0.96,))  # the cosine of 15° is 0.966, that of 30° is 0.866
+    assert found == [[0], [0], [0], [-1]]
+
+
+def test_groups__each_level_by_its_own_limit() -> None:
+    """A pair is a group at all levels up to its similarity."""
+    angle = float(np.degrees(np.arccos(0.987)))
+    found, similarity = groups(at_angles(0, angle))
+    assert found == [[0, 0, 0, 0, -1, -1, -1, -1]] * 2
+    assert similarity == pytest.approx([0.987, 0.987], abs=1e-6)
+
+
+def test_groups__exact_copies_are_groups_at_every_level() -> None:
+    """Copies have similarity one, and are the only groups at level 1.0."""
+    base = uniform(3, 16)
+    found, similarity = groups(base[[0, 1, 0, 2, 1]])
+    assert found == [[0] * 8, [1] * 8, [0] * 8, [-1] * 8, [1] * 8]
+    assert similarity[:3] == [1, 1, 1]
+
+
+def test_groups__copies_but_for_rounding_count_as_copies() -> None:
+    """The last bit of a float does not separate equal pictures."""
+    vectors = np.tile(uniform(1, 64), (2, 1))
+    vectors[1, 0] = np.nextafter(vectors[1, 0], np.float32(2))
+    assert groups(vectors)[0] == [[0] * 8] * 2
+
+
+def test_groups__thousands_of_copies() -> None:
+    """Copies beyond the number of neighbours are one group, and do not hide others."""
+    vectors = np.concatenate([np.tile(at_angles(0), (5000, 1)), at_angles(10, 100)])
+    found, similarity = groups(vectors, (0.96, 1.0))
+    assert found == [[0, 0]] * 5000 + [[0, -1], [-1, -1]]
+    assert similarity[5000] == pytest.approx(np.cos(np.radians(10)))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_groups__nothing_to_compare_with(count: int) -> None:
+    """No item and a single item have no group; the similarity to nothing is -1."""
+    assert groups(uniform(count, 4), (0.96, 1.0)) == ([[-1, -1]] * count, [-1] * count)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 60), st.integers(2, 4), st.integers(0, 2**16))
+def test_groups__law(count: int, dimension: int, seed: int) -> None:
+    """Groups have at least two members, are numbered from zero, are nested, and hold every pair at their level."""
+    rng = np.random.default_rng(seed)
+    vectors = unit(rng.integers(-3, 4, (count, dimension)) + 0.5)
+    found = np.array(groups(vectors)[0])
+    scores = vectors @ vectors.T
+    for place, level in enumerate(DUPLICATE_LEVELS):
+        column = found[:, place]
+        members = np.bincount(column[column >= 0], minlength=1)
+        assert (column >= 0).sum() == 0 or members.min() >= 2
+        a, b = np.nonzero((scores >= level + 1e-5) & ~np.eye(count, dtype=bool))
+        assert np.all(column[a] == column[b])
+        assert np.all(column[a] >= 0)
+        if place:
+            strict = column >= 0
+            pairs = set(zip(column[strict].tolist(), found[strict, place - 1].tolist(), strict=True))
+            assert len(pairs) == len({number for number, _ in pairs})
+            assert -1 not in {looser for _, looser in pairs}

@@ -1,0 +1,95 @@
+"""Uniqueness and outliers follow from the distances to the nearest items."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.analysis.scores import Scores, neighbour_distances, outlier_values, uniqueness
+from tests.analysis.arrays import Vectors, clustered, uniform, unit
+
+
+def distances_of(vectors: Vectors) -> Scores:
+    """Return distances to the nearest other items, copies counted."""
+    first, inverse = unique_rows(vectors)
+    return neighbour_distances(nearest(vectors[first]), inverse)
+
+
+def test_distances__copies_come_first() -> None:
+    """Exact copies are neighbours at distance zero."""
+    base = unit(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))
+    found = distances_of(base[[0, 0, 1, 2]])
+    assert found[0, 0] == 0
+    assert found[2, 0] == pytest.approx(1)
+    assert found[3, 0] == pytest.approx(1)
+    assert found.shape[0] == 4
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_scores__nothing_to_compare_with(count: int) -> None:
+    """Without others there is no distance: a single item is unique, and nothing is an outlier."""
+    distances = distances_of(uniform(count, 4))
+    assert uniqueness(distances).tolist() == [1] * count
+    values, limit = outlier_values(distances)
+    assert values.tolist() == [0] * count
+    assert limit == np.inf
+
+
+def test_uniqueness__items_with_a_copy_are_redundant() -> None:
+    """One copy is enough: the score is zero however far the others are."""
+    base = uniform(30, 32)
+    scores = uniqueness(distances_of(np.concatenate([base, base[:2]])))
+    assert scores[[0, 1, 30, 31]].tolist() == [0, 0, 0, 0]
+    assert scores[2:30].min() > 0
+
+
+def test_uniqueness__only_copies() -> None:
+    """A dataset of copies of one picture holds nothing unique."""
+    assert not uniqueness(distances_of(np.tile(uniform(1, 8), (5000, 1)))).any()
+
+
+def test_uniqueness__a_lonely_item_scores_highest() -> None:
+    """What is unlike everything else has the highest score, and members of a tight group low ones."""
+    crowd = clustered(50, 16, centres=1, spread=0.2)
+    alone = -crowd[:1]
+    scores = uniqueness(distances_of(np.concatenate([crowd, alone])))
+    assert scores.argmax() == 50
+    assert scores[50] == 1
+    assert np.median(scores[:50]) < 0.5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 40), st.integers(1, 5), st.integers(0, 2**16))
+def test_scores__law(count: int, dimension: int, seed: int) -> None:
+    """Uniqueness lies in [0, 1] with zero for copies; distances ascend within [0, 2]."""
+    vectors = unit(np.random.default_rng(seed).integers(-1, 2, (count, dimension)) + 0.5)
+    distances = distances_of(vectors)
+    assert np.all(np.diff(distances, axis=1) >= 0)
+    assert np.all((distances >= 0) & (distances <= 2))
+    scores = uniqueness(distances)
+    assert scores.shape == (count,)
+    assert np.all((scores >= 0) & (scores <= 1))
+    _, inverse = unique_rows(vectors)
+    assert not scores[np.bincount(inverse, minlength=1)[inverse] > 1].any()
+
+
+def test_outliers__are_beyond_the_fence() -> None:
+    """A few items far from a crowd are above the limit, and hardly any of the crowd is."""
+    crowd = clustered(200, 16, centres=1, spread=0.2)
+    far = uniform(3, 16, seed=9)
+    values, limit = outlier_values(distances_of(np.concatenate([crowd, far])))
+    assert np.all(values[200:] > limit)
+    assert np.count_nonzero(values[:200] > limit) <= 2
+
+
+def test_outliers__need_ten_items() -> None:
+    """With fewer than ten items nothing is called an outlier."""
+    assert outlier_values(distances_of(uniform(9, 4)))[1] == np.inf
+    assert outlier_values(distances_of(uniform(10, 4)))[1] < np.inf
+
+
+def test_outliers__equal_distances_are_no_outliers() -> None:
+    """The limit keeps a margin, so that rounding makes no outliers of equally distant items."""
+    values, limit = outlier_values(distances_of(np.eye(20, dtype=np.float32)))
+    assert values.max() < limit

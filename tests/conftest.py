@@ -1,0 +1,34 @@
+"""Shared fixtures: a gallery of pictures with known truth, indexed once, and fresh workspaces."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from framedex import Workspace
+from tests.gallery import SETTINGS, Gallery, fill, make_gallery
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
+    """The gallery, indexed once; tests read it and leave it as it is."""
+    home = tmp_path_factory.mktemp("gallery")
+    folder = home / "pictures"
+    make_gallery(folder)
+    with Workspace(home / "workspace", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("gallery", folder, "gist")
+        rows = dataset.to_arrow(["media_id", "image_filename"]).to_pylist()
+        yield Gallery(folder, workspace, dataset, {row["image_filename"]: row["media_id"] for row in rows})
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace of its own for one test."""
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with six pictures that have nothing in common."""
+    return fill(tmp_path / "pictures", 6)

@@ -1,0 +1,302 @@
+"""Folders and lists name the pictures to ingest, in a stable order, whatever the names are."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from framedex.errors import InvalidInput
+from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
+from framedex.media.sources import FolderSource, Item, ListSource, open_source
+
+linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")
+
+
+def touch(root: Path, *names: str) -> None:
+    """Make empty files."""
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def paths(source: Any) -> list[str]:
+    """Return the paths that a source names."""
+    return [item.path for item in source.items()]
+
+
+def listed(source: Any) -> list[str]:
+    """Return absolute paths of the files that a source names."""
+    return [os.path.normpath(os.path.join(source.root, path)) for path in paths(source)]
+
+
+def test_formats__suffixes_in_any_case() -> None:
+    """Pictures and videos are known by their suffixes, in upper and lower case."""
+    assert is_image("a.JPG")
+    assert is_image("a.b.heic")
+    assert not is_image("jpg")
+    assert not is_image(".jpg")
+    assert is_video("clip.MP4")
+    assert not is_image("clip.mp4")
+    assert not IMAGE_SUFFIXES & VIDEO_SUFFIXES
+
+
+def test_folder__finds_pictures_below_in_order_of_names(tmp_path: Path) -> None:
+    """Files of a folder come before those of its folders, both in order of names."""
+    touch(tmp_path, "b.png", "a.jpg", "z/1.webp", "c/deep/er/x.tif", "c/y.bmp", "10.gif", "9.gif")
+    source = open_source(tmp_path)
+    assert paths(source) == ["10.gif", "9.gif", "a.jpg", "b.png", "c/y.bmp", "c/deep/er/x.tif", "z/1.webp"]
+    assert source.root == str(tmp_path)
+    assert paths(source) == paths(source)
+
+
+def test_folder__counts_what_is_left_out(tmp_path: Path) -> None:
+    """Hidden files are left out silently; videos and other files are counted, anew in each walk."""
+    touch(tmp_path, "a.jpg", ".hidden.jpg", ".git/b.jpg", "c/.d/e.jpg", "notes.txt", "film.mp4", "noext")
+    source = open_source(tmp_path)
+    for _ in range(2):
+        assert paths(source) == ["a.jpg"]
+        assert source.skipped == {"other files": 2, "videos": 1}
+
+
+def test_folder__without_pictures(tmp_path: Path) -> None:
+    """An empty folder and one of text files have no items."""
+    assert paths(open_source(tmp_path)) == []
+    touch(tmp_path, "a.txt")
+    assert paths(open_source(tmp_path)) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+class TestLinks:
+    def test_folder__link_loops_end(self, tmp_path: Path) -> None:
+        """A link to a folder above it is not followed for ever."""
+        touch(tmp_path, "a/b/x.jpg")
+        (tmp_path / "a/b/loop").symlink_to(tmp_path / "a")
+        (tmp_path / "a/self").symlink_to(".")
+        source = open_source(tmp_path)
+        assert paths(source) == ["a/b/x.jpg"]
+        assert source.skipped["folders that a link leads back to"] == 2
+
+    def test_folder__links_to_outside_are_followed(self, tmp_path: Path) -> None:
+        """Linked files and folders belong to the source, each folder once."""
+        touch(tmp_path / "outside", "x.jpg")
+        touch(tmp_path / "in", "a.jpg")
+        (tmp_path / "in/l1").symlink_to(tmp_path / "outside")
+        (tmp_path / "in/l2").symlink_to(tmp_path / "outside")
+        (tmp_path / "in/z.jpg").symlink_to(tmp_path / "outside/x.jpg")
+        assert paths(open_source(tmp_path / "in")) == ["a.jpg", "z.jpg", "l1/x.jpg"]
+
+    def test_folder__dangling_links_are_items(self, tmp_path: Path) -> None:
+        """A link that leads nowhere is named, so that it can be shown as broken."""
+        (tmp_path / "gone.jpg").symlink_to(tmp_path / "nothing.jpg")
+        (tmp_path / "circle.jpg").symlink_to(tmp_path / "circle.jpg")
+        (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+        source = open_source(tmp_path)
+        assert paths(source) == ["circle.jpg", "gone.jpg"]
+
+    def test_source__may_be_a_link_itself(self, tmp_path: Path) -> None:
+        """A linked folder keeps the name by which it was given."""
+        touch(tmp_path / "real", "a.jpg")
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        source = open_source(tmp_path / "link")
+        assert source.root == str(tmp_path / "link")
+        assert paths(source) == ["a.jpg"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_folder__unreadable_folders_are_counted(tmp_path: Path) -> None:
+    """A folder below that may not be read is left out; the source itself must be readable."""
+    touch(tmp_path, "a.jpg", "locked/b.jpg")
+    (tmp_path / "locked").chmod(0)
+    try:
+        source = open_source(tmp_path)
+        assert paths(source) == ["a.jpg"]
+        assert source.skipped["folders that cannot be read"] == 1
+        with pytest.raises(InvalidInput, match="locked"):
+            paths(FolderSource(str(tmp_path / "locked")))
+    finally:
+        (tmp_path / "locked").chmod(0o755)
+
+
+@linux_names
+def test_folder__names_of_any_bytes(tmp_path: Path) -> None:
+    """Spaces, quotes, newlines and bytes that are no UTF-8 are kept, so that the files can be opened."""
+    names = [b"a b.jpg", b"it's \"x\".jpg", b"new\nline.jpg", b"caf\xe9.jpg", b"\xff\xfe.png", "naïve 🐈.gif".encode()]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_bytes(name)
+    (tmp_path / os.fsdecode(b"d\xe9/")).mkdir()
+    (tmp_path / os.fsdecode(b"d\xe9/x.jpg")).write_bytes(b"inner")
+    source = open_source(tmp_path)
+    found = {os.fsencode(path): Path(source.root, path).read_bytes() for path in paths(source)}
+    assert found == {**{name: name for name in names}, b"d\xe9/x.jpg": b"inner"}
+
+
+def test_folder__that_went_away(tmp_path: Path) -> None:
+    """A source that is gone when it is walked is an error that names it."""
+    (tmp_path / "x").mkdir()
+    source = open_source(tmp_path / "x")
+    (tmp_path / "x").rmdir()
+    with pytest.raises(InvalidInput, match="cannot read the folder"):
+        paths(source)
+
+
+@pytest.mark.parametrize("name", ["missing", "a\0b", "x" * 10_000])
+def test_source__that_does_not_exist(tmp_path: Path, name: str) -> None:
+    """A path with nothing at it is refused, whatever its form."""
+    with pytest.raises(InvalidInput):
+        open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["picture.jpg", "list.json", "noext"])
+def test_source__of_the_wrong_kind(tmp_path: Path, name: str) -> None:
+    """A file that is no list is refused with what would be right."""
+    touch(tmp_path, name)
+    with pytest.raises(InvalidInput, match=r"neither a folder nor a \.txt, \.csv or \.parquet list"):
+        open_source(tmp_path / name)
+
+
+def test_text_list__one_path_a_line(tmp_path: Path) -> None:
+    """Relative paths are relative to the list; blank lines and line ends of all systems are understood."""
+    other = tmp_path / "other"
+    list_path = tmp_path / "lists" / "list.txt"
+    list_path.parent.mkdir()
+    text = f"\ufeffa.jpg\r\n\r\nsub/b c.png\n../d.gif\n{other}/e.tif\nsub/./b c.png\na.jpg"
+    list_path.write_bytes(text.encode())
+    source = open_source(list_path)
+    base = tmp_path / "lists"
+    assert listed(source) == [str(base / "a.jpg"), str(base / "sub/b c.png"), str(tmp_path / "d.gif"), f"{other}/e.tif"]
+    assert source.root == str(tmp_path)
+    assert source.skipped == {"repeated entries": 2}
+    assert listed(source) == listed(source)
+
+
+def test_text_list__names_that_are_not_there_stay(tmp_path: Path) -> None:
+    """A list is taken at its word: missing files and files of any suffix are items; videos are left out."""
+    (tmp_path / "list.txt").write_text("missing.jpg\nnotes.md\nfilm.mp4\n")
+    source = open_source(tmp_path / "list.txt")
+    assert paths(source) == ["missing.jpg", "notes.md"]
+    assert source.skipped == {"videos": 1}
+
+
+@linux_names
+def test_text_list__bytes_that_are_no_utf8(tmp_path: Path) -> None:
+    """A list in another encoding finds files whose names have the same bytes."""
+    (tmp_path / "list.txt").write_bytes(b"caf\xe9.jpg\n")
+    assert [os.fsencode(path) for path in paths(open_source(tmp_path / "list.txt"))] == [b"caf\xe9.jpg"]
+
+
+@pytest.mark.parametrize("suffix", ["txt", "csv"])
+def test_list__empty(tmp_path: Path, suffix: str) -> None:
+    """A list without entries is a source without items."""
+    list_path = tmp_path / f"list.{suffix}"
+    list_path.write_text("")
+    assert paths(open_source(list_path)) == []
+    assert open_source(list_path).root == str(tmp_path)
+
+
+def test_csv_list__columns_by_name(tmp_path: Path) -> None:
+    """The path column is found by name in any place and case, with labels and captions beside it."""
+    rows = 'caption,Label,FILENAME\r\n"a ""red"" car, fast","[dog, puppy]",a.jpg\r\n,,b.jpg\r\n\r\nx,cat\r\nx,cat,c.jpg\r\n'
+    (tmp_path / "list.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    source = open_source(tmp_path / "list.csv")
+    assert list(source.items()) == [
+        Item("a.jpg", ("dog", "puppy"), 'a "red" car, fast'),
+        Item("b.jpg"),
+        Item("c.jpg", ("cat",), "x"),
+    ]
+    assert source.skipped == {"rows without a path": 1}
+
+
+def test_csv_list__without_a_header(tmp_path: Path) -> None:
+    """Where no column has a known name, the first column holds the paths, from the first row on."""
+    (tmp_path / "list.csv").write_text("a.jpg,ignored\nb.jpg\n")
+    assert paths(open_source(tmp_path / "list.csv")) == ["a.jpg", "b.jpg"]
+
+
+def test_csv_list__names_with_newlines(tmp_path: Path) -> None:
+    """A quoted path may hold a newline and quotes."""
+    (tmp_path / "list.csv").write_text('path\n"new\nline ""x"".jpg"\n')
+    assert paths(open_source(tmp_path / "list.csv")) == ['new\nline "x".jpg']
+
+
+@pytest.mark.parametrize("text", ['"a.jpg', 'path\n"a.jpg', 'path\n"a"b.jpg\n'])
+def test_csv_list__malformed(tmp_path: Path, text: str) -> None:
+    """A broken table is an error that names the file and the line."""
+    (tmp_path / "list.csv").write_text(text)
+    with pytest.raises(InvalidInput, match=r"list\.csv, line \d"):
+        paths(open_source(tmp_path / "list.csv"))
+
+
+@linux_names
+def test_csv_list__text_that_is_no_utf8(tmp_path: Path) -> None:
+    """Paths keep their bytes; labels and captions become text that can be stored."""
+    (tmp_path / "list.csv").write_bytes(b"path,label,caption\ncaf\xe9.jpg,caf\xe9,\xe9t\xe9\n")
+    (item,) = open_source(tmp_path / "list.csv").items()
+    assert os.fsencode(item.path) == b"caf\xe9.jpg"
+    assert item.labels == ("caf\ufffd",)
+    assert item.caption == "\ufffdt\ufffd"
+
+
+def write_parquet(file: Path, **columns: Any) -> Path:
+    """Write a table and return its path."""
+    pq.write_table(pa.table(columns), file)
+    return file
+
+
+def test_parquet_list__columns_by_name(tmp_path: Path) -> None:
+    """Paths, labels (lists or text) and captions are read from a Parquet file."""
+    list_path = write_parquet(
+        tmp_path / "list.parquet",
+        labels=[["dog", "puppy"], None, ["cat"]],
+        File_Path=["a.jpg", "sub/b.jpg", "a.jpg"],
+        caption=["x", None, "y"],
+    )
+    source = open_source(list_path)
+    assert list(source.items()) == [Item("a.jpg", ("dog", "puppy"), "x"), Item("sub/b.jpg")]
+    assert source.skipped == {"repeated entries": 1}
+
+
+def test_parquet_list__first_column_and_other_types(tmp_path: Path) -> None:
+    """Without a known name the first column is taken; numbers are labels and captions as text."""
+    list_path = write_parquet(tmp_path / "list.parquet", which=["a.jpg", "b.jpg"], label=[3, None], caption=[1.5, None])
+    assert list(open_source(list_path).items()) == [Item("a.jpg", ("3",), "1.5"), Item("b.jpg")]
+
+
+@pytest.mark.parametrize("values", [[1, 2], [["a.jpg"]], ["a.jpg", None]])
+def test_parquet_list__paths_that_are_no_text(tmp_path: Path, values: list[Any]) -> None:
+    """A path that is a number, a list or missing is an error that names the file and the column."""
+    with pytest.raises(InvalidInput, match=r"list\.parquet: column 'path' holds"):
+        open_source(write_parquet(tmp_path / "list.parquet", path=values))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a parquet file", b"PAR1" + bytes(50)])
+def test_parquet_list__malformed(tmp_path: Path, content: bytes) -> None:
+    """A file that is no Parquet is an error that names it."""
+    (tmp_path / "list.parquet").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"list\.parquet"):
+        open_source(tmp_path / "list.parquet")
+
+
+def test_parquet_list__without_columns(tmp_path: Path) -> None:
+    """A table of no columns names no files and is refused."""
+    pq.write_table(pa.table({}), tmp_path / "list.parquet")
+    with pytest.raises(InvalidInput, match="no columns"):
+        open_source(tmp_path / "list.parquet")
+
+
+def test_list__root_is_the_deepest_common_folder(tmp_path: Path) -> None:
+    """Moving the files is one change: the root holds them all, and no more than needed."""
+    (tmp_path / "list.txt").write_text("x/y/a.jpg\nx/y/z/b.jpg\nx/yy/c.jpg\n")
+    source = ListSource(tmp_path / "list.txt")
+    assert source.root == str(tmp_path / "x")
+    assert paths(source) == ["y/a.jpg", "y/z/b.jpg", "yy/c.jpg"]
+
+
+def test_list__in_upper_case(tmp_path: Path) -> None:
+    """The suffix of a list may be in upper case."""
+    (tmp_path / "LIST.TXT").write_text("a.jpg\n")
+    assert paths(open_source(tmp_path / "LIST.TXT")) == ["a.jpg"]

@@ -1,0 +1,118 @@
+"""Makes pictures for tests: from arrays, deterministic, in any file format that Pillow writes."""
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Pixels = npt.NDArray[np.uint8]
+
+RED, GREEN, BLUE, WHITE, BLACK = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0)
+ORIENTATION = 0x0112
+
+
+def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
+    """Return RGB pixels, shape (height, width, 3), with the structure of a photograph: smooth parts, edges, fine grain.
+
+    Different seeds give pictures that have nothing in common.
+    """
+    rng = np.random.default_rng(seed)
+    canvas = np.full((240, 320, 3), rng.integers(40, 200, 3), dtype=np.uint8)
+    for _ in range(14):
+        colour = tuple(int(value) for value in rng.integers(0, 256, 3))
+        centre = (int(rng.integers(0, 320)), int(rng.integers(0, 240)))
+        axes = (int(rng.integers(10, 90)), int(rng.integers(10, 90)))
+        cv2.ellipse(canvas, centre, axes, float(rng.integers(0, 180)), 0, 360, colour, -1)
+    soft = cv2.GaussianBlur(canvas, (0, 0), 1.5).astype(np.float32)
+    soft += cv2.GaussianBlur(rng.normal(0, 60, canvas.shape).astype(np.float32), (0, 0), 2) * 2
+    whole = np.clip(soft, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def flat(colour: tuple[int, int, int], *, width: int = 64, height: int = 48) -> Pixels:
+    """Return pixels of one colour."""
+    return np.full((height, width, 3), colour, dtype=np.uint8)
+
+
+def quadrants(*, width: int = 64, height: int = 48) -> Pixels:
+    """Return a picture whose corners can be told apart: red, green / blue, white."""
+    pixels = flat(WHITE, width=width, height=height)
+    pixels[: height // 2, : width // 2] = RED
+    pixels[: height // 2, width // 2 :] = GREEN
+    pixels[height // 2 :, : width // 2] = BLUE
+    return pixels
+
+
+def encode(pixels: npt.NDArray[Any] | Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
+    """Return a picture as the bytes of a file; *options* are Pillow's for the format."""
+    image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
+    out = io.BytesIO()
+    image.save(out, file_format, **options)
+    return out.getvalue()
+
+
+def write(path: Path, pixels: npt.NDArray[Any], file_format: str | None = None, **options: Any) -> Path:
+    """Write a picture to *path*, in the format of its suffix unless told otherwise, and return the path."""
+    if file_format is None:
+        file_format = Image.registered_extensions()[path.suffix.lower()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode(pixels, file_format, **options))
+    return path
+
+
+def oriented(pixels: Pixels, orientation: int, file_format: str, **options: Any) -> bytes:
+    """Return a file that shows *pixels* when its Exif orientation is honoured."""
+    # What turns the shown picture into the stored one is the inverse of what the viewer does.
+    inverse = {
+        1: None,
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }[orientation]
+    image = Image.fromarray(pixels)
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return encode(image if inverse is None else image.transpose(inverse), file_format, exif=exif.tobytes(), **options)
+
+
+def png_claiming(width: int, height: int) -> bytes:
+    """Return a PNG of a few bytes whose header claims a size."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
+
+
+def jpeg_claiming(width: int, height: int) -> bytes:
+    """Return a small JPEG whose frame header claims a size."""
+    data = bytearray(encode(photo(0), "JPEG"))
+    at = data.index(b"\xff\xc0")
+    data[at + 5 : at + 9] = struct.pack(">HH", height, width)
+    return bytes(data)
+
+
+def gif_claiming(width: int, height: int) -> bytes:
+    """Return a small GIF whose screen and frame claim a size."""
+    data = bytearray(encode(flat(RED), "GIF"))
+    data[6:10] = struct.pack("<HH", width, height)
+    return bytes(data)
+
+
+def bmp_claiming(width: int, height: int) -> bytes:
+    """Return a small BMP whose header claims a size."""
+    data = bytearray(encode(flat(RED), "BMP"))
+    data[18:26] = struct.pack("<ii", width, height)
+    return bytes(data)

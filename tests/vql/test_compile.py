@@ -1,0 +1,155 @@
+"""The compiled filter finds the rows that the plain meaning of the filter names."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.records import DUPLICATE_LEVELS
+from framedex.storage.sql import Sql
+from framedex.vql import compile_filter, evaluate, parse
+from framedex.vql.compile import duplicate_level
+from tests.vql.strategies import SCHEMA, filters, rows
+
+SQL = Sql()
+
+
+def found(vql: list[Any], table: pa.Table) -> list[int]:
+    """Return the numbers of the rows that DuckDB finds."""
+    condition = compile_filter(parse(vql), table.column_names)
+    numbered = table.append_column("n", pa.array(range(table.num_rows), pa.int32()))
+    text = f"SELECT n FROM media WHERE {condition.text} ORDER BY n"
+    numbers: list[int] = SQL.query(text, condition.params, {"media": numbered})["n"].to_pylist()
+    return numbers
+
+
+def table_of(*contents: dict[str, Any]) -> pa.Table:
+    """Return rows as an Arrow table; what a row lacks is missing."""
+    return pa.Table.from_pylist(list(contents), schema=SCHEMA)
+
+
+@settings(max_examples=150, deadline=None)
+@given(filters, st.lists(rows, min_size=1, max_size=8))
+def test_compile__equals_the_evaluator(vql: list[Any], contents: list[dict[str, Any]]) -> None:
+    """DuckDB finds exactly the rows that the plain-Python meaning keeps."""
+    expected = [place for place, row in enumerate(contents) if evaluate(parse(vql), row)]
+    assert found(vql, table_of(*contents)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names)))
+def test_compile__columns_that_the_table_lacks_are_missing_values(
+    vql: list[Any], contents: list[dict[str, Any]], lacking: set[str]
+) -> None:
+    """A table without a column is a table whose cells of that column are all empty."""
+    seen = [{name: value for name, value in row.items() if name not in lacking} for row in contents]
+    expected = [place for place, row in enumerate(seen) if evaluate(parse(vql), row)]
+    assert found(vql, table_of(*contents).drop_columns(sorted(lacking))) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(filters, st.lists(rows, min_size=1, max_size=6))
+def test_not__is_the_set_complement(vql: list[Any], contents: list[dict[str, Any]]) -> None:
+    """A filter and its `not` share no row and leave none out."""
+    table = table_of(*contents)
+    assert sorted(found(vql, table) + found([{"not": vql}], table)) == list(range(len(contents)))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"labels": {"op": "is", "value": "cat"}},
+        {"issues": {"op": "issue", "value": "blur"}},
+        {"uniqueness": {"op": "uniqueness", "value": 0.0}},
+        {"duplicates": {"op": "duplicates", "value": 0.96}},
+    ],
+)
+def test_not__keeps_rows_whose_value_is_missing(element: dict[str, Any]) -> None:
+    """A row without the value is not in the test and therefore in its `not`."""
+    table = table_of({})
+    assert found([element], table) == []
+    assert found([{"not": element}], table) == [0]
+
+
+@pytest.mark.parametrize("op", ["is_not", "not_one_of"])
+def test_labels__complement_keeps_unlabelled_pictures(op: str) -> None:
+    """Pictures without labels are not cats."""
+    table = table_of({"labels": None}, {"labels": ["cat"]}, {"labels": ["dog"]}, {"labels": []})
+    assert found([{"labels": {"op": op, "value": "cat"}}], table) == [0, 2, 3]
+
+
+def test_issues__out_keeps_pictures_without_the_issue() -> None:
+    """`out` is the complement of `in` with the same confidences."""
+    table = table_of({"issue_blur": 0.9}, {"issue_blur": 0.6}, {})
+    test = {"op": "issue", "value": "blur", "confidence_min": 0.7}
+    assert found([{"issues": test}], table) == [0]
+    assert found([{"issues": {**test, "mode": "out"}}], table) == [1, 2]
+
+
+def test_confidence__limits_are_compared_as_they_are_stored() -> None:
+    """0.7 of the filter meets 0.7 of the table although float32 rounds it."""
+    table = table_of({"uniqueness": float(np.float32(0.7)), "issue_blur": float(np.float32(0.7))})
+    assert found([{"uniqueness": {"op": "uniqueness", "value": 0.7}}], table) == [0]
+    test = {"op": "issue", "value": "blur", "confidence_min": 0.7, "confidence_max": 0.7}
+    assert found([{"issues": test}], table) == [0]
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [(0.0, 0), (0.96, 0), (0.9601, 1), (0.972, 2), (0.985, 3), (0.9951, 6), (0.9991, 7), (1.0, 7)],
+)
+def test_duplicate_level__between_two_takes_the_stricter(value: float, level: int) -> None:
+    """A similarity is served by itself or by the next stricter of the eight levels."""
+    assert duplicate_level(value) == level
+    assert DUPLICATE_LEVELS[level] >= value
+
+
+def test_duplicates__between_two_levels_keeps_members_of_the_stricter() -> None:
+    """Members of a group that is only formed at a looser level are left out."""
+    table = table_of({"duplicate_0": 0}, {"duplicate_0": 0, "duplicate_1": 0})
+    assert found([{"duplicates": {"op": "duplicates", "value": 0.965}}], table) == [1]
+
+
+def test_empty__means_everything_and_any_of_nothing_means_nothing() -> None:
+    """AND of no tests holds; OR of no tests does not."""
+    table = table_of({}, {})
+    assert found([], table) == [0, 1]
+    assert found([{"any": []}], table) == []
+    assert found([{"not": []}], table) == []
+
+
+@pytest.mark.parametrize("name", ["'; DROP TABLE media; --", "' OR TRUE OR '", "{}", "$1", "{0.__class__}", "\0", '"'])
+def test_values__never_appear_in_the_text(name: str) -> None:
+    """The statement's text is the same whatever the values are, so that no value can change its meaning."""
+    vql = [{"labels": {"op": "one_of", "value": [name]}}, {"not": {"uniqueness": {"op": "uniqueness", "value": 0.123}}}]
+    condition = compile_filter(parse(vql), SCHEMA.names)
+    harmless = compile_filter(parse([{"labels": {"op": "is", "value": "cat"}}, vql[1]]), SCHEMA.names)
+    assert condition.text == harmless.text
+    assert condition.params == ([name], 0.123)
+    assert found(vql, table_of({"labels": [name]}, {"labels": ["cat"]})) == [0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(filters)
+def test_text__numbers_its_parameters_once_each(vql: list[Any]) -> None:
+    """Every parameter stands in the text exactly once, in order."""
+    condition = compile_filter(parse(vql), SCHEMA.names)
+    places = [int(place) for place in re.findall(r"\$(\d+)", condition.text)]
+    assert places == list(range(1, len(condition.params) + 1))
+    assert condition.columns <= set(SCHEMA.names)
+
+
+def test_compile__deep_and_wide_filters_run() -> None:
+    """The deepest filter that is allowed, and one of a thousand parts, stay within the engine's limits."""
+    table = table_of({"uniqueness": 0.5}, {})
+    leaf = {"uniqueness": {"op": "uniqueness", "value": 0.3}}
+    nested: Any = leaf
+    for _ in range(49):
+        nested = {"not": nested}
+    assert found([nested], table) == [1]
+    assert found([{"any": [leaf] * 1000}], table) == [0]
+    assert found([leaf] * 1000, table) == [0]
