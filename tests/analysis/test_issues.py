@@ -28,7 +28,7 @@ def test_confidence__half_at_the_limit_and_one_at_the_worst(issue: IssueType) ->
     """Just beyond the limit it is 0.5, at the most extreme value 1, and on the good side there is no issue."""
     rule = RULES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
-    step = 1e-4 if rule.above else -1e-4
+    step = 2e-5 if rule.above else -2e-5
     at_limit, beyond, within = confidence(values_of(limit + step, limit + 3 * step, limit - step), rule, limit).tolist()
     assert at_limit == pytest.approx(0.5, abs=5e-3)
     assert 0.5 <= at_limit <= beyond

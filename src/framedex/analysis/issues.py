@@ -37,7 +37,7 @@ RULES: dict[IssueType, Rule] = {
     IssueType.ODD_ASPECT_RATIO: Rule("shorter side / longer side", 0.35, False, 0.0, "aspect_ratio"),
     IssueType.LOW_INFORMATION: Rule("entropy of pixel values, 0 to 1", 0.30, False, 0.0, "entropy"),
     IssueType.ODD_SIZE: Rule("distance from the usual sizes", 0.50, True, None, "size_distance"),
-    IssueType.GRAYSCALE: Rule("largest difference of colour channels, 0 to 1", 3.5 / 255, False, 0.0, "colourfulness"),
+    IssueType.GRAYSCALE: Rule("largest difference of colour channels, 0 to 1", 1.5 / 255, False, 0.0, "colourfulness"),
     IssueType.OUTLIERS: Rule("mean cosine distance to the nearest pictures", None, True, None, "outlier_distance"),
     IssueType.DUPLICATES: Rule(
         "cosine similarity to the most similar picture", 0.96, True, 1.0, "duplicate_similarity"

@@ -1,7 +1,7 @@
 """Measures of one picture's quality, from its pixels.
 
 The quantities are those of CleanVision (github.com/cleanlab/cleanvision, 0.3.7), so that its thresholds carry over
-and results can be compared picture by picture; the computation is our own and works on a sample of the pixels where
+and results can be compared picture by picture; the computation is our own and may work on a sample of the pixels where
 the quantity is a statistic of them.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-_SAMPLE = 128  # pixels of a sample, along each side at most
 _BLUR_SIDE = 64
 _BINS = 8192  # of squared brightness: steps of less than 3 grey levels where it is lowest, far less elsewhere
 _HSP = np.array([[0.241, 0.691, 0.068]], dtype=np.float32)
@@ -41,15 +40,25 @@ class Measures(NamedTuple):
     colourfulness: float
 
 
-def measure(pixels: npt.NDArray[np.uint8], *, width: int, height: int) -> Measures:
+def measure(
+    pixels: npt.NDArray[np.uint8],
+    *,
+    width: int,
+    height: int,
+    sample: npt.NDArray[np.uint8] | None = None,
+    bands: int = 3,
+) -> Measures:
     """Return the measures of a picture.
 
     Args:
         pixels: uint8, shape (H, W, 3), RGB; may be a smaller version of the picture.
         width: the whole picture's width in pixels.
         height: its height.
+        sample: pixels of the whole picture for the statistics of pixel values, uint8, shape (h, w, 3), because averaged
+            ones have less noise and fewer extremes. By default *pixels* themselves.
+        bands: channels that the file stores: 1 for a grey one.
     """
-    sample = _sampled(pixels)
+    sample = pixels if sample is None else sample
     channels = cv2.split(sample)
     shadows, highlights = _brightness(sample)
     colourfulness = _colourfulness(channels)
@@ -58,16 +67,9 @@ def measure(pixels: npt.NDArray[np.uint8], *, width: int, height: int) -> Measur
         highlights=highlights,
         shadows=shadows,
         aspect_ratio=min(width, height) / max(width, height),
-        entropy=_entropy(channels, grey=colourfulness == 0.0),
+        entropy=_entropy(channels[:1] if bands == 1 else channels),
         colourfulness=colourfulness,
     )
-
-
-def _sampled(pixels: _Array) -> _Array:
-    """Return every n-th pixel of every m-th row, so that at most 128 × 128 are left."""
-    height, width = pixels.shape[:2]
-    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
-    return cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST)
 
 
 def _histogram(values: _Array, bins: int, limit: float) -> npt.NDArray[np.float32]:
@@ -94,9 +96,9 @@ def _colourfulness(channels: Sequence[_Array]) -> float:
     return float(np.searchsorted(below, 0.99 * below[-1])) / 255
 
 
-def _entropy(channels: Sequence[_Array], *, grey: bool) -> float:
-    """Return the entropy of all channels' values together, as Pillow's ``Image.entropy``; of one channel if grey."""
-    counts = np.concatenate([_histogram(channel, 256, 256) for channel in (channels[:1] if grey else channels)])
+def _entropy(channels: Sequence[_Array]) -> float:
+    """Return the entropy of all channels' values together, as Pillow's ``Image.entropy``."""
+    counts = np.concatenate([_histogram(channel, 256, 256) for channel in channels])
     share = counts[counts > 0] / counts.sum()
     return min(1.0, -float(share @ np.log2(share)) / 10)
 

@@ -143,7 +143,13 @@ class _Examiner:
             "width": picture.width,
             "height": picture.height,
             "format": picture.format,
-            "measures": measure(picture.pixels, width=picture.width, height=picture.height),
+            "measures": measure(
+                picture.pixels,
+                width=picture.width,
+                height=picture.height,
+                sample=picture.sample,
+                bands=picture.bands,
+            ),
             "prepared": self.encoder.prepare(picture.pixels),
         }
 

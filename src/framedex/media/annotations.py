@@ -3,13 +3,13 @@
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.errors import InvalidInput
-from framedex.media.labels import parse_labels
+from framedex.media.labels import parse_labels, storable
 
 FILES = ("annotations.json", "image_annotations.csv", "image_annotations.parquet")
 
@@ -43,10 +43,11 @@ class Annotations:
 
     def add(self, name: str, labels: tuple[str, ...], caption: str | None) -> None:
         """Add what one row says of one file."""
-        name = os.path.normpath(name).replace("\\", "/") if name else name
+        name = os.path.normpath(name.replace("\\", "/"))
         if labels:
-            self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
+            self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + tuple(map(storable, labels))))
         if caption and caption.strip():
+            caption = storable(caption)
             known = self.captions.get(name)
             self.captions[name] = caption if known is None else f"{known}\n{caption}"
 
@@ -66,7 +67,9 @@ def read_annotations(folder: str) -> Annotations:
         try:
             for row in reader(path):
                 found.add(*row)
-        except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError, RecursionError) as error:
+        except InvalidInput:
+            raise
+        except (OSError, ValueError, csv.Error, RecursionError) as error:
             raise InvalidInput(f"cannot read the annotations {path}: {error}") from error
     return found
 
@@ -81,22 +84,26 @@ def _read_coco(path: Path) -> Iterator[_Row]:
         raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
     try:
         names = {image["id"]: str(image["file_name"]) for image in content["images"]}
-        categories = {category["id"]: str(category["name"]) for category in content.get("categories", [])}
+        categories = {category["id"]: str(category["name"]) for category in content.get("categories") or []}
     except (KeyError, TypeError) as error:
         raise InvalidInput(f"{path}: each image needs 'id' and 'file_name', each category 'id' and 'name'") from error
-    for place, annotation in enumerate(content.get("annotations", [])):
+    annotations = content.get("annotations") or []
+    if not isinstance(annotations, list):
+        raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
+    for place, annotation in enumerate(annotations):
         yield _coco_row(path, place, annotation, names, categories)
 
 
 def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]) -> _Row:
-    if not isinstance(annotation, dict) or annotation.get("image_id") not in names:
+    image = annotation.get("image_id") if isinstance(annotation, dict) else None
+    if not isinstance(image, Hashable) or image not in names:
         raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
     category = annotation.get("category_id")
-    if category is not None and category not in categories:
+    if category is not None and (not isinstance(category, Hashable) or category not in categories):
         raise InvalidInput(f"{path}: annotations[{place}] has category_id {category!r}, which 'categories' lacks")
     caption = annotation.get("caption")
     labels = () if category is None else (categories[category],)
-    return names[annotation["image_id"]], labels, None if caption is None else str(caption)
+    return names[image], labels, None if caption is None else str(caption)
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
@@ -104,7 +111,8 @@ def _read_csv(path: Path) -> Iterator[_Row]:
         rows = csv.DictReader(text, strict=True)
         _check_columns(path, rows.fieldnames or [])
         for row in rows:
-            yield _table_row(row)
+            if row["filename"]:
+                yield _table_row(row)
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:
@@ -117,7 +125,8 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
             columns = [name for name in ("filename", "label", "caption") if name in file.schema_arrow.names]
             for batch in file.iter_batches(columns=columns):
                 for row in batch.to_pylist():
-                    yield _table_row(row)
+                    if row["filename"]:
+                        yield _table_row(row)
     except pa.ArrowException as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 

@@ -17,6 +17,8 @@ from framedex.media import jpeg
 
 Pixels = npt.NDArray[np.uint8]
 
+_SAMPLE = 128
+_GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _REDUCED = {
     2: cv2.IMREAD_REDUCED_COLOR_2,
     4: cv2.IMREAD_REDUCED_COLOR_4,
@@ -31,12 +33,16 @@ class Picture:
     Attributes:
         pixels: uint8, shape (H, W, 3), RGB, upright, transparent parts over white. Smaller than the picture
             where less detail was asked for.
+        sample: at most 128 × 128 of the pixels as they were decoded, not averaged, evenly spread over the picture.
+        bands: colour channels that the file stores: 1 for a grey one, else 3.
         width: the whole picture's width in pixels, as shown.
         height: its height.
         format: the file format in lower case, for example ``jpeg``.
     """
 
     pixels: Pixels
+    sample: Pixels
+    bands: int
     width: int
     height: int
     format: str
@@ -89,7 +95,8 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
         with _holding(budget, width * height // factor**2):
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
-                return Picture(_reduced(pixels, detail), width, height, "jpeg")
+                small, sample = _reduced(pixels, detail), _sample(pixels)
+                return Picture(small, sample, header.components, width, height, "jpeg")
     return _decode_other(data, max_pixels, detail, budget)
 
 
@@ -101,6 +108,13 @@ def _reduction(shorter_side: int, detail: int | None) -> int:
     if detail is None:
         return 1
     return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
+
+
+def _sample(pixels: Pixels) -> Pixels:
+    """Return every n-th pixel of every m-th row."""
+    height, width = pixels.shape[:2]
+    size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
 
 
 def _reduced(pixels: Pixels, detail: int | None) -> Pixels:
@@ -153,8 +167,8 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
             with _holding(budget, image.width * image.height):
                 image.load()
                 pixels = _to_rgb(ImageOps.exif_transpose(image))
-                small = _reduced(pixels, detail)
-            file_format = (image.format or "").lower()
+                small, sample = _reduced(pixels, detail), _sample(pixels)
+            file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
     except UnidentifiedImageError:
@@ -162,8 +176,9 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise CannotDecode(f"possibly a decompression bomb: {error}") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
-        raise CannotDecode(f"{type(error).__name__}: {error}") from None
-    return Picture(small, pixels.shape[1], pixels.shape[0], file_format)
+        reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        raise CannotDecode(reason) from None
+    return Picture(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
 
 
 def _unidentified(data: bytes) -> str:

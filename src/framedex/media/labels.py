@@ -1,4 +1,4 @@
-"""Labels as people write them in tables."""
+"""Labels and other text as people write them in tables."""
 
 import json
 from typing import Any
@@ -6,14 +6,24 @@ from typing import Any
 
 def parse_labels(value: Any) -> tuple[str, ...]:
     """Return the labels in a cell: a list, a JSON array, a bare list such as ``[dog, puppy]``, or one label."""
-    if value is None or value == "" or value != value:  # noqa: PLR0124 - NaN is how tables say "missing"
+    if _is_missing(value) or value == "":
         return ()
     if isinstance(value, str):
         text = value.strip()
         value = _parse_list(text) if text.startswith("[") and text.endswith("]") else [text]
     elif not isinstance(value, list | tuple):
         value = [value]
-    return tuple(dict.fromkeys(str(label).strip() for label in value if str(label).strip()))
+    names = (storable(str(label)).strip() for label in value if not _is_missing(label))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def storable(text: str) -> str:
+    """Return text that a table can hold: lone surrogates, as from bytes that are no UTF-8, become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN is how tables say "missing"
 
 
 def _parse_list(text: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from framedex.errors import InvalidInput
 from framedex.media.formats import IMAGE_SUFFIXES, is_image, is_video
-from framedex.media.labels import parse_labels
+from framedex.media.labels import parse_labels, storable
 
 PATH_COLUMNS = (
     "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",
@@ -195,13 +195,8 @@ def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
         place = next((at[name] for name in names if name in at), None)
         return row[place] if place is not None and place < len(row) and row[place] else None
 
-    labels, caption = cell("label", "labels"), cell("caption")
-    return cell(*PATH_COLUMNS) or "", parse_labels(labels and _shown(labels)), caption and _shown(caption)
-
-
-def _shown(text: str) -> str:
-    """Return text that can be stored: what was no UTF-8 in it is replaced by U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    caption = cell("caption")
+    return cell(*PATH_COLUMNS) or "", parse_labels(cell("label", "labels")), caption and storable(caption)
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:

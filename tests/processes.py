@@ -1,0 +1,50 @@
+"""Runs Python code in processes of their own."""
+
+import os
+import subprocess
+import sys
+from textwrap import dedent
+
+# Takes root's right to pass over the permissions of files (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) from what it starts.
+_WITHOUT_PRIVILEGES = """
+import ctypes, os, sys
+for capability in (1, 2):
+    assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0  # PR_CAPBSET_DROP
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def start(code: str, *arguments: object, unprivileged: bool = False) -> subprocess.Popen[str]:
+    """Start a process whose input and output are text pipes.
+
+    Args:
+        code: what it runs.
+        arguments: its ``sys.argv[1:]``.
+        unprivileged: permissions of files hold for it, also where the tests run as root.
+    """
+    command = ["-W", "error", "-c", dedent(code), *map(str, arguments)]
+    if unprivileged and os.geteuid() == 0:
+        command = ["-c", _WITHOUT_PRIVILEGES, *command]
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """Wait for a process that must end well and return its output."""
+    try:
+        out, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert process.returncode == 0, err
+    return out
+
+
+def run(code: str, *arguments: object, unprivileged: bool = False) -> str:
+    """Run code in a process that must end well and return its output."""
+    return finish(start(code, *arguments, unprivileged=unprivileged))

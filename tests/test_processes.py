@@ -1,0 +1,216 @@
+"""Several processes at one workspace: one reads while another writes, and one dies."""
+
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from framedex import Conflict, Workspace
+from framedex.records import DatasetStatus, TaskStatus
+from framedex.storage import schema
+from tests.gallery import SETTINGS, embedded, fill
+from tests.processes import finish, start
+
+WRITER = """
+    import sys, framedex
+    table = {"uri": [f"{n}.jpg" for n in range(200)], "embedding": [[float(n % 7), 1.0] for n in range(200)]}
+    with framedex.Workspace(sys.argv[1]) as workspace:
+        for number in range(12):
+            workspace.create_dataset(f"new{number}", table)
+            if number % 2:
+                workspace.delete_dataset(f"new{number - 1}")
+"""
+READER = """
+    import sys, framedex
+    with framedex.Workspace(sys.argv[1], read_only=sys.argv[2] == "True") as workspace:
+        print("ready", flush=True)
+        rounds, seen = 0, set()
+        sys.stdin.readline()
+        while "new11" not in seen:
+            dataset = workspace.dataset("first")
+            assert dataset.count() == 3 and len(dataset.explore().clusters) == 3, dataset.info
+            seen |= {info.display_name for info in workspace.datasets() if info.status_new == "READY"}
+            rounds += 1
+        print(rounds, len(workspace.datasets()))
+"""
+CREATOR = """
+    import sys, framedex
+    from tests.gallery import Gate
+
+    gate = Gate()
+    workspace = framedex.Workspace(sys.argv[1])
+    dataset = workspace.create_dataset("pets", sys.argv[2], gate, wait=False)
+    assert gate.reached.wait(60)
+    print(dataset.id, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_reader__beside_a_writer(tmp_path: Path, read_only: bool) -> None:
+    """While one process makes and deletes datasets, another one explores and counts without an error."""
+    with Workspace(tmp_path) as workspace:
+        workspace.create_dataset("first", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+        reader = start(READER, tmp_path, read_only)
+        assert reader.stdout is not None
+        assert reader.stdin is not None
+        assert reader.stdout.readline() == "ready\n"
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        finish(start(WRITER, tmp_path))
+        rounds, datasets = map(int, finish(reader).split())
+        assert rounds > 1
+        assert datasets == 7
+
+
+def test_create_dataset__by_two_processes_at_once(tmp_path: Path) -> None:
+    """Of processes that make datasets of one name at the same time one wins; the others get a Conflict."""
+    Workspace(tmp_path).close()
+    code = """
+        import sys, framedex
+        table = {"uri": ["a", "b"], "embedding": [[1.0, 0.0], [0.0, 1.0]]}
+        with framedex.Workspace(sys.argv[1]) as workspace:
+            print("ready", flush=True)
+            sys.stdin.readline()
+            for number in range(5):
+                try:
+                    workspace.create_dataset(f"pets{number}", table)
+                    print("won")
+                except framedex.Conflict:
+                    print("conflict")
+    """
+    processes = [start(code, tmp_path) for _ in range(3)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    outcomes = [finish(process).split() for process in processes]
+    assert [sorted(outcome) for outcome in zip(*outcomes, strict=True)] == [["conflict", "conflict", "won"]] * 5
+    with Workspace(tmp_path) as workspace:
+        assert {info.status_new for info in workspace.datasets()} == {DatasetStatus.READY}
+        assert len(list((tmp_path / "datasets").iterdir())) == len(workspace.datasets()) == 5
+
+
+def kill_while_creating(workspace: Path, pictures: Path) -> str:
+    """Kill a process in the middle of making the dataset ``pets`` and return the dataset's id."""
+    process = start(CREATOR, workspace, pictures)
+    assert process.stdout is not None
+    dataset_id = process.stdout.readline().strip()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    return dataset_id
+
+
+def let_heartbeats_grow_old(workspace: Workspace) -> None:
+    with workspace._context.catalog.write() as connection:
+        connection.execute(schema.tasks.update().values(heartbeat_at=datetime.now(UTC) - timedelta(minutes=5)))
+
+
+def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -> None:
+    """After kill -9 the workspace opens; once the sign of life is old, the task is FAILED and its dataset ERROR."""
+    dataset_id = kill_while_creating(tmp_path / "ws", folder)
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        (task,) = workspace.tasks()
+        assert (task.dataset_id, task.status) == (dataset_id, TaskStatus.RUNNING)
+        with pytest.raises(Conflict, match="INDEXING"):
+            workspace.dataset("pets").explore()
+        with pytest.raises(Conflict, match="under way"):
+            workspace.delete_dataset("pets")
+        with pytest.raises(Conflict, match="'pets'"):
+            workspace.create_dataset("pets", folder)
+
+        let_heartbeats_grow_old(workspace)
+        (task,) = workspace.tasks()
+        assert (task.status, task.error_message) == (TaskStatus.FAILED, "interrupted")
+        assert task.end_time is not None
+        assert workspace.dataset("pets").info.status_new is DatasetStatus.ERROR
+        with pytest.raises(Conflict, match="ERROR"):
+            workspace.dataset("pets").explore()
+
+        workspace.delete_dataset("pets")
+        assert list((workspace.path / "datasets").iterdir()) == []
+        assert workspace.create_dataset("pets", folder).count() == 6
+
+
+def test_killed_process__is_noticed_at_opening(tmp_path: Path, folder: Path) -> None:
+    """A task that was interrupted long ago is FAILED as soon as the workspace is opened, whatever is asked first."""
+    kill_while_creating(tmp_path / "ws", folder)
+    with Workspace(tmp_path / "ws") as workspace:
+        let_heartbeats_grow_old(workspace)
+    with Workspace(tmp_path / "ws") as workspace:
+        assert [info.status_new for info in workspace.datasets()] == [DatasetStatus.ERROR]
+        assert "ERROR" in repr(workspace.dataset("pets"))
+        assert "ERROR" in workspace.dataset("pets")._repr_html_()
+
+
+def test_killed_process__other_datasets_are_whole(tmp_path: Path, folder: Path) -> None:
+    """A process that dies harms no dataset that was finished before."""
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        kept = workspace.create_dataset("kept", folder).explore()
+    kill_while_creating(tmp_path / "ws", fill(tmp_path / "more", 3))
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        assert workspace.dataset("kept").explore() == kept
+
+
+def test_given_up_task__commits_nothing(tmp_path: Path, folder: Path) -> None:
+    """A task that was given up while its process slept does not commit when the process goes on."""
+    code = """
+        import sys, framedex
+        from tests.gallery import Gate
+
+        gate = Gate()
+        with framedex.Workspace(sys.argv[1]) as workspace:
+            dataset = workspace.create_dataset("pets", sys.argv[2], gate, wait=False)
+            assert gate.reached.wait(60)
+            print("waits", flush=True)
+            sys.stdin.readline()
+            gate.opened.set()
+            try:
+                dataset.task.wait()
+            except framedex.Conflict as error:
+                print("given up" in str(error), dataset.info.status_new)
+    """
+    process = start(code, tmp_path / "ws", folder)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waits\n"
+    with Workspace(tmp_path / "ws") as workspace:
+        # A heartbeat may come between; so the task is given up here as the scan of another process would.
+        with workspace._context.catalog.write() as connection:
+            connection.execute(schema.tasks.update().values(status=TaskStatus.FAILED, error_message="interrupted"))
+            connection.execute(schema.datasets.update().values(status=DatasetStatus.ERROR))
+        process.stdin.write("\n")  # type: ignore[union-attr] # start() makes the pipe
+        assert finish(process).split() == ["True", "ERROR"]
+        with workspace._context.catalog.read() as connection:
+            assert connection.execute(sa.select(sa.func.count()).select_from(schema.generations)).scalar() == 0
+
+
+def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
+    """Ctrl-C while a dataset is made ends the wait with KeyboardInterrupt, aborts the task and leaves no dataset."""
+    code = """
+        import os, signal, sys, threading, framedex
+        from tests.gallery import Gate
+
+        gate = Gate()
+
+        def interrupt():
+            assert gate.reached.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+            gate.opened.set()
+
+        with framedex.Workspace(sys.argv[1]) as workspace:
+            threading.Thread(target=interrupt).start()
+            try:
+                workspace.create_dataset("pets", sys.argv[2], gate)
+            except KeyboardInterrupt:
+                print("interrupted", [task.status.value for task in workspace.tasks()], workspace.datasets())
+    """
+    out = finish(start(code, tmp_path / "ws", fill(folder, 80)))
+    assert out.strip() == "interrupted ['ABORTED'] []"
+    assert list((tmp_path / "ws" / "datasets").iterdir()) == []
