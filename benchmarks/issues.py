@@ -3,10 +3,10 @@
 The bad pictures are made with parameters spread so that some fall close to the limits. Both tools use their defaults.
 CleanVision's flags count as the truth, which makes precision and recall figures of agreement.
 
-Two known differences of definition are told apart. CleanVision calls grey only what is stored with one channel, and
-takes the entropy of the three equal channels of a grey picture stored as RGB together; Framedex judges by the pixels.
-And duplicates are equal perceptual hashes there, but similar descriptors here: flags are therefore also compared on a
-folder without other edits than copies.
+Two known differences of definition are told apart. CleanVision calls grey only what is stored with one channel; Framedex
+judges by the pixels, so that grey pictures stored as RGB count too. And duplicates are equal perceptual hashes there,
+but similar descriptors here, which many of the edits keep: flags are therefore also compared on a folder without other
+edits than copies.
 """
 
 import shutil
@@ -23,7 +23,9 @@ from PIL import Image, ImageFilter, ImageOps
 
 from common import arguments, environment, link_all, photos, ratio, run_worker, save, table, verdict
 from framedex import Dataset, Workspace
+from framedex.analysis.issues import RULES, Rule
 from framedex.context import open_media
+from framedex.records import IssueType
 
 AIM = 0.95
 SEED = 20240229
@@ -40,29 +42,30 @@ class Kind:
     Attributes:
         name: in Framedex.
         peers: in CleanVision; any of them.
-        column: Framedex's value.
         reverse: CleanVision's score is 1 - the value.
-        threshold: the limit of the value.
     """
 
     name: str
     peers: tuple[str, ...]
-    column: str
-    reverse: bool
-    threshold: float
+    reverse: bool = False
+
+    @property
+    def rule(self) -> Rule:
+        """Framedex's rule: the value that it looks at, and its limit."""
+        return RULES[IssueType(self.name)]
 
 
 KINDS = (
-    Kind("blur", ("blurry",), "sharpness", False, 0.29),
-    Kind("dark", ("dark",), "highlights", False, 0.32),
-    Kind("bright", ("light",), "shadows", True, 0.95),
-    Kind("low_information", ("low_information",), "entropy", False, 0.30),
-    Kind("odd_aspect_ratio", ("odd_aspect_ratio",), "aspect_ratio", False, 0.35),
-    Kind("odd_size", ("odd_size",), "size_distance", True, 0.50),
-    Kind("grayscale", ("grayscale",), "colourfulness", False, 3.5 / 255),
-    Kind("duplicates", ("near_duplicates", "exact_duplicates"), "duplicate_similarity", False, 0.96),
+    Kind("blur", ("blurry",)),
+    Kind("dark", ("dark",)),
+    Kind("bright", ("light",), reverse=True),
+    Kind("low_information", ("low_information",)),
+    Kind("odd_aspect_ratio", ("odd_aspect_ratio",)),
+    Kind("odd_size", ("odd_size",), reverse=True),
+    Kind("grayscale", ("grayscale",)),
+    Kind("duplicates", ("near_duplicates", "exact_duplicates")),
 )
-BY_PIXELS = ("grayscale", "low_information")  # kinds that differ by definition for grey pictures stored as RGB
+BY_PIXELS = ("grayscale",)  # kinds that differ by definition for grey pictures stored as RGB
 
 
 @dataclass(frozen=True)
@@ -229,9 +232,9 @@ def _compare_folder(python: Path, folder: Path, shown: int, kinds: tuple[Kind, .
 def _ours(dataset: Dataset, kinds: tuple[Kind, ...]) -> Iterator[Judged]:
     media = open_media(dataset._context, dataset.id)
     for kind in kinds:
-        columns = media.table.scan(["path", kind.column, f"issue_{kind.name}"]).read_all().to_pydict()
+        columns = media.table.scan(["path", kind.rule.column, f"issue_{kind.name}"]).read_all().to_pydict()
         names = columns["path"]
-        values = {name: _number(value) for name, value in zip(names, columns[kind.column], strict=True)}
+        values = {name: _number(value) for name, value in zip(names, columns[kind.rule.column], strict=True)}
         flags = zip(names, columns[f"issue_{kind.name}"], strict=True)
         yield Judged(values, frozenset(name for name, sure in flags if sure is not None))
 
@@ -330,7 +333,9 @@ def _print_differences(kind: Kind, differences: list[dict[str, Any]], shown: int
     if not differences:
         return
     explained = sum(each["explained"] for each in differences)
-    print(f"\n{kind.name}, limit {kind.threshold:.3g}: {len(differences)} differences, {explained} of them explained")
+    print(
+        f"\n{kind.name}, limit {kind.rule.threshold:.3g}: {len(differences)} differences, {explained} of them explained"
+    )
     rows = [
         [each["file"][:60], each["framedex_value"], each["cleanvision_value"], each["flagged_by"]]
         for each in sorted(differences, key=lambda each: each["explained"])[:shown]

@@ -30,7 +30,7 @@ def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
         axes = (int(rng.integers(10, 90)), int(rng.integers(10, 90)))
         cv2.ellipse(canvas, centre, axes, float(rng.integers(0, 180)), 0, 360, colour, -1)
     soft = cv2.GaussianBlur(canvas, (0, 0), 1.5).astype(np.float32)
-    soft += cv2.GaussianBlur(rng.normal(0, 60, canvas.shape).astype(np.float32), (0, 0), 2) * 2
+    soft += cv2.GaussianBlur(rng.normal(0, 60, canvas.shape[:2]).astype(np.float32), (0, 0), 2)[..., None] * 2
     whole = np.clip(soft, 0, 255).astype(np.uint8)
     return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 

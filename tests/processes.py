@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 # Takes root's right to pass over the permissions of files (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) from what it starts.
@@ -31,6 +32,7 @@ def start(code: str, *arguments: object, unprivileged: bool = False) -> subproce
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=Path(__file__).parent.parent,  # so that it can import from tests
     )
 
 

@@ -118,6 +118,8 @@ class Workspace:
         except BaseException:
             # The caller gets no dataset whose task could be retried: nothing but the record of the task stays.
             with suppress(Error):
+                dataset.task.abort()
+            with suppress(Error):
                 self.delete_dataset(dataset.id)
             raise
 

@@ -14,6 +14,7 @@ not depend on how good the first candidates were, only the time does.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -98,7 +99,7 @@ class _Forest:
         last = graph.similarity[:, -1] if graph.k and not complete else np.full(len(vectors), self.floor)
         self.bound = np.maximum(last, self.floor).astype(np.float32)
         source = np.repeat(np.arange(len(vectors)), graph.k)
-        self.edges = self._candidates(source, graph.rows.ravel())
+        self.edges = self._candidates(source, graph.rows.ravel(), graph.similarity.ravel())
 
     def merge_round(self) -> bool:
         """Merge all pairs that are each other's nearest; return whether there was one."""
@@ -163,18 +164,18 @@ class _Forest:
             # The small margin keeps rounding between two ways of multiplying from asking for the search again.
             last = np.full(len(some), self.floor) if all_found else values[:, -1] - np.float32(1e-6)
             self.bound[some] = np.maximum(last, self.floor)
-            found.append(self._candidates(np.repeat(some, columns.shape[1]), active[columns].ravel()))
-        for edges in found:
-            self.edges = self.edges.join(edges)
-        self.edges = _unique(self.edges, len(self.alive))
+            source = np.repeat(some, columns.shape[1])
+            found.append(self._candidates(source, active[columns].ravel(), values.ravel()))
+        # What was known comes first and is kept: a pair has one similarity, however it was multiplied out.
+        self.edges = _unique(reduce(_Edges.join, found, self.edges), len(self.alive))
         return True
 
-    def _candidates(self, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> _Edges:
-        edges = _unique(
-            _Edges(np.minimum(source, target), np.maximum(source, target), np.zeros(len(source), np.float32)),
-            len(self.alive),
-        )
-        return self._measured(edges)
+    def _candidates(
+        self, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64], similarity: npt.NDArray[np.float32]
+    ) -> _Edges:
+        """Return directed pairs as edges, each once, without those below the floor."""
+        edges = _Edges(np.minimum(source, target), np.maximum(source, target), similarity)
+        return _unique(edges.select(similarity >= self.floor), len(self.alive))
 
     def _measured(self, edges: _Edges) -> _Edges:
         """Return the edges with their exact similarity, without those below the floor."""

@@ -23,10 +23,12 @@ def choose_encoder(name: str | Encoder) -> tuple[Encoder, str]:
         name: ``auto``, a registered name, or an encoder itself.
 
     Raises:
-        InvalidInput: no encoder has that name.
+        InvalidInput: no encoder has that name, or the value is neither a name nor an encoder.
     """
-    if not isinstance(name, str):
+    if isinstance(name, Encoder):
         return name, "given in code"
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} is no encoder: give a name, or an object with the methods of Encoder")
     if name == "auto":
         return (
             Gist(),

@@ -1,6 +1,7 @@
 """Bytes to pixels: each picture decoded once, shown right, or refused with the reason."""
 
 import io
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +20,8 @@ Pixels = npt.NDArray[np.uint8]
 
 _SAMPLE = 128
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
+_FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
+"""What Pillow may read: its other readers are rare, and some start other programs."""
 _REDUCED = {
     2: cv2.IMREAD_REDUCED_COLOR_2,
     4: cv2.IMREAD_REDUCED_COLOR_4,
@@ -149,7 +152,10 @@ def _check_size(width: int, height: int, max_pixels: int) -> None:
 
 
 @cache
-def _register_heif() -> None:
+def _register_readers() -> None:
+    from PIL import Image
+
+    Image.init()
     try:
         import pillow_heif
     except ImportError:
@@ -158,11 +164,10 @@ def _register_heif() -> None:
 
 
 def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: PixelBudget | None) -> Picture:
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
-    _register_heif()
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with _open(data) as image:
             _check_size(*image.size, max_pixels)
             with _holding(budget, image.width * image.height):
                 image.load()
@@ -171,14 +176,31 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
-    except UnidentifiedImageError:
-        raise CannotDecode(_unidentified(data)) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise CannotDecode(f"possibly a decompression bomb: {error}") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
         reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise CannotDecode(reason) from None
     return Picture(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
+
+
+def _open(data: bytes) -> Any:
+    """Return the Pillow image, not yet decoded.
+
+    As ``Image.open`` of Pillow 13 does it, but without holding the size against Pillow's own limit: that is one
+    setting for the whole process, warns from half of it on, and would override ours where ours is higher.
+    """
+    from PIL import Image
+
+    _register_readers()
+    for factory, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN):
+        try:
+            accepted = accept is None or accept(data[:16])
+            if accepted and not isinstance(accepted, str):  # a text says what the reader lacks
+                return factory(io.BytesIO(data), "")
+        except (SyntaxError, IndexError, TypeError, struct.error):  # how Pillow's readers say that it is not theirs
+            continue
+    raise CannotDecode(_unidentified(data))
 
 
 def _unidentified(data: bytes) -> str:

@@ -126,11 +126,11 @@ def roll_back(path: Path, version: int | None) -> None:
         path: folder of the table; may be missing.
         version: the version that the head names; None if the head has no such table, which removes it.
     """
-    import lance
-
     if version is None:
         shutil.rmtree(path, ignore_errors=True)
         return
+    import lance
+
     dataset = lance.dataset(str(path))
     if dataset.latest_version != version:
         dataset.checkout_version(version).restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there

@@ -1,0 +1,78 @@
+"""Encoders are found by name, with the reason for the choice."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from framedex.encoders import Encoder, choose_encoder, register, registry
+from framedex.encoders.gist import Gist
+from framedex.errors import InvalidInput
+
+
+class Named(Gist):
+    """An encoder that remembers the name by which it was made."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.fixture(autouse=True)
+def _registered_as_before() -> Iterator[None]:
+    before = dict(registry._FACTORIES)
+    yield
+    registry._FACTORIES.clear()
+    registry._FACTORIES.update(before)
+
+
+def test_choose__by_name() -> None:
+    """A registered name gives its encoder."""
+    encoder, reason = choose_encoder("gist")
+    assert encoder.name == "gist"
+    assert reason == "chosen by name"
+
+
+def test_choose__auto_says_why() -> None:
+    """Without learned encoders `auto` is the built-in one, and the reason is told."""
+    encoder, reason = choose_encoder("auto")
+    assert encoder.name == "gist"
+    assert reason.startswith("auto: ")
+    assert "built-in" in reason
+
+
+def test_choose__given_in_code() -> None:
+    """An encoder may be handed over as it is."""
+    mine = Named("mine")
+    assert choose_encoder(mine) == (mine, "given in code")
+
+
+@pytest.mark.parametrize("name", ["", "Gist", "clip", "onnx:/nowhere.onnx", ":gist"])
+def test_choose__unknown_name(name: str) -> None:
+    """An unknown name is refused with those that there are."""
+    with pytest.raises(InvalidInput, match=r"no encoder '.*'; there are: auto, gist"):
+        choose_encoder(name)
+
+
+@pytest.mark.parametrize("value", [None, 7, object(), ["gist"]])
+def test_choose__something_else(value: Any) -> None:
+    """What is neither a name nor an encoder is refused."""
+    with pytest.raises(InvalidInput, match="is no encoder"):
+        choose_encoder(value)
+
+
+def test_register__whole_name_reaches_the_factory() -> None:
+    """What stands behind the colon is the factory's business."""
+    register("mine", Named)
+    for name in ("mine", "mine:", "mine:model/part?x=y"):
+        encoder, _ = choose_encoder(name)
+        assert isinstance(encoder, Encoder)
+        assert encoder.name == name
+    with pytest.raises(InvalidInput, match="there are: auto, gist, mine"):
+        choose_encoder("other")
+
+
+@pytest.mark.parametrize("scheme", ["", "auto", "a:b", ":"])
+def test_register__names_that_cannot_be(scheme: str) -> None:
+    """Empty names, names with a colon and `auto` cannot be taken."""
+    with pytest.raises(InvalidInput, match="cannot name an encoder"):
+        register(scheme, Named)

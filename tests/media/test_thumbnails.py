@@ -1,0 +1,42 @@
+"""Thumbnails are small JPEGs that show the whole picture."""
+
+import cv2
+import numpy as np
+import pytest
+
+from framedex.media.decode import decode
+from framedex.media.thumbnails import thumbnail
+from tests.pictures import photo, quadrants
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (640, 480, (256, 192)),
+        (480, 640, (192, 256)),
+        (256, 100, (256, 100)),
+        (100, 30, (100, 30)),
+        (1, 1, (1, 1)),
+        (30_000, 20, (256, 1)),
+        (3, 3000, (1, 256)),
+    ],
+)
+def test_thumbnail__longer_side(width: int, height: int, expected: tuple[int, int]) -> None:
+    """The longer side has at most 256 pixels; small pictures are not enlarged and thin ones keep a pixel."""
+    picture = decode(thumbnail(photo(1, width=width, height=height)), max_pixels=10**6)
+    assert (picture.width, picture.height) == expected
+    assert picture.format == "jpeg"
+
+
+def test_thumbnail__shows_the_picture() -> None:
+    """Colours and places are kept."""
+    pixels = quadrants(width=640, height=480)
+    small = decode(thumbnail(pixels, size=64, quality=95), max_pixels=10**6).pixels
+    expected = cv2.resize(pixels, (64, 48), interpolation=cv2.INTER_AREA)
+    assert np.abs(small.astype(int) - expected).mean() < 4
+
+
+def test_thumbnail__of_a_view() -> None:
+    """A part of an array, with strides, is taken as well as a whole one."""
+    pixels = photo(2, width=300, height=200)
+    assert thumbnail(pixels[::-1, ::2]) == thumbnail(np.ascontiguousarray(pixels[::-1, ::2]))
