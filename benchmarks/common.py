@@ -107,7 +107,7 @@ def environment(peers: Path, name: str) -> Path:
         return python
     print(f"Making the environment of {name} in {peers.name}/{name} …", flush=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     subprocess.run([*install, *_requirements(name)], check=True)
     return python
 

@@ -3,10 +3,10 @@
 The bad pictures are made with parameters spread so that some fall close to the limits. Both tools use their defaults.
 CleanVision's flags count as the truth, which makes precision and recall figures of agreement.
 
-Two known differences of definition are told apart. CleanVision calls grey only what is stored with one channel; Framedex
-judges by the pixels, so that grey pictures stored as RGB count too. And duplicates are equal perceptual hashes there,
-but similar descriptors here, which many of the edits keep: flags are therefore also compared on a folder without other
-edits than copies.
+Two known differences of definition are told apart. CleanVision calls grey only what is stored with one channel,
+Framedex what looks grey, so that grey pictures stored as RGB count too. And duplicates are equal perceptual hashes
+there, but similar descriptors here, which many of the edits keep: these flags are therefore also compared on a folder
+without other edits than copies.
 """
 
 import shutil

@@ -18,7 +18,8 @@ def test_open__creates(tmp_path: Path) -> None:
     for path in (tmp_path / "a" / "b" / "c", tmp_path / "empty"):
         with Workspace(path) as workspace:
             assert workspace.path == path
-            assert workspace.datasets() == workspace.tasks() == []
+            assert workspace.datasets() == []
+            assert workspace.tasks() == []
         assert (path / "framedex.toml").read_text() == "format_version = 1\n"
 
 

@@ -127,10 +127,11 @@ def test_flat__colours_and_levels_are_told_apart() -> None:
     assert similarity(flat((100, 100, 100)), flat((102, 102, 102))) > NEAR
 
 
-def test_flat__noise_is_not_lifted() -> None:
-    """The last bit of noise on a plain picture does not make another picture of it."""
-    noisy = (flat((90, 90, 90)).astype(int) + np.random.default_rng(0).integers(0, 2, (48, 64, 1))).astype(np.uint8)
-    assert similarity(flat((90, 90, 90)), noisy) > NEAR
+def test_flat__rounding_is_not_lifted() -> None:
+    """Single pixels that are off by one level do not make another picture of a plain one."""
+    nearly = flat((90, 90, 90))
+    nearly[5::20, 5::20] += 1
+    assert similarity(flat((90, 90, 90)), nearly) > NEAR
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (30_000, 20), (2, 3)])

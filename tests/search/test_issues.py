@@ -100,7 +100,7 @@ def test_issues__of_a_view(gallery: Gallery) -> None:
     """A view has the issues of its media."""
     view = gallery.dataset.where([{"issues": {"op": "issue", "value": "bright"}}])
     assert set(view.issues()["file_name"].to_pylist()) == {"bright.png"}
-    assert {s.issue_type: s.count for s in view.issue_summaries() if s.count}["bright"] == 1
+    assert {s.issue_type: s.count for s in view.issue_summaries() if s.count}[IssueType.BRIGHT] == 1
 
 
 def test_issue_summaries__agree_with_the_table(gallery: Gallery) -> None:

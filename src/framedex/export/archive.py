@@ -111,11 +111,11 @@ def _write_json(archive: zipfile.ZipFile, info: dict[str, Any], blocks: Iterator
     entry.compress_type = zipfile.ZIP_DEFLATED
     with archive.open(entry, "w", force_zip64=True) as member:
         member.write(b'{"info": ' + _json(info) + b', "media_items": [')
-        first = True
+        separator = b"\n"
         for block in blocks:
-            items = b",\n".join(_json(_item(row)) for row in block.to_pylist())
-            member.write((b"\n" if first else b",\n") + items if items else b"")
-            first = first and not items
+            for row in block.to_pylist():
+                member.write(separator + _json(_item(row)))
+                separator = b",\n"
         member.write(b"\n]}\n")
 
 

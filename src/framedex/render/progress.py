@@ -37,7 +37,9 @@ def progress_bar(title: str, *, shown: bool | None = None) -> Iterator[Watcher |
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True) if not _in_notebook() else None) as bar:
+    console = Console(stderr=True) if not _in_notebook() else None
+    # What is printed meanwhile passes above the bar, but not into it where output is kept in a file.
+    with Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda stage, share: bar.update(task, completed=share, description=f"{title}: {stage}")
 

@@ -1,6 +1,8 @@
 """The catalog: opening it, bringing its schema up to date, and its transactions."""
 
 import os
+import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
 
 HEAD_REVISION = "0001"
 _KNOWN_REVISIONS = frozenset({"0001"})
+_MIGRATING = threading.Lock()  # Alembic keeps the migration that runs in a variable of the process
 
 
 class Catalog:
@@ -107,9 +110,8 @@ def _query(path: Path, *, read_only: bool) -> dict[str, str]:
 
 
 def _create(path: Path) -> None:
-    """Build the catalog beside its place and put it there whole; the first of two processes wins."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
+    """Build the catalog beside its place and put it there whole; the first of two processes or threads wins."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
     try:
         _migrate(engine)
@@ -130,7 +132,7 @@ def _migrate(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", "framedex.storage:migrations")
-    with engine.begin() as connection:
+    with _MIGRATING, engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

@@ -82,10 +82,12 @@ def update_progress(connection: sa.Connection, dataset_id: str, percent: int) ->
 
 def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
     """Give a dataset that a task left unfinished the status that its head supports: ERROR without one."""
+    this = datasets.update().where(datasets.c.id == dataset_id)
+    connection.execute(this.where(datasets.c.head.is_(None)).values(status=DatasetStatus.ERROR))
     connection.execute(
-        datasets.update()
-        .where(datasets.c.id == dataset_id, datasets.c.head.is_(None))
-        .values(status=DatasetStatus.ERROR)
+        this.where(datasets.c.head.is_not(None), datasets.c.status == DatasetStatus.INDEXING).values(
+            status=DatasetStatus.READY, progress=100
+        )
     )
 
 

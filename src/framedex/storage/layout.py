@@ -1,6 +1,7 @@
 """Where things lie in a workspace folder, and whether the folder is one that we can use."""
 
 import os
+import secrets
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,24 +61,28 @@ def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
         if not layout.marker.is_file():
             _create(layout, read_only=read_only)
         _check_version(layout)
-    except OSError as error:
-        if isinstance(error, WorkspaceError):
-            raise
-        raise WorkspaceError(f"cannot use {root} as a workspace: {error.strerror or error}") from error
+    except WorkspaceError:
+        raise
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise WorkspaceError(f"cannot use {str(root)!r} as a workspace: {reason}") from error
     return layout
 
 
 def _create(layout: Layout, *, read_only: bool) -> None:
     if read_only:
         raise WorkspaceError(f"{layout.root} is not a workspace: it holds no {MARKER}")
-    if layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir()):
+    others = layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir())
+    if others and not layout.marker.is_file():  # a second process may have made it a workspace meanwhile
         raise WorkspaceError(
             f"{layout.root} holds other files and no {MARKER}; choose an empty or a new folder for a workspace"
         )
-    (layout.root / "datasets").mkdir(parents=True, exist_ok=True)
-    partial = layout.marker.with_suffix(f".{os.getpid()}.partial")
+    layout.root.mkdir(parents=True, exist_ok=True)
+    # The marker comes first and whole, so that neither a crash nor a second process finds a folder of other files.
+    partial = layout.root / f".{MARKER}.{os.getpid()}.{secrets.token_hex(4)}.partial"
     partial.write_text(f"format_version = {FORMAT_VERSION}\n")
     partial.replace(layout.marker)
+    (layout.root / "datasets").mkdir(exist_ok=True)
 
 
 def _check_version(layout: Layout) -> None:

@@ -1,0 +1,231 @@
+"""The catalog is made whole, opened only if it is understood, and changed in whole transactions."""
+
+import multiprocessing
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from framedex.errors import Conflict, FormatTooNew, ReadOnly, WorkspaceError
+from framedex.storage import datasets
+from framedex.storage.catalog import HEAD_REVISION, Catalog, open_catalog
+from framedex.storage.schema import metadata, source_roots
+
+
+def names(catalog: Catalog) -> list[str]:
+    """Return the names of all datasets, sorted."""
+    with catalog.read() as connection:
+        return sorted(each.display_name for each in datasets.list_datasets(connection))
+
+
+def run_sql(path: Path, statement: str) -> list[Any]:
+    """Run a statement on a catalog's file, past the catalog."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_open__makes_a_catalog_of_the_head_revision(catalog: Catalog, catalog_path: Path) -> None:
+    """A new catalog has the newest schema, is in WAL mode, and nothing else is left beside it."""
+    assert run_sql(catalog_path, "SELECT version_num FROM alembic_version") == [(HEAD_REVISION,)]
+    assert run_sql(catalog_path, "PRAGMA journal_mode") == [("wal",)]
+    assert not list(catalog_path.parent.glob("*.partial")) + list(catalog_path.parent.glob(".*"))
+    assert names(catalog) == []
+
+
+def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog) -> None:
+    """What the migrations build and what the tables in code say do not differ."""
+    with catalog.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        inspector = sa.inspect(connection)
+        for table in metadata.sorted_tables:
+            indexed = {tuple(index["column_names"]) for index in inspector.get_indexes(table.name)}
+            assert indexed >= {tuple(column.name for column in index.columns) for index in table.indexes}
+            found = {key["referred_table"]: key["options"] for key in inspector.get_foreign_keys(table.name)}
+            assert found == {key.column.table.name: {"ondelete": key.ondelete} for key in table.foreign_keys}
+
+
+def test_write__keeps_all_or_nothing(catalog: Catalog) -> None:
+    """What a block did before it raised is undone, and the catalog goes on working."""
+    with catalog.write() as connection:
+        datasets.insert_dataset(connection, "kept", owned_by="me")
+    with pytest.raises(ValueError, match="stop"), catalog.write() as connection:
+        datasets.insert_dataset(connection, "lost", owned_by="me")
+        raise ValueError("stop")
+    with pytest.raises(KeyboardInterrupt), catalog.write() as connection:
+        datasets.insert_dataset(connection, "interrupted", owned_by="me")
+        raise KeyboardInterrupt
+    with pytest.raises(Conflict), catalog.write() as connection:
+        datasets.insert_dataset(connection, "other", owned_by="me")
+        datasets.insert_dataset(connection, "kept", owned_by="me")
+    assert names(catalog) == ["kept"]
+    with catalog.write() as connection:
+        datasets.insert_dataset(connection, "later", owned_by="me")
+    assert names(catalog) == ["kept", "later"]
+
+
+def test_write__foreign_keys_are_enforced(catalog: Catalog) -> None:
+    """Rows that belong to no dataset are refused, and those of a deleted one go with it."""
+    with pytest.raises(sa.exc.IntegrityError), catalog.write() as connection:
+        datasets.put_roots(connection, "no such dataset", ["/x"])
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
+        datasets.put_roots(connection, dataset_id, ["/x", "/y"])
+    with catalog.write() as connection:
+        datasets.remove_dataset(connection, dataset_id)
+    with catalog.read() as connection:
+        assert connection.execute(sa.select(source_roots)).all() == []
+
+
+def test_read__sees_one_state(catalog: Catalog) -> None:
+    """A reader neither blocks a writer nor sees half of its changes; a new reader sees them."""
+    with catalog.read() as reader:
+        assert datasets.list_datasets(reader) == []
+        with catalog.write() as connection:
+            datasets.insert_dataset(connection, "new", owned_by="me")
+        assert datasets.list_datasets(reader) == []
+    assert names(catalog) == ["new"]
+
+
+def test_read__does_not_see_what_is_not_committed(catalog: Catalog, catalog_path: Path) -> None:
+    """Another connection sees a change only when its transaction has ended."""
+    other = open_catalog(catalog_path, read_only=True)
+    with catalog.write() as connection:
+        datasets.insert_dataset(connection, "new", owned_by="me")
+        assert names(other) == []
+    assert names(other) == ["new"]
+    other.close()
+
+
+def test_write__threads_queue_up(catalog: Catalog) -> None:
+    """Writers on several threads wait for each other; no change is lost."""
+
+    def work(number: int) -> None:
+        for part in range(5):
+            with catalog.write() as connection:
+                known = len(datasets.list_datasets(connection))
+                datasets.insert_dataset(connection, f"{number}-{part}-{known}", owned_by="me")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(name.rpartition("-")[2]) for name in names(catalog)) == list(range(20))
+
+
+def test_read_only__refuses_to_write(catalog: Catalog, catalog_path: Path) -> None:
+    """A catalog that was opened for reading can be read and not written, whichever way it is tried."""
+    with catalog.write() as connection:
+        datasets.insert_dataset(connection, "pets", owned_by="me")
+    reader = open_catalog(catalog_path, read_only=True)
+    assert reader.read_only
+    assert names(reader) == ["pets"]
+    with pytest.raises(ReadOnly, match="opened for reading"), reader.write():
+        pytest.fail("the block must not run")
+    with pytest.raises(sa.exc.OperationalError, match="readonly"), reader.read() as connection:
+        datasets.insert_dataset(connection, "cats", owned_by="me")
+    reader.close()
+    assert names(catalog) == ["pets"]
+
+
+def test_read_only__makes_nothing(catalog_path: Path) -> None:
+    """A missing catalog is not made by opening it for reading."""
+    with pytest.raises(WorkspaceError, match="is missing"):
+        open_catalog(catalog_path, read_only=True)
+    assert not list(catalog_path.parent.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database, but rather long" * 50, b"SQLite format 3\0" + bytes(200)])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_open__refuses_what_is_no_catalog(catalog_path: Path, content: bytes, read_only: bool) -> None:
+    """A file of another kind is named in the error and left as it is."""
+    catalog_path.write_bytes(content)
+    with pytest.raises(WorkspaceError, match="is not a Framedex catalog"):
+        open_catalog(catalog_path, read_only=read_only)
+
+
+def test_open__refuses_another_database(catalog_path: Path) -> None:
+    """A database of something else is no catalog."""
+    run_sql(catalog_path, "CREATE TABLE birds (name TEXT)")
+    with pytest.raises(WorkspaceError, match="is not a Framedex catalog"):
+        open_catalog(catalog_path, read_only=False)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_open__refuses_a_newer_schema(catalog: Catalog, catalog_path: Path, read_only: bool) -> None:
+    """A catalog that a newer version migrated is refused with the advice to update."""
+    catalog.close()
+    run_sql(catalog_path, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(FormatTooNew, match=r"revision '9999'.*install a newer Framedex"):
+        open_catalog(catalog_path, read_only=read_only)
+
+
+def test_open__where_no_file_can_be_made(tmp_path: Path) -> None:
+    """A folder that is missing is an error of the workspace."""
+    with pytest.raises(WorkspaceError, match="cannot create the catalog"):
+        open_catalog(tmp_path / "missing" / "catalog.db", read_only=False)
+
+
+def test_open__again_keeps_everything(catalog: Catalog, catalog_path: Path) -> None:
+    """What was committed is there when the catalog is opened again."""
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "pets 🐈", owned_by="me")
+    catalog.close()
+    again = open_catalog(catalog_path, read_only=False)
+    with again.read() as connection:
+        assert datasets.find_dataset(connection, dataset_id).display_name == "pets 🐈"
+    again.close()
+
+
+def test_open__by_many_threads_at_once(catalog_path: Path) -> None:
+    """Threads that make the same catalog all open the one that was first."""
+    barrier, opened = threading.Barrier(4), list[Catalog]()
+
+    def work() -> None:
+        barrier.wait()
+        opened.append(open_catalog(catalog_path, read_only=False))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 4
+    with opened[0].write() as connection:
+        datasets.insert_dataset(connection, "pets", owned_by="me")
+    assert [names(each) for each in opened] == [["pets"]] * 4
+    for each in opened:
+        each.close()
+
+
+def _open_and_insert(path: Path, barrier: Any, number: int) -> None:
+    import alembic.command  # noqa: F401 - loaded before the start, so that the processes run at once
+
+    barrier.wait()
+    catalog = open_catalog(path, read_only=False)
+    for part in range(10):
+        with catalog.write() as connection:
+            datasets.insert_dataset(connection, f"{number}-{part}", owned_by="me")
+    catalog.close()
+
+
+def test_open__by_two_processes_at_once(catalog_path: Path) -> None:
+    """Two processes that make the same catalog both write to the one that was first."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    processes = [context.Process(target=_open_and_insert, args=(catalog_path, barrier, n)) for n in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0]
+    catalog = open_catalog(catalog_path, read_only=True)
+    assert names(catalog) == sorted(f"{number}-{part}" for number in range(2) for part in range(10))
+    catalog.close()

@@ -1,0 +1,146 @@
+"""Rows of a dataset are selected by conditions, fetched, and lead to their files."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from framedex.errors import NotFound
+from framedex.records import Condition, Generation
+from framedex.storage import tables
+from framedex.storage.datasets import now
+from framedex.storage.media import EVERYTHING, LOCATION, Media, file_uri
+from framedex.storage.media_rows import text_of_path
+from framedex.storage.sql import Sql
+from framedex.storage.tables import Table
+
+SCHEMA = pa.schema(
+    [
+        pa.field("media_id", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("path_raw", pa.binary()),
+        pa.field("root", pa.int32()),
+        pa.field("n", pa.int32()),
+    ]
+)
+
+
+def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_000) -> Media:
+    """Return media at those paths, written in parts."""
+    path = folder / "media.lance"
+    content: list[dict[str, Any]] = []
+    for number, (name, root) in enumerate(paths):
+        text, raw = text_of_path(name)
+        content.append({"media_id": f"id-{number}", "path": text, "path_raw": raw, "root": root, "n": number})
+    version = 0
+    for start in range(0, max(len(content), 1), part):
+        batch = pa.RecordBatch.from_pylist(content[start : start + part], schema=SCHEMA)
+        version = tables.append(path, [batch], SCHEMA)
+    generation = Generation(
+        id="g", dataset_id="d", tables={"media": version}, n_images=len(paths), created_at=now(), summary={}
+    )
+    return Media("d", generation, Table(path, version), Sql(), ("/root/0", "/root/1"))
+
+
+def numbered(folder: Path, count: int, *, part: int = 10_000) -> Media:
+    """Return that many media."""
+    return build(folder, [(f"{n}.jpg", 0) for n in range(count)], part=part)
+
+
+def above(value: int) -> Condition:
+    """Return the condition that n is greater."""
+    return Condition("(n > $1) IS TRUE", (value,), frozenset({"n"}))
+
+
+def test_count_and_row_ids__by_condition(tmp_path: Path) -> None:
+    """Rows that meet a condition are counted and found in the order of ingestion."""
+    media = numbered(tmp_path, 20, part=6)
+    assert media.count(EVERYTHING) == 20
+    assert media.count(above(14)) == 5
+    ids = media.row_ids(above(14))
+    assert ids.dtype == np.uint64
+    assert media.table.take(ids.tolist(), ["n"])["n"].to_pylist() == [15, 16, 17, 18, 19]
+    assert len(media.row_ids(EVERYTHING)) == 20
+    assert len(media.row_ids(above(99))) == 0
+
+
+def test_count__of_a_constant_condition(tmp_path: Path) -> None:
+    """A condition that looks at no column is either for all or for none."""
+    media = numbered(tmp_path, 3)
+    assert media.count(Condition("FALSE")) == 0
+    assert media.count(Condition("TRUE AND TRUE")) == 3
+
+
+def test_query__over_the_chosen_rows(tmp_path: Path) -> None:
+    """A statement sees the chosen rows with the columns that were asked for."""
+    media = numbered(tmp_path, 10)
+    found = media.query("SELECT max(n) AS most, min(path) AS least FROM chosen", above(4), ["n", "path"])
+    assert found.to_pylist() == [{"most": 9, "least": "5.jpg"}]
+
+
+@pytest.mark.parametrize("condition", [EVERYTHING, Condition("TRUE", (), frozenset({"n"})), above(-1)])
+def test_blocks__cover_all_rows_in_order(tmp_path: Path, condition: Condition) -> None:
+    """The blocks together are the rows, in row order, each of bounded size."""
+    media = numbered(tmp_path, 9000, part=5000)
+    blocks = list(media.blocks(condition, ["n"]))
+    assert pa.concat_tables(blocks)["n"].to_numpy().tolist() == list(range(9000))
+    assert len(blocks) > 1
+    assert max(block.num_rows for block in blocks) <= 8192
+
+
+def test_blocks__of_given_rows(tmp_path: Path) -> None:
+    """Given row ids are fetched in their order."""
+    media = numbered(tmp_path, 10)
+    ids = media.row_ids(EVERYTHING)[[7, 2]]
+    assert pa.concat_tables(media.blocks(ids, ["n"]))["n"].to_pylist() == [7, 2]
+
+
+def test_find__by_id(tmp_path: Path) -> None:
+    """One item is found by its id, whatever is in it; an unknown one is an error."""
+    media = numbered(tmp_path, 10)
+    assert media.find("id-7", ["n", "path"]) == {"n": 7, "path": "7.jpg"}
+    for unknown in ("id-99", "", "' OR TRUE --"):
+        with pytest.raises(NotFound, match="no media"):
+            media.find(unknown, ["n"])
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "file", "uri"),
+    [
+        ("a b.jpg", 0, "/root/0/a b.jpg", "file:///root/0/a%20b.jpg"),
+        ("x/y.jpg", 1, "/root/1/x/y.jpg", "file:///root/1/x/y.jpg"),
+        (os.fsdecode(b"caf\xe9#?%.jpg"), 0, os.fsdecode(b"/root/0/caf\xe9#?%.jpg"), "file:///root/0/caf%E9%23%3F%25.jpg"),
+        ("/abs/a.jpg", None, "/abs/a.jpg", "file:///abs/a.jpg"),
+        ("file:///abs/a%20b.jpg", None, "/abs/a b.jpg", "file:///abs/a%20b.jpg"),
+        ("s3://bucket/a.jpg", None, None, "s3://bucket/a.jpg"),
+        ("https://example.org/a.jpg?x=1", None, None, "https://example.org/a.jpg?x=1"),
+    ],
+)
+def test_file_and_uri__of_a_row(tmp_path: Path, path: str, root: int | None, file: str | None, uri: str) -> None:
+    """Relative paths lie below their root, absolute ones where they say, and others are no local files."""
+    media = build(tmp_path, [(path, root)])
+    row = media.find("id-0", LOCATION)
+    assert media.file_of(row) == file
+    assert media.uri_of(row) == uri
+
+
+@pytest.mark.parametrize("raw", [b"/a b", b"/new\nline", b"/caf\xe9", b"/100%/#?;:@&=+$,", "/naïve 🐈".encode()])
+def test_file_uri__leads_back(raw: bytes) -> None:
+    """The path of a URI, unquoted, is the path that it was made of."""
+    parts = urlsplit(file_uri(os.fsdecode(raw)))
+    assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == ("file", "", "", "")
+    if raw.isascii():
+        assert url2pathname(parts.path) == os.fsdecode(raw)
+
+
+def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
+    """A file URI of a name that is no UTF-8 leads to the file."""
+    media = build(tmp_path, [("file:///caf%E9.jpg", None)])
+    file = media.file_of(media.find("id-0", LOCATION))
+    assert file is not None
+    assert os.fsencode(file) == b"/caf\xe9.jpg"

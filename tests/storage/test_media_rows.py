@@ -1,0 +1,74 @@
+"""Names of any bytes become text for the table, and lead back to the file."""
+
+import os
+import sys
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex.records import IssueType
+from framedex.storage.media_rows import (
+    INDEX_SCHEMA,
+    ISSUES,
+    is_relative,
+    media_schema,
+    path_of_text,
+    text_of_path,
+    time_of_ns,
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names are text there")
+@given(st.binary(max_size=40))
+def test_path__law(raw: bytes) -> None:
+    """Any bytes become text that can be stored, and come back; what is UTF-8 is stored as it is."""
+    path = os.fsdecode(raw)
+    text, kept = text_of_path(path)
+    assert pa.array([text]).to_pylist() == [text]
+    assert os.fsencode(path_of_text(text, kept)) == raw
+    assert (kept is None) == (text.encode() == raw)
+
+
+def test_path__shows_what_is_no_text() -> None:
+    """Bytes that are no UTF-8 can be read in the text."""
+    assert text_of_path(os.fsdecode(b"caf\xe9.jpg")) == ("caf\\xe9.jpg", b"caf\xe9.jpg")
+    assert text_of_path("naïve.jpg") == ("naïve.jpg", None)
+
+
+def test_schema__has_the_dimension_and_all_issues() -> None:
+    """The embedding has its dimension, and each issue a column; no column is in both parts."""
+    assert media_schema(610).field("embedding").type == pa.list_(pa.float32(), 610)
+    assert set(ISSUES) == {f"issue_{issue.value}" for issue in IssueType}
+    assert set(ISSUES) <= set(INDEX_SCHEMA.names)
+    assert not set(media_schema(3).names) & set(INDEX_SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("uri", "relative"),
+    [
+        ("a.jpg", True),
+        ("x/y.jpg", True),
+        ("./a.jpg", True),
+        ("a b.jpg", True),
+        ("a?b:c.jpg", True),
+        ("/a.jpg", False),
+        ("file:///a.jpg", False),
+        ("s3://bucket/a.jpg", False),
+        ("https://example.org/a.jpg", False),
+        ("", True),
+    ],
+)
+def test_is_relative__table(uri: str, relative: bool) -> None:
+    """Paths without a scheme that do not start at a root are relative."""
+    assert is_relative(uri) == relative
+
+
+def test_time__of_any_number() -> None:
+    """Times that no calendar holds are missing, not errors."""
+    assert time_of_ns(0) == datetime(1970, 1, 1, tzinfo=UTC)
+    assert time_of_ns(-(10**18)) is not None
+    assert time_of_ns(10**30) is None
+    assert time_of_ns(-(10**25)) is None

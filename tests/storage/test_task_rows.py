@@ -1,0 +1,125 @@
+"""Rows of tasks, and how those whose process died are found."""
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from framedex.errors import Conflict, NotFound
+from framedex.records import DatasetStatus, TaskStatus, TaskType
+from framedex.storage import datasets, task_rows
+from framedex.storage.catalog import Catalog
+from framedex.storage.schema import tasks
+
+
+def insert(connection: sa.Connection, name: str, *, owner: str = "here:1") -> tuple[str, str]:
+    """Add a dataset with a task and return both ids."""
+    dataset_id = datasets.insert_dataset(connection, name, owned_by="me")
+    record = datasets.find_dataset(connection, dataset_id)
+    creation = TaskType.DATASET_CREATION
+    return dataset_id, task_rows.insert_task(connection, record, task_type=creation, created_by="me", owner=owner)
+
+
+def age(connection: sa.Connection, task_id: str, seconds: float) -> None:
+    """Put a task's last sign of life back in time."""
+    then = datasets.now() - timedelta(seconds=seconds)
+    connection.execute(tasks.update().where(tasks.c.id == task_id).values(heartbeat_at=then))
+
+
+def test_task__from_start_to_end(catalog: Catalog) -> None:
+    """A task starts, reports and ends, with its times."""
+    with catalog.write() as connection:
+        dataset_id, task_id = insert(connection, "pets")
+        started = task_rows.get_task(connection, task_id)
+        assert (started.dataset_id, started.dataset_name, started.created_by) == (dataset_id, "pets", "me")
+        assert (started.status, started.task_type) == (TaskStatus.INITIALIZING, TaskType.DATASET_CREATION)
+        assert (started.progress_percentage, started.end_time, started.error_message) == (None, None, None)
+        assert started.dataset_status == "INDEXING"
+        task_rows.update_progress(connection, task_id, 10, "too early")
+        assert task_rows.get_task(connection, task_id).progress_percentage is None
+        task_rows.update_task(connection, task_id, status=TaskStatus.RUNNING)
+        task_rows.update_progress(connection, task_id, 42, "reading pictures")
+        running = task_rows.get_task(connection, task_id)
+        assert (running.progress_percentage, running.status_message) == (42, "reading pictures")
+        assert task_rows.is_busy(connection, dataset_id)
+        task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED, progress_percentage=100)
+        done = task_rows.get_task(connection, task_id)
+        assert (done.status, done.progress_percentage) == (TaskStatus.COMPLETED, 100)
+        assert done.end_time is not None
+        assert done.end_time >= done.start_time
+        assert not task_rows.is_busy(connection, dataset_id)
+        task_rows.update_progress(connection, task_id, 50, "late")
+        assert task_rows.get_task(connection, task_id) == done
+
+
+def test_get__unknown(catalog: Catalog) -> None:
+    """An unknown id is an error that names it."""
+    with catalog.read() as connection, pytest.raises(NotFound, match="no task 'x'"):
+        task_rows.get_task(connection, "x")
+
+
+def test_list__newest_first_and_by_dataset(catalog: Catalog) -> None:
+    """All tasks, or those of one dataset, the newest first."""
+    with catalog.write() as connection:
+        pairs = [insert(connection, name) for name in ("a", "b", "c")]
+        assert [each.task_id for each in task_rows.list_tasks(connection)] == [task for _, task in pairs[::-1]]
+        dataset_id, task_id = pairs[1]
+        assert [each.task_id for each in task_rows.list_tasks(connection, dataset_id=dataset_id)] == [task_id]
+        assert task_rows.list_tasks(connection, dataset_id="x") == []
+
+
+def test_task__outlives_its_dataset(catalog: Catalog) -> None:
+    """What was done to a deleted dataset stays known."""
+    with catalog.write() as connection:
+        dataset_id, task_id = insert(connection, "pets")
+        datasets.remove_dataset(connection, dataset_id)
+        record = task_rows.get_task(connection, task_id)
+    assert (record.dataset_name, record.dataset_status) == ("pets", "DELETED")
+
+
+@pytest.mark.parametrize("status", [TaskStatus.INITIALIZING, TaskStatus.RUNNING])
+def test_interrupted__old_heartbeats_fail(catalog: Catalog, status: TaskStatus) -> None:
+    """A task without a sign of life is failed as interrupted, and its dataset marked; others go on."""
+    with catalog.write() as connection:
+        dead_dataset, dead = insert(connection, "dead")
+        alive_dataset, alive = insert(connection, "alive")
+        for each in (dead, alive):
+            task_rows.update_task(connection, each, status=status)
+        assert not task_rows.has_interrupted(connection)
+        assert task_rows.fail_interrupted(connection) == 0
+        age(connection, dead, task_rows.LEASE.total_seconds() + 1)
+        age(connection, alive, task_rows.LEASE.total_seconds() - 5)
+        assert task_rows.has_interrupted(connection)
+        assert task_rows.fail_interrupted(connection) == 1
+        assert not task_rows.has_interrupted(connection)
+        record = task_rows.get_task(connection, dead)
+        assert (record.status, record.error_message) == (TaskStatus.FAILED, "interrupted")
+        assert record.end_time is not None
+        assert record.dataset_status == "ERROR"
+        assert datasets.find_dataset(connection, dead_dataset).status_new is DatasetStatus.ERROR
+        assert task_rows.get_task(connection, alive).status is status
+        assert datasets.find_dataset(connection, alive_dataset).status_new is DatasetStatus.INDEXING
+
+
+@pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.ABORTED])
+def test_interrupted__what_is_done_stays_done(catalog: Catalog, status: TaskStatus) -> None:
+    """A task that ended long ago is not interrupted."""
+    with catalog.write() as connection:
+        _, task_id = insert(connection, "pets")
+        task_rows.finish_task(connection, task_id, status)
+        age(connection, task_id, 10**6)
+        assert task_rows.fail_interrupted(connection) == 0
+        assert task_rows.get_task(connection, task_id).status is status
+
+
+def test_check_owned__refuses_what_was_given_up(catalog: Catalog) -> None:
+    """A result is committed only by the process whose running task it is."""
+    with catalog.write() as connection:
+        _, task_id = insert(connection, "pets", owner="here:1")
+        task_rows.check_owned(connection, task_id, "here:1")
+        with pytest.raises(Conflict, match="was given up"):
+            task_rows.check_owned(connection, task_id, "there:2")
+        age(connection, task_id, 10**6)
+        task_rows.fail_interrupted(connection)
+        with pytest.raises(Conflict, match="given up as FAILED"):
+            task_rows.check_owned(connection, task_id, "here:1")
