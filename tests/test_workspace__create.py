@@ -185,7 +185,7 @@ def test_create_dataset__unknown_encoder(workspace: Workspace, folder: Path) -> 
     with pytest.raises(InvalidInput, match=r"'resnet'.*gist"):
         workspace.create_dataset("d", folder, "resnet")
     no_encoder: Any = 5
-    with pytest.raises(InvalidInput, match="not int"):
+    with pytest.raises(InvalidInput, match="5 is no encoder"):
         workspace.create_dataset("d", folder, no_encoder)
     assert workspace.datasets() == []
 

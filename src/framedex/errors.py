@@ -33,11 +33,16 @@ class InvalidFilter(InvalidInput):
 
     Attributes:
         path: JSON path of the offending part, for example ``$[1].labels.op``.
+        reason: what is wrong with it.
     """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"invalid filter at {path}: {reason}")
-        self.path = path
+        self.path, self.reason = path, reason
+
+    def __reduce__(self) -> tuple[type["InvalidFilter"], tuple[str, str]]:
+        """Return how to make the error again: pickling would give the message alone to the constructor."""
+        return type(self), (self.path, self.reason)
 
 
 class InvalidEmbedding(InvalidInput):

@@ -215,8 +215,6 @@ def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSou
     if is_vector_file(path):
         return open_vectors(path)
     chosen, _ = choose_encoder(encoder)
-    if not isinstance(chosen, Encoder):
-        raise InvalidInput(f"encoder must be a name or an Encoder, not {type(chosen).__name__}")
     files = open_source(path)
     if next(iter(files.items()), None) is None:
         seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())

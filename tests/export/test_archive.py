@@ -289,11 +289,17 @@ def with_a_long_name(folder: Path) -> Path:
     return folder / ("x" * 300)
 
 
+def with_a_null_character(folder: Path) -> Path:
+    return folder / "a\0b.zip"
+
+
 def the_empty_path(_folder: Path) -> Path:
     return Path()
 
 
-@pytest.mark.parametrize("make", [into_a_folder, below_nothing, below_a_file, with_a_long_name, the_empty_path])
+@pytest.mark.parametrize(
+    "make", [into_a_folder, below_nothing, below_a_file, with_a_long_name, with_a_null_character, the_empty_path]
+)
 def test_export__unwritable_place(gallery: Gallery, tmp_path: Path, make: Callable[[Path], Path]) -> None:
     """A place that cannot be written is refused, and nothing is left there."""
     path = make(tmp_path)

@@ -102,6 +102,13 @@ def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
     assert [item["media_id"] for item in read_json(tmp_path / "out.zip")["media_items"]] == wanted
 
 
+@pytest.mark.parametrize("media_id", ["", "\udcff", "猫", "a\0b", "x" * 100_000])
+def test_selection__odd_ids(gallery: Gallery, tmp_path: Path, media_id: str) -> None:
+    """An id that no media item can have is one that is not there."""
+    with pytest.raises(NotFound, match="1 media ids are not in this dataset"):
+        gallery.dataset.export(tmp_path / "out.zip", media_selection=[{"type": "media", "media_ids": [media_id]}])
+
+
 @pytest.mark.parametrize("count", [1, 200])
 def test_selection__unknown_media(gallery: Gallery, tmp_path: Path, count: int) -> None:
     """Ids that are not in the dataset are counted and the first is named; nothing is written."""

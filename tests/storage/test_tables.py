@@ -170,15 +170,26 @@ def test_roll_back__to_the_head(path: Path) -> None:
     for _ in range(3):
         tables.append(path, [rows(100, 5)], SCHEMA)
     tables.roll_back(path, head)
+    newest = tables.roll_back(path, head)
+    assert newest is not None
+    assert column(Table(path, head), "n") == column(Table(path, newest), "n") == [0, 1]
+    added = pa.schema([pa.field("x", pa.int32())])
+    batch = pa.RecordBatch.from_pydict({"x": [7, 8]}, schema=added)
+    assert column(Table(path, tables.put_columns(Table(path, newest), iter([batch]), added)), "x") == [7, 8]
+
+
+def test_roll_back__then_append(path: Path) -> None:
+    """After rolling back, new rows stand behind those of the head."""
+    head = tables.append(path, [rows(0, 2)], SCHEMA)
+    tables.append(path, [rows(100, 5)], SCHEMA)
     tables.roll_back(path, head)
-    assert column(Table(path, head), "n") == [0, 1]
     assert column(Table(path, tables.append(path, [rows(2, 1)], SCHEMA)), "n") == [0, 1, 2]
 
 
 def test_roll_back__at_the_head_already(path: Path) -> None:
     """Where nothing lies beyond the head nothing is written."""
     head = tables.append(path, [rows(0, 2)], SCHEMA)
-    tables.roll_back(path, head)
+    assert tables.roll_back(path, head) == head
     with pytest.raises(NotFound):
         Table(path, head + 1)
 

@@ -17,6 +17,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         InvalidInput: nothing can be written there.
     """
+    if "\0" in str(path):
+        raise InvalidInput(f"cannot write {str(path)!r}: a name has no null characters")
     try:
         if path.is_dir():
             raise InvalidInput(f"cannot write {path}: it is a folder")

@@ -53,9 +53,10 @@ def _ids(payload: Mapping[str, Any], name: str, path: str) -> list[str]:
 
 
 def _by_media_ids(media: Media, ids: list[str]) -> RowIds:
-    condition = Condition("list_contains($1::VARCHAR[], media_id)", (ids,), frozenset({"media_id"}))
-    if len(ids) > 100:
-        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (ids,), frozenset({"media_id"}))
+    asked = [each for each in ids if each.isascii()]  # what is no Unicode cannot be a parameter, nor an id
+    condition = Condition("list_contains($1::VARCHAR[], media_id)", (asked,), frozenset({"media_id"}))
+    if len(asked) > 100:
+        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (asked,), frozenset({"media_id"}))
     found = media.row_ids(condition)
     if len(found) < len(set(ids)):
         known = set(media.query("SELECT media_id FROM chosen", condition, ["media_id"])["media_id"].to_pylist())

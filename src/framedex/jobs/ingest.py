@@ -4,8 +4,9 @@ import hashlib
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -98,15 +99,16 @@ def ingest(
     total = sum(1 for _ in source.items())
     writer = _Writer(table, media_schema(encoder.dimension))
     examiner = _Examiner(source.root, encoder, settings)
-    # The first files are read and decoded while the table engine loads.
-    examined = _ahead(examiner.examine_all, source.items(), settings.threads, meanwhile=tables.warm_up)
     done = 0
-    for group in _grouped(examined, _ENCODED):
-        vectors = _encode(group, encoder)
-        for each, vector in zip(group, vectors, strict=True):
-            writer.add(_row(each, vector, annotations, dataset_id))
-        done += len(group)
-        progress(done / max(total, 1))
+    # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
+    ahead = _ahead(examiner.examine_all, source.items(), settings.threads, meanwhile=tables.warm_up)
+    with closing(ahead) as examined:
+        for group in _grouped(examined, _ENCODED):
+            vectors = _encode(group, encoder)
+            for each, vector in zip(group, vectors, strict=True):
+                writer.add(_row(each, vector, annotations, dataset_id))
+            done += len(group)
+            progress(done / max(total, 1))
     return Ingested(writer.close(), writer.rows, annotations.unmatched)
 
 
@@ -183,7 +185,7 @@ def _ahead(
     threads: int,
     *,
     meanwhile: Callable[[], None],
-) -> Iterator[Examined]:
+) -> Generator[Examined, None, None]:
     """Yield results in the order of the items, while threads work a few chunks ahead and no further.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ class Media:
         if row["root"] is not None:
             return os.path.join(self.roots[row["root"]], path)  # noqa: PTH118 - names may be any bytes
         if path.startswith("file:"):
-            return unquote(urlsplit(path).path)
+            return os.fsdecode(unquote_to_bytes(urlsplit(path).path))
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
     def uri_of(self, row: dict[str, Any]) -> str:

@@ -119,18 +119,24 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
-def roll_back(path: Path, version: int | None) -> None:
-    """Make *version* the newest of the table at *path*, whatever a broken run left beyond it.
+def roll_back(path: Path, version: int | None) -> int | None:
+    """Make the content of *version* the newest of the table at *path*, whatever a broken run left beyond it.
 
     Args:
         path: folder of the table; may be missing.
         version: the version that the head names; None if the head has no such table, which removes it.
+
+    Returns:
+        The newest version now, which the next writer goes on from: *version*, or a later one of the same content.
     """
     if version is None:
         shutil.rmtree(path, ignore_errors=True)
-        return
+        return None
     import lance
 
     dataset = lance.dataset(str(path))
-    if dataset.latest_version != version:
-        dataset.checkout_version(version).restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there
+    if dataset.latest_version == version:
+        return version
+    dataset = dataset.checkout_version(version)
+    dataset.restore()  # type: ignore[no-untyped-call] # Lance's own annotations end there
+    return int(dataset.latest_version)
