@@ -8,7 +8,9 @@ import pytest
 from framedex import errors
 from framedex.errors import Error, InvalidFilter, NotFound
 
-CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
+CLASSES: list[type[Error]] = [
+    value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__
+]
 MADE = [InvalidFilter("$[0]", "reason") if kind is InvalidFilter else kind("reason") for kind in CLASSES]
 
 

@@ -16,7 +16,9 @@ from tests.analysis.arrays import Vectors, clustered, reference_clusters, same_p
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
 
 
-def clusters(vectors: Vectors, *, k: int = 20, cuts: Any = CUTS, weights: npt.NDArray[np.int64] | None = None) -> Labels:
+def clusters(
+    vectors: Vectors, *, k: int = 20, cuts: Any = CUTS, weights: npt.NDArray[np.int64] | None = None
+) -> Labels:
     """Return the clusters of vectors that stand for one item each, unless weighted."""
     if weights is None:
         weights = np.ones(len(vectors), np.int64)

@@ -109,7 +109,9 @@ def test_aspect_ratio__is_of_the_whole_picture() -> None:
     assert measure(photo(0), width=7, height=7).aspect_ratio == 1
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (1, 5000), (5000, 1), (20, 30_000), (65, 63)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (1, 5000), (5000, 1), (20, 30_000), (65, 63)]
+)
 def test_measure__odd_shapes(shape: tuple[int, int]) -> None:
     """The smallest, the thinnest and the longest pictures have finite measures within [0, 1]."""
     for pixels in (photo(4, width=shape[1], height=shape[0]), flat(WHITE, width=shape[1], height=shape[0])):

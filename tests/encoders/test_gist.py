@@ -33,7 +33,7 @@ def similarity(left: Pixels, right: Pixels) -> float:
 
 def compressed(pixels: Pixels, file_format: str, quality: int) -> Pixels:
     """Return a picture after lossy compression."""
-    return decode(encode(pixels, file_format, quality=quality), max_pixels=10**7).pixels
+    return np.asarray(decode(encode(pixels, file_format, quality=quality), max_pixels=10**7).pixels, dtype=np.uint8)
 
 
 def resized(pixels: Pixels, factor: float) -> Pixels:

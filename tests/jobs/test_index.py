@@ -1,5 +1,6 @@
 """Indexing adds clusters, duplicates, scores and issues to the rows, whatever the rows are."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_index__clusters_are_nested_and_complete(path: Path) -> None:
     levels = [columns[name].to_numpy() for name in CLUSTERS]
     assert all(level.min() == 1 for level in levels)
     assert len(set(levels[0].tolist())) > len(set(levels[-1].tolist())) >= 2
-    for fine, coarse in zip(levels, levels[1:], strict=False):
+    for fine, coarse in pairwise(levels):
         assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == len(set(fine.tolist()))
 
 
@@ -87,7 +88,7 @@ def test_index__rows_without_an_embedding(path: Path) -> None:
     """Broken rows stand in cluster 0, have no scores, and are corrupted with certainty."""
     vectors: list[Any] = list(uniform(4, 8))
     vectors[1] = None
-    broken = dict.fromkeys(MEASURES, [1.0, None, 1.0, 1.0])
+    broken: dict[str, list[Any]] = {name: [1.0, None, 1.0, 1.0] for name in MEASURES}
     table = build(path, vectors, error=[None, "cut off", None, None], width=[9, None, 9, 9], **broken)
     columns, _ = indexed(table)
     row = columns.slice(1, 1).to_pylist()[0]

@@ -56,6 +56,11 @@ def rows_of(table: Path, ingested: Ingested) -> list[dict[str, Any]]:
     return rows
 
 
+def open_files() -> int:
+    """Return how many files this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 def by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return rows by the path that they show."""
     return {row["path"]: row for row in rows}
@@ -150,11 +155,11 @@ def test_files__are_closed_again(folder: Path, table: Path) -> None:
     (folder / "folder.jpg").mkdir()
     (folder / "list.txt").write_text("a.png\nb.png\nfolder.jpg\nmissing.png\n")
     run(folder / "list.txt", table)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     for attempt in range(3):
         found = by_name(rows_of(table, run(folder / "list.txt", table.with_name(f"{attempt}.lance"))))
         assert "directory" in found["folder.jpg"]["error"]
-    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    assert open_files() <= before + 2
 
 
 def test_limits__of_bytes_and_pixels(folder: Path, table: Path) -> None:
@@ -226,7 +231,7 @@ def test_order__is_that_of_the_source_on_any_number_of_threads(folder: Path, tmp
         pixels = photo(number, width=20 + (number * 37) % 300, height=30)
         write(folder / f"{number % 7}" / f"{number:03}.{'jpg' if number % 2 else 'png'}", pixels)
     (folder / "3" / "broken.jpg").write_bytes(b"\xff\xd8\xff")
-    found = []
+    found: list[list[dict[str, Any]]] = []
     for threads in (1, 4, 4):
         table = tmp_path / f"{len(found)}.lance"
         found.append(rows_of(table, run(folder, table, encoder=Gist(), settings=Settings(threads=threads))))
@@ -247,7 +252,7 @@ def test_progress__ascends_to_one(folder: Path, table: Path) -> None:
 def test_abort__leaves_nothing_visible(
     folder: Path, table: Path, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopping ends the threads at once; what was written can be rolled back, and a new run starts from the beginning."""
+    """Stopping ends the threads at once; what was written can be rolled back, and a new run starts anew."""
     monkeypatch.setattr(ingest_module, "_COMMITTED", 40)
     for number in range(300):
         write(folder / f"{number:03}.png", flat(RED))
@@ -264,9 +269,7 @@ def test_abort__leaves_nothing_visible(
     assert (ingested.rows, len(rows_of(table, ingested))) == (300, 300)
 
 
-def test_versions__of_long_runs_are_one_table(
-    folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_versions__of_long_runs_are_one_table(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are written in several versions stand in order in the last one."""
     monkeypatch.setattr(ingest_module, "_COMMITTED", 33)
     for number in range(100):

@@ -59,7 +59,11 @@ def path(tmp_path: Path) -> Path:
 )
 def test_types__of_lists_and_numbers(path: Path, kind: pa.DataType) -> None:
     """Any list of numbers is an embedding, and becomes float32 of unit length; rows without one are kept."""
-    values = [np.array([3, 4], kind.value_type.to_pandas_dtype()), None, np.array([0, 7], kind.value_type.to_pandas_dtype())]
+    values = [
+        np.array([3, 4], kind.value_type.to_pandas_dtype()),
+        None,
+        np.array([0, 7], kind.value_type.to_pandas_dtype()),
+    ]
     table = pa.table({"uri": ["a", "b", "c"], "embedding": pa.array(values, kind)})
     rows = run(table, path)
     assert rows[0]["embedding"] == pytest.approx([0.6, 0.8])
@@ -108,7 +112,13 @@ def test_columns__all_of_them(path: Path) -> None:
 def test_columns__of_a_data_frame_with_gaps(path: Path) -> None:
     """Where a value is missing, data frames hold whole numbers as floats and NaN; they are understood."""
     frame = pd.DataFrame(
-        {"uri": ["a", "b"], "embedding": [[1.0], [2.0]], "width": [640, None], "height": [480, np.nan], "label": ["x", None]}
+        {
+            "uri": ["a", "b"],
+            "embedding": [[1.0], [2.0]],
+            "width": [640, None],
+            "height": [480, np.nan],
+            "label": ["x", None],
+        }
     )
     first, second = run(frame, path)
     assert (first["width"], first["height"], first["labels"]) == (640, 480, ["x"])
@@ -214,7 +224,9 @@ def test_embeddings__of_any_length_are_scaled(path: Path, scale: float) -> None:
 def test_embeddings__law(tmp_path_factory: pytest.TempPathFactory, values: list[list[float]]) -> None:
     """Each stored vector has unit length and the direction that was given; zeros have none."""
     path = tmp_path_factory.mktemp("law") / "t.lance"
-    for row, given_values in zip(run(pa.table({"uri": list(map(str, range(len(values)))), "embedding": values}), path), values, strict=True):
+    for row, given_values in zip(
+        run(pa.table({"uri": list(map(str, range(len(values)))), "embedding": values}), path), values, strict=True
+    ):
         length = np.linalg.norm(given_values)
         if length == 0:
             assert row["embedding"] is None

@@ -151,7 +151,8 @@ def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"]
+    "content",
+    [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"],
 )
 def test_csv__malformed(tmp_path: Path, content: bytes) -> None:
     """Missing columns, broken quotes and bytes that are no UTF-8 are errors that name the file."""

@@ -2,6 +2,7 @@
 
 import io
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import cv2
@@ -129,7 +130,12 @@ def test_orientation__that_does_not_exist_is_ignored(orientation: int) -> None:
 
 def test_exif__broken_is_ignored() -> None:
     """Exif data that is cut off or nonsense does not keep a picture from being shown."""
-    for exif in (b"Exif\0\0", b"Exif\0\0MM\0*\0\0\0\x08\0\xff", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 40):
+    for exif in (
+        b"Exif\0\0",
+        b"Exif\0\0MM\0*\0\0\0\x08\0\xff",
+        b"Exif\0\0II*\0\xff\xff\xff\xff",
+        b"Exif\0\0" + b"\xff" * 40,
+    ):
         assert_close(shown(encode(quadrants(), "JPEG", exif=exif)).pixels, quadrants(), within=4)
 
 
@@ -283,10 +289,8 @@ def test_damaged__never_raises_anything_else(seed: int) -> None:
         data = bytearray(encode(photo(6, width=60, height=40), file_format))
         for place in rng.integers(0, min(len(data), int(rng.choice([64, 10**6]))), 4):
             data[place] = rng.integers(0, 256)
-        try:
-            decode(bytes(data), max_pixels=MAX_PIXELS, detail=20)
-        except CannotDecode as error:
-            assert str(error)
+        with suppress(CannotDecode):
+            assert decode(bytes(data), max_pixels=MAX_PIXELS, detail=20).pixels.size
 
 
 @pytest.mark.parametrize("claiming", [png_claiming, jpeg_claiming, gif_claiming, bmp_claiming])
@@ -336,7 +340,9 @@ def test_size__odd(file_format: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("detail", [1, 31, 64, 128, 500])
 def test_detail__keeps_the_shorter_side(file_format: str, size: tuple[int, int], detail: int) -> None:
     """Reduced pixels have at least the detail that was asked for, not twice of it, and show the same."""
-    pixels = np.asarray(cv2.GaussianBlur(photo(8, width=size[0], height=size[1]), (0, 0), min(size) / 12), dtype=np.uint8)
+    pixels = np.asarray(
+        cv2.GaussianBlur(photo(8, width=size[0], height=size[1]), (0, 0), min(size) / 12), dtype=np.uint8
+    )
     picture = shown(encode(pixels, file_format), detail=detail)
     assert (picture.width, picture.height) == size
     height, width = picture.pixels.shape[:2]

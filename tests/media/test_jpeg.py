@@ -9,7 +9,9 @@ from framedex.media.jpeg import Header, read_header
 from tests.pictures import encode, flat, oriented, photo, quadrants
 
 
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"comment": b"\xff\xd9" * 50}, {"icc_profile": bytes(70_000)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"progressive": True}, {"comment": b"\xff\xd9" * 50}, {"icc_profile": bytes(70_000)}]
+)
 def test_header__size_and_components(options: dict[str, object]) -> None:
     """Size and components are found behind whatever stands before the frame header."""
     assert read_header(encode(photo(1), "JPEG", **options)) == Header(160, 120, 3, 1)
@@ -53,7 +55,9 @@ def test_header__fill_bytes_are_skipped() -> None:
     assert read_header(data[:2] + b"\xff" * 9 + data[2:]) == read_header(data)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xd8", b"\xff\xd8\xff", b"\xff\xd8\xff\xd9\0\0", b"\xff\xd8ab\0\0", b"GIF89a"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xd8", b"\xff\xd8\xff", b"\xff\xd8\xff\xd9\0\0", b"\xff\xd8ab\0\0", b"GIF89a"]
+)
 def test_header__none_where_there_is_none(data: bytes) -> None:
     """Other data and data that ends early have no header."""
     assert read_header(data) is None
@@ -63,6 +67,10 @@ def test_header__none_where_there_is_none(data: bytes) -> None:
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_header__law(tail: bytes, kept: int) -> None:
     """Whatever stands behind the start of a JPEG, reading its header ends without an error."""
-    for data in (b"\xff\xd8" + tail, b"\xff\xd8\xff\xe1\0\x40Exif\0\0II*\0" + tail, encode(photo(1), "JPEG")[:kept] + tail):
+    for data in (
+        b"\xff\xd8" + tail,
+        b"\xff\xd8\xff\xe1\0\x40Exif\0\0II*\0" + tail,
+        encode(photo(1), "JPEG")[:kept] + tail,
+    ):
         header = read_header(data)
         assert header is None or 1 <= header.orientation <= 8

@@ -31,7 +31,7 @@ def paths(source: Any) -> list[str]:
 
 def listed(source: Any) -> list[str]:
     """Return absolute paths of the files that a source names."""
-    return [os.path.normpath(os.path.join(source.root, path)) for path in paths(source)]
+    return [os.path.normpath(Path(source.root, path)) for path in paths(source)]
 
 
 def test_formats__suffixes_in_any_case() -> None:
@@ -125,7 +125,7 @@ def test_folder__unreadable_folders_are_counted(tmp_path: Path) -> None:
 @linux_names
 def test_folder__names_of_any_bytes(tmp_path: Path) -> None:
     """Spaces, quotes, newlines and bytes that are no UTF-8 are kept, so that the files can be opened."""
-    names = [b"a b.jpg", b"it's \"x\".jpg", b"new\nline.jpg", b"caf\xe9.jpg", b"\xff\xfe.png", "naïve 🐈.gif".encode()]
+    names = [b"a b.jpg", b'it\'s "x".jpg', b"new\nline.jpg", b"caf\xe9.jpg", b"\xff\xfe.png", "naïve 🐈.gif".encode()]
     for name in names:
         (tmp_path / os.fsdecode(name)).write_bytes(name)
     (tmp_path / os.fsdecode(b"d\xe9/")).mkdir()
@@ -200,7 +200,8 @@ def test_list__empty(tmp_path: Path, suffix: str) -> None:
 
 def test_csv_list__columns_by_name(tmp_path: Path) -> None:
     """The path column is found by name in any place and case, with labels and captions beside it."""
-    rows = 'caption,Label,FILENAME\r\n"a ""red"" car, fast","[dog, puppy]",a.jpg\r\n,,b.jpg\r\n\r\nx,cat\r\nx,cat,c.jpg\r\n'
+    rows = 'caption,Label,FILENAME\r\n"a ""red"" car, fast","[dog, puppy]",a.jpg\r\n,,b.jpg\r\n\r\n'
+    rows += "x,cat\r\nx,cat,c.jpg\r\n"
     (tmp_path / "list.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
     source = open_source(tmp_path / "list.csv")
     assert list(source.items()) == [

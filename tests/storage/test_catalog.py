@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 
 from framedex.errors import Conflict, FormatTooNew, ReadOnly, WorkspaceError
 from framedex.storage import datasets
-from framedex.storage.catalog import HEAD_REVISION, Catalog, open_catalog
+from framedex.storage.catalog import HEAD_REVISION, Catalog, migrate, open_catalog
 from framedex.storage.schema import metadata, source_roots
 
 
@@ -22,6 +22,20 @@ def names(catalog: Catalog) -> list[str]:
     """Return the names of all datasets, sorted."""
     with catalog.read() as connection:
         return sorted(each.display_name for each in datasets.list_datasets(connection))
+
+
+def insert_and_raise(catalog: Catalog, name: str, error: BaseException) -> None:
+    """Add a dataset in a transaction that fails."""
+    with catalog.write() as connection:
+        datasets.insert_dataset(connection, name, owned_by="me")
+        raise error
+
+
+def insert_both(catalog: Catalog, *both: str) -> None:
+    """Add datasets in one transaction."""
+    with catalog.write() as connection:
+        for name in both:
+            datasets.insert_dataset(connection, name, owned_by="me")
 
 
 def run_sql(path: Path, statement: str) -> list[Any]:
@@ -38,9 +52,12 @@ def test_open__makes_a_catalog_of_the_head_revision(catalog: Catalog, catalog_pa
     assert names(catalog) == []
 
 
-def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog) -> None:
-    """What the migrations build and what the tables in code say do not differ."""
-    with catalog.read() as connection:
+def test_migrations__lead_to_the_schema_that_the_code_uses(tmp_path: Path) -> None:
+    """What the migrations build in an empty database, and what the tables in code say, do not differ."""
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / "migrated.db")))
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD_REVISION
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
         inspector = sa.inspect(connection)
@@ -49,21 +66,18 @@ def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog) -> 
             assert indexed >= {tuple(column.name for column in index.columns) for index in table.indexes}
             found = {key["referred_table"]: key["options"] for key in inspector.get_foreign_keys(table.name)}
             assert found == {key.column.table.name: {"ondelete": key.ondelete} for key in table.foreign_keys}
+    engine.dispose()
 
 
 def test_write__keeps_all_or_nothing(catalog: Catalog) -> None:
     """What a block did before it raised is undone, and the catalog goes on working."""
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "kept", owned_by="me")
-    with pytest.raises(ValueError, match="stop"), catalog.write() as connection:
-        datasets.insert_dataset(connection, "lost", owned_by="me")
-        raise ValueError("stop")
-    with pytest.raises(KeyboardInterrupt), catalog.write() as connection:
-        datasets.insert_dataset(connection, "interrupted", owned_by="me")
-        raise KeyboardInterrupt
-    with pytest.raises(Conflict), catalog.write() as connection:
-        datasets.insert_dataset(connection, "other", owned_by="me")
-        datasets.insert_dataset(connection, "kept", owned_by="me")
+    for error in (ValueError("stop"), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            insert_and_raise(catalog, "lost", error)
+    with pytest.raises(Conflict):
+        insert_both(catalog, "lost", "kept")
     assert names(catalog) == ["kept"]
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "later", owned_by="me")

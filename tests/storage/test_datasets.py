@@ -71,7 +71,7 @@ def test_find__names_what_there_is(catalog: Catalog) -> None:
             datasets.find_dataset(connection, "x")
         for number in range(12):
             datasets.insert_dataset(connection, f"n{number:02}", owned_by="me")
-        with pytest.raises(NotFound, match="there are: 'n11', 'n10'.*'n02'$"):
+        with pytest.raises(NotFound, match=r"there are: 'n11', 'n10'.*'n02'$"):
             datasets.find_dataset(connection, "x")
 
 
@@ -107,11 +107,15 @@ def test_commit__is_invisible_until_its_transaction_ends(catalog: Catalog) -> No
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
         first = commit(connection, dataset_id, media=3)
-    with pytest.raises(ValueError, match="crash"), catalog.write() as connection:
-        commit(connection, dataset_id, media=9)
-        with catalog.read() as reader:
+
+    def commit_and_crash() -> None:
+        with catalog.write() as connection, catalog.read() as reader:
+            commit(connection, dataset_id, media=9)
             assert datasets.head(reader, dataset_id) == first
-        raise ValueError("crash")
+            raise ValueError("crash")
+
+    with pytest.raises(ValueError, match="crash"):
+        commit_and_crash()
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) == first
 

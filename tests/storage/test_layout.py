@@ -90,7 +90,15 @@ def test_open__refuses_a_newer_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "marker",
-    [b"", b"format_version", b"format_version = 'one'", b"format_version = 0", b"format_version = 1.0", b"\xff\xfe", b"\0"],
+    [
+        b"",
+        b"format_version",
+        b"format_version = 'one'",
+        b"format_version = 0",
+        b"format_version = 1.0",
+        b"\xff\xfe",
+        b"\0",
+    ],
 )
 def test_open__refuses_a_broken_marker(tmp_path: Path, marker: bytes) -> None:
     """A marker that is cut off or nonsense is an error that names it."""
@@ -129,7 +137,7 @@ def test_open__by_many_threads_at_once(tmp_path: Path) -> None:
             barrier.wait()
             try:
                 open_layout(root, read_only=False)
-            except BaseException as error:  # noqa: BLE001 - it is looked at below
+            except BaseException as error:
                 errors.append(error)
 
         threads = [threading.Thread(target=work) for _ in range(4)]

@@ -114,7 +114,12 @@ def test_find__by_id(tmp_path: Path) -> None:
     [
         ("a b.jpg", 0, "/root/0/a b.jpg", "file:///root/0/a%20b.jpg"),
         ("x/y.jpg", 1, "/root/1/x/y.jpg", "file:///root/1/x/y.jpg"),
-        (os.fsdecode(b"caf\xe9#?%.jpg"), 0, os.fsdecode(b"/root/0/caf\xe9#?%.jpg"), "file:///root/0/caf%E9%23%3F%25.jpg"),
+        (
+            os.fsdecode(b"caf\xe9#?%.jpg"),
+            0,
+            os.fsdecode(b"/root/0/caf\xe9#?%.jpg"),
+            "file:///root/0/caf%E9%23%3F%25.jpg",
+        ),
         ("/abs/a.jpg", None, "/abs/a.jpg", "file:///abs/a.jpg"),
         ("file:///abs/a%20b.jpg", None, "/abs/a b.jpg", "file:///abs/a%20b.jpg"),
         ("s3://bucket/a.jpg", None, None, "s3://bucket/a.jpg"),

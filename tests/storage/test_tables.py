@@ -141,8 +141,8 @@ def test_put_columns__replaces_some_and_adds_others(path: Path) -> None:
 def test_put_columns__on_an_empty_table(path: Path) -> None:
     """Columns can be added to no rows."""
     added = pa.schema([pa.field("x", pa.int32())])
+    version = tables.append(path, [rows(0, 0)], SCHEMA)
     for _ in range(2):
-        version = tables.append(path, [rows(0, 0)], SCHEMA) if not path.exists() else version
         version = tables.put_columns(Table(path, version), iter(()), added)
     assert Table(path, version).schema.names == ["n", "name", "x"]
 

@@ -87,7 +87,11 @@ class Gist:
 
 
 def _shrink(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    large = min(pixels.shape[:2]) >= _INNER
+    height, width = pixels.shape[:2]
+    if min(height, width) >= 2 * _INNER and height % 2 == width % 2 == 0:
+        # OpenCV halves many times faster than it averages over fractions of pixels.
+        pixels = np.asarray(cv2.resize(pixels, (width // 2, height // 2), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    large = min(height, width) >= _INNER
     method = cv2.INTER_AREA if large else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(pixels, (_INNER, _INNER), interpolation=method), dtype=np.uint8)
 

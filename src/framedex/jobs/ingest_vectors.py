@@ -52,12 +52,15 @@ def open_vectors(table: Any) -> VectorSource:
     """Return the source for a Parquet file's path or anything that Arrow can take for a table.
 
     Raises:
-        InvalidInput: it has no rows, or lacks ``uri`` or ``embedding``.
+        InvalidInput: it is no table, has no rows, or lacks ``uri`` or ``embedding``.
         InvalidEmbedding: the embeddings are no lists of numbers.
     """
     if isinstance(table, Path):
-        with pq.ParquetFile(table) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
+        try:
+            with pq.ParquetFile(table) as file:
+                schema, rows = file.schema_arrow, file.metadata.num_rows
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
 
         def batches() -> Iterator[pa.RecordBatch]:
             with pq.ParquetFile(table) as file:
@@ -169,7 +172,8 @@ def _to_rows(
 
 def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt.NDArray[np.float32], list[str | None]]:
     """Return float32 (N, D) of unit length, with zeros and the reason where a row has no usable embedding."""
-    vectors = np.zeros((len(column), dimension), dtype=np.float32)
+    # In double precision until the end: the values of a vector may be smaller or larger than float32 can say.
+    vectors = np.zeros((len(column), dimension))
     errors: list[str | None] = [None] * len(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -182,7 +186,7 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     flat = column.drop_null().flatten()
     if flat.null_count:
         raise InvalidEmbedding(f"an embedding of rows {first_row} to {first_row + len(column) - 1} has missing values")
-    vectors[valid] = flat.to_numpy(zero_copy_only=False).astype(np.float64).reshape(-1, dimension)
+    vectors[valid] = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
         place = int(broken[0])
@@ -191,21 +195,28 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
             f"row {first_row + place} has the value {vectors[place, where]} at place {where} of its embedding; "
             "embeddings must be finite"
         )
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    for zero in np.flatnonzero(norms == 0):
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    for zero in np.flatnonzero(largest == 0):
         errors[zero] = "the embedding is missing" if not valid[zero] else "the embedding is all zeros"
-    vectors /= np.where(norms == 0, 1, norms)[:, None].astype(np.float32)
-    return vectors, errors
+    vectors /= np.where(largest == 0, 1, largest)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1)
+    return vectors.astype(np.float32), errors
 
 
 def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
     if name not in batch.schema.names:
         return [None] * batch.num_rows
-    values: list[int | None] = batch.column(name).to_pylist()
-    for place, value in enumerate(values):
-        if value is not None and (not isinstance(value, int) or not 0 < value < 2**31):
-            raise InvalidInput(f"row {first_row + place}: the {name} {value!r} is no number of pixels above 0")
-    return values
+    return [_size(value, name, first_row + place) for place, value in enumerate(batch.column(name).to_pylist())]
+
+
+def _size(value: Any, name: str, row: int) -> int | None:
+    # Data frames hold whole numbers as floats where some are missing.
+    if value is None or value != value:  # noqa: PLR0124 - NaN
+        return None
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if not whole or isinstance(value, bool) or not 0 < value < 2**31:
+        raise InvalidInput(f"row {row}: the {name} {value!r} is no number of pixels above 0")
+    return int(value)
 
 
 def _labels(batch: pa.RecordBatch) -> list[list[str] | None]:

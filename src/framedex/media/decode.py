@@ -18,7 +18,7 @@ from framedex.media import jpeg
 
 Pixels = npt.NDArray[np.uint8]
 
-_SAMPLE = 128
+_SAMPLE = 100
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """What Pillow may read: its other readers are rare, and some start other programs."""
@@ -36,7 +36,7 @@ class Picture:
     Attributes:
         pixels: uint8, shape (H, W, 3), RGB, upright, transparent parts over white. Smaller than the picture
             where less detail was asked for.
-        sample: at most 128 × 128 of the pixels as they were decoded, not averaged, evenly spread over the picture.
+        sample: at most 100 × 100 of the pixels as they were decoded, not averaged, evenly spread over the picture.
         bands: colour channels that the file stores: 1 for a grey one, else 3.
         width: the whole picture's width in pixels, as shown.
         height: its height.
@@ -81,7 +81,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
     Args:
         data: the whole file.
         max_pixels: larger pictures are refused before they are decoded.
-        detail: if given, the pixels are averaged over the largest whole boxes that leave the shorter side at least
+        detail: if given, the pixels are averaged by the largest whole factor that leaves the shorter side at least
             this many. A JPEG is then decoded at 1/2, 1/4 or 1/8 at once: libjpeg skips the work for what is left out.
         budget: waits, if given, until the picture's pixels fit.
 
@@ -125,10 +125,9 @@ def _reduced(pixels: Pixels, detail: int | None) -> Pixels:
     factor = 1 if detail is None else max(1, min(height, width) // detail)
     if factor == 1:
         return pixels
-    # Whole boxes only: OpenCV has a fast path for them, and no pixel counts more than another.
-    whole = pixels[: height // factor * factor, : width // factor * factor]
-    size = (width // factor, height // factor)
-    return np.asarray(cv2.resize(whole, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    # Where the sides are multiples of the factor, OpenCV averages whole boxes, which is fast; else parts of pixels.
+    size = (-(-width // factor), -(-height // factor))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:

@@ -1,0 +1,116 @@
+"""Making a dataset builds its tables first, and nothing is visible until the commit."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from framedex.errors import Aborted
+from framedex.jobs.create import FilesInput, create
+from framedex.jobs.ingest_vectors import open_vectors
+from framedex.media.annotations import Annotations
+from framedex.media.sources import open_source
+from framedex.records import DatasetStatus, EmbeddingConfig
+from framedex.settings import Settings
+from framedex.storage import datasets
+from framedex.storage.catalog import Catalog, open_catalog
+from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.tables import Table
+from framedex.tasks import Commit, Report
+from tests.jobs.fakes import Colours
+from tests.pictures import photo, write
+
+CONFIG = EmbeddingConfig(encoder="colours", dimension=3, thresholds=Colours.thresholds)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    """An open catalog."""
+    opened = open_catalog(tmp_path / "catalog.db", read_only=False)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Five pictures, a broken one, and other files."""
+    path = tmp_path / "pictures"
+    for number in range(5):
+        write(path / f"{number}.png", photo(number))
+    (path / "broken.jpg").write_bytes(b"")
+    (path / "notes.txt").touch()
+    (path / "clip.mp4").touch()
+    return path
+
+
+def start(folder: Path, table: Path, dataset_id: str, report: Report) -> Commit:
+    """Build the tables of a folder."""
+    annotations = Annotations()
+    annotations.add("0.png", ("cat",), None)
+    annotations.add("gone.png", ("dog",), None)
+    content = FilesInput(open_source(folder), annotations, Colours())
+    return create(content, CONFIG, dataset_id=dataset_id, table=table, settings=Settings(threads=2), report=report)
+
+
+def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
+    """The head names the table's version when the commit has run, with counts, config and what was left out."""
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
+    report, seen = Report(), list[tuple[str, float]]()
+    report.watcher = lambda stage, share: seen.append((stage, share))
+    commit = start(folder, tmp_path / "media.lance", dataset_id, report)
+    with catalog.read() as connection:
+        assert datasets.head(connection, dataset_id) is None
+    with catalog.write() as connection:
+        commit(connection)
+    with catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+        record = datasets.find_dataset(connection, dataset_id)
+        assert datasets.embedding_config(connection, dataset_id) == CONFIG
+        assert datasets.get_roots(connection, dataset_id) == [str(folder)]
+    assert head is not None
+    assert (record.status_new, record.progress, record.n_images) == (DatasetStatus.READY, 100, 6)
+    assert head.summary["skipped"] == {"other files": 1, "videos": 1, "annotations without a picture": 1}
+    table = Table(tmp_path / "media.lance", head.tables["media"])
+    assert table.count() == 6
+    assert set(INDEX_SCHEMA.names) <= set(table.schema.names)
+    assert [stage for stage, _ in seen] == sorted((stage for stage, _ in seen), reverse=True)
+    assert [share for _, share in seen] == sorted(share for _, share in seen)
+    assert seen[-1] == ("comparing and grouping", 1.0)
+
+
+def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
+    """A second run over the remains of an aborted one has the same rows as an uninterrupted one."""
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
+    stopped = Report()
+    stopped.watcher = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
+    with pytest.raises(Aborted):
+        start(folder, tmp_path / "media.lance", dataset_id, stopped)
+    for name in ("media.lance", "fresh.lance"):
+        with catalog.write() as connection:
+            connection.exec_driver_sql("DELETE FROM source_roots")
+            start(folder, tmp_path / name, dataset_id, Report())(connection)
+        with catalog.read() as connection:
+            head = datasets.head(connection, dataset_id)
+        assert head is not None
+        table = Table(tmp_path / name, head.tables["media"])
+        assert table.scan(["path"]).read_all()["path"].to_pylist() == [*(f"{n}.png" for n in range(5)), "broken.jpg"]
+
+
+def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
+    """A table with embeddings of its own becomes a dataset without opening a picture."""
+    content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
+        create(
+            open_vectors(content),
+            CONFIG,
+            dataset_id=dataset_id,
+            table=tmp_path / "media.lance",
+            settings=Settings(),
+            report=Report(),
+        )(connection)
+        assert datasets.find_dataset(connection, dataset_id).n_images == 2
+        assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]
