@@ -60,13 +60,25 @@ def test_read__agrees_with_the_table(gallery: Gallery) -> None:
     np.testing.assert_array_equal(gallery.dataset.read(gallery.ids[TOWNS[0]]), photo(50, width=200, height=150))
 
 
-@pytest.mark.parametrize("media_id", ["", "no-such-id", "' OR 1=1 --", "00000000-0000-5000-8000-000000000000"])
-def test_read__unknown_media(gallery: Gallery, media_id: str) -> None:
+@pytest.mark.parametrize("media_id", ["", "no-such-id", "' OR 1=1 --", "\udcff", "a\0b", "../x", 5, None])
+def test_read__unknown_media(gallery: Gallery, media_id: Any) -> None:
     """A media item that does not exist is an error that names it."""
     for ask in (gallery.dataset.read, gallery.dataset.thumbnail):
         with pytest.raises(NotFound) as raised:
             ask(media_id)
         assert repr(media_id) in str(raised.value)
+
+
+def test_thumbnail__does_not_leave_the_cache(workspace: Workspace, folder: Path) -> None:
+    """An id that is a path leads to no file, even where one lies."""
+    dataset = workspace.create_dataset("d", folder)
+    media_id = dataset.where([]).media_ids()[0]
+    dataset.thumbnail(media_id)
+    (workspace.path / "cache" / "secret-256.jpg").write_bytes(b"secret")
+    with pytest.raises(NotFound):
+        dataset.thumbnail("../../secret")
+    with pytest.raises(NotFound):
+        dataset.thumbnail(f"../{dataset.id}/{media_id[:2]}/{media_id}")
 
 
 def test_read__broken_file(gallery: Gallery) -> None:

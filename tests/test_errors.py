@@ -9,7 +9,7 @@ from framedex import errors
 from framedex.errors import Error, InvalidFilter, NotFound
 
 CLASSES: list[type[Error]] = [
-    value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__
+    value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Error)
 ]
 MADE = [InvalidFilter("$[0]", "reason") if kind is InvalidFilter else kind("reason") for kind in CLASSES]
 

@@ -104,7 +104,7 @@ def test_create_dataset__embeddings(workspace: Workspace, tmp_path: Path, kind: 
         source = tmp_path / "vectors.parquet"
         pq.write_table(table, source)
     elif kind == "pandas":
-        source = pd.DataFrame(table.to_pydict()).astype({"width": "Int64", "height": "Int64"})
+        source = pd.DataFrame(table.to_pydict())  # which holds sizes as floats, as one is missing
     elif kind == "dict":
         source = table.to_pydict()
     dataset = workspace.create_dataset("vectors", source)

@@ -61,9 +61,16 @@ def test_names__lead_to_the_file(odd: Dataset) -> None:
 
 
 def test_names__are_text_in_tables(odd: Dataset) -> None:
-    """In tables a name is text; bytes that are no Unicode are shown escaped."""
-    names = odd.to_arrow(["image_filename"])["image_filename"].to_pylist()
-    assert set(names) == {name.decode("utf-8", "backslashreplace") for name in NAMES}
+    """In tables a name is text; bytes that are no Unicode are shown escaped, and then the id keeps names apart."""
+    table = odd.to_arrow(["media_id", "image_filename", "file_path"])
+    for row in table.to_pylist():
+        texts = {name.decode("utf-8", "backslashreplace"): name for name in NAMES}
+        shown = next(text for text in texts if row["file_path"].endswith(f"/{text}"))
+        raw = texts[shown]
+        stem, _, suffix = shown.rpartition(".")
+        kept = shown if raw.decode("utf-8", "replace") == shown else f"{stem}-{row['media_id'][:8]}.{suffix}"
+        assert row["image_filename"] == kept
+    assert len(table) == len(NAMES)
 
 
 @pytest.mark.parametrize("format_", ["json", "parquet"])

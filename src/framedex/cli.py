@@ -13,7 +13,7 @@ import typer
 from framedex import demo as demo_dataset
 from framedex.errors import Error, InvalidInput, WorkspaceError
 from framedex.records import Record
-from framedex.settings import Settings
+from framedex.settings import Settings, user_path
 from framedex.workspace import Workspace
 
 app = typer.Typer(
@@ -249,7 +249,7 @@ def demo(
 
 
 def _folder(workspace: Path | None) -> Path:
-    return (workspace or Settings().workspace).expanduser()
+    return user_path(workspace or Settings().workspace)
 
 
 def _open(workspace: Path | None) -> Workspace:

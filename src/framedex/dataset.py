@@ -17,6 +17,7 @@ from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, Exp
 from framedex.render import html
 from framedex.report import report_html
 from framedex.search import explore as search_explore
+from framedex.settings import user_path
 from framedex.storage import datasets
 from framedex.tasks import Task
 from framedex.view import ExplorePage, View
@@ -148,7 +149,7 @@ class Dataset:
         Raises:
             InvalidInput: the file cannot be written.
         """
-        target = Path(path).expanduser()
+        target = user_path(path)
         content = report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra)
         with whole_file(target) as file:
             file.write(content.encode())

@@ -1,6 +1,7 @@
 """Pictures of media items: at full size, and as cached thumbnails."""
 
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from framedex.media.decode import Picture, decode
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.settings import Settings
 from framedex.storage.media import LOCATION, Media, file_uri
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
@@ -28,6 +31,7 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
         NotFound: there is no such item, or its file is gone.
         CannotDecode: its file is no picture.
     """
+    _check_id(media_id)
     row = media.find(media_id, LOCATION)
     path = media.file_of(row)
     if path is None:
@@ -37,6 +41,11 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
     except OSError as error:
         raise NotFound(f"the file of media {media_id} cannot be read: {path!r}: {error.strerror}") from error
     return decode(data, max_pixels=settings.max_pixels, detail=detail)
+
+
+def _check_id(media_id: str) -> None:
+    if not isinstance(media_id, str) or _UUID.fullmatch(media_id) is None:
+        raise NotFound(f"no media {media_id!r} in this dataset")
 
 
 def thumbnail_path(folder: Path, media_id: str, size: int = SIZE) -> Path:
@@ -67,6 +76,7 @@ def cached_thumbnail(
         NotFound: there is no such item, or its file is gone.
         CannotDecode: its file is no picture.
     """
+    _check_id(media_id)  # it becomes part of a path
     path = thumbnail_path(folder, media_id, size)
     try:
         return path.read_bytes()

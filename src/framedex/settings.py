@@ -6,11 +6,25 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from framedex.errors import InvalidInput
+
 
 def available_cpus() -> int:
     """Return how many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def user_path(path: str | os.PathLike[str]) -> Path:
+    """Return a path that a user gave, with ``~`` and ``~name`` replaced by home folders.
+
+    Raises:
+        InvalidInput: there is no such user.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise InvalidInput(f"{os.fspath(path)!r} begins with the home folder of a user who does not exist") from None
 
 
 class Settings(BaseSettings):

@@ -19,6 +19,7 @@ from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.search import issues as issue_search
 from framedex.search.explore import explore, file_name
+from framedex.settings import user_path
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.vql import Filter, compile_filter, parse
@@ -146,7 +147,7 @@ class View:
                 media,
                 dataset,
                 rows,
-                Path(path).expanduser(),
+                user_path(path),
                 format=format,
                 include_images=include_images,
                 exported_by=self._context.settings.user,

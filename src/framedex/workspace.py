@@ -18,7 +18,7 @@ from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.sources import FolderSource, open_source
 from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskType
 from framedex.render.progress import progress_bar
-from framedex.settings import Settings
+from framedex.settings import Settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.layout import open_layout
@@ -48,7 +48,7 @@ class Workspace:
         self, folder: str | os.PathLike[str], *, read_only: bool = False, settings: Settings | None = None
     ) -> None:
         settings = settings or Settings()
-        path = Path(folder).expanduser()
+        path = user_path(folder)
         read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
@@ -211,7 +211,7 @@ def check_name(name: str) -> None:
 def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSource:
     if not isinstance(source, str | os.PathLike):
         return open_vectors(source)
-    path = Path(source).expanduser()
+    path = user_path(source)
     if is_vector_file(path):
         return open_vectors(path)
     chosen, _ = choose_encoder(encoder)

@@ -77,7 +77,7 @@ def test_brightness__of_plain_colours() -> None:
 
 
 def test_entropy__flat_pictures_hold_no_information() -> None:
-    """One colour has no entropy but that of which channel it is, none in a file of one; noise has the most: log₂ 768."""
+    """One colour has the entropy of its channels alone, in a grey file none; noise has the most: log₂ 768 bits."""
     assert measured(flat((90, 90, 90))).entropy == pytest.approx(np.log2(3) / 10, abs=1e-6)
     assert measure(flat((90, 90, 90)), width=9, height=9, bands=1).entropy == 0
     assert IssueType.LOW_INFORMATION in issues_of(flat((90, 90, 90)))

@@ -33,7 +33,8 @@ def similarity(left: Pixels, right: Pixels) -> float:
 
 def compressed(pixels: Pixels, file_format: str, quality: int) -> Pixels:
     """Return a picture after lossy compression."""
-    return np.asarray(decode(encode(pixels, file_format, quality=quality), max_pixels=10**7).pixels, dtype=np.uint8)
+    found: Pixels = decode(encode(pixels, file_format, quality=quality), max_pixels=10**7).pixels
+    return found
 
 
 def resized(pixels: Pixels, factor: float) -> Pixels:
@@ -43,7 +44,7 @@ def resized(pixels: Pixels, factor: float) -> Pixels:
 
 def brightened(pixels: Pixels, factor: float) -> Pixels:
     """Return a picture with more or less light."""
-    return np.clip(pixels * factor, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(pixels * factor, 0, 255), dtype=np.uint8)
 
 
 def test_gist__is_an_encoder() -> None:

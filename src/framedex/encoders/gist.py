@@ -36,7 +36,7 @@ _ORIENTATIONS = 8
 # (centre frequency in cycles a pixel, width of the spectrum window that covers the filter)
 _SCALES = ((0.30, 24), (0.158, 16), (0.0831, 16), (0.0437, 8))
 _CONTRAST_FLOOR = 0.2
-_ENVELOPE_FLOOR = 0.5
+_ENVELOPE_FLOOR = 2.0
 _LAYOUT_WEIGHT, _COLOUR_WEIGHT = 0.3, 0.2
 _ENVELOPE_VALUES = len(_SCALES) * _ORIENTATIONS * _GRID**2
 _LAYOUT = 8

@@ -12,7 +12,7 @@ from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
 from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES, path_of_text
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -72,7 +72,7 @@ def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schem
 
 
 _STORED = {
-    "image_filename": LOCATION,
+    "image_filename": (*LOCATION, "media_id"),
     "file_path": LOCATION,
     "url": LOCATION,
     "file_size_bytes": ("size_bytes",),
@@ -127,11 +127,21 @@ def image_names(media: Media, block: pa.Table) -> list[str]:
     """Return the pictures' names in an export's ``images/`` folder: their paths within the source, which differ."""
     prefix = len(media.roots) > 1
     names = []
-    for row in _locations(block):
-        name = path_of_text(row["path"], None).partition("://")[2] or row["path"]
-        parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-        names.append("/".join([f"source-{row['root']}", *parts] if prefix else parts))
+    for row, media_id in zip(_locations(block), block["media_id"].to_pylist(), strict=True):
+        name = _image_name(row, media_id)
+        names.append(f"source-{row['root']}/{name}" if prefix else name)
     return names
+
+
+def _image_name(row: dict[str, Any], media_id: str) -> str:
+    path = row["path"]
+    parts = [part for part in (path.partition("://")[2] or path).split("/") if part not in ("", ".", "..")]
+    name = "/".join(parts)
+    if name == path and row["path_raw"] is None:
+        return name
+    # Other paths may have been shortened to the same name; the id keeps them apart.
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-{media_id[:8]}.{suffix}" if dot and "/" not in suffix else f"{name}-{media_id[:8]}"
 
 
 def _group_ids(media: Media, numbers: Any, kind: Kind, level: int) -> pa.Array:

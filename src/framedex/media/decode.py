@@ -167,7 +167,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
 
     try:
         with _open(data) as image:
-            _check_size(*image.size, max_pixels)
+            _check_size(image.width, image.height, max_pixels)
             with _holding(budget, image.width * image.height):
                 image.load()
                 pixels = _to_rgb(ImageOps.exif_transpose(image))

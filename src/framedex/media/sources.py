@@ -11,6 +11,7 @@ from typing import Protocol
 from framedex.errors import InvalidInput
 from framedex.media.formats import IMAGE_SUFFIXES, is_image, is_video
 from framedex.media.labels import parse_labels, storable
+from framedex.settings import user_path
 
 PATH_COLUMNS = (
     "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",
@@ -228,7 +229,7 @@ def open_source(source: str | os.PathLike[str]) -> Source:
     Raises:
         InvalidInput: there is nothing at that path, or it is neither a folder nor a list.
     """
-    path = Path(os.path.abspath(Path(source).expanduser()))  # noqa: PTH100 - keeps links, unlike resolve
+    path = Path(os.path.abspath(user_path(source)))  # noqa: PTH100 - keeps links, unlike resolve
     try:
         if path.is_dir():
             return FolderSource(os.fspath(path))

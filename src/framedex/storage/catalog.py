@@ -108,9 +108,12 @@ def _quoted(path: Path) -> str:
 def _query(path: Path, *, read_only: bool) -> dict[str, str]:
     if not read_only:
         return {"uri": "true", "mode": "rw"}
-    if os.access(path.parent, os.W_OK):
+    log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    if os.access(path.parent, os.W_OK) or shared.exists():
         return {"uri": "true", "mode": "ro"}
-    # In a folder that cannot be written SQLite cannot make its shared-memory file; nobody writes there either.
+    if log.exists():
+        raise WorkspaceError(f"{path} has a log without its index, which cannot be made here; open it for writing once")
+    # In a folder that cannot be written SQLite cannot make its shared-memory file; nobody writes there at present.
     return {"uri": "true", "mode": "ro", "immutable": "1"}
 
 

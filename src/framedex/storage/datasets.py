@@ -49,9 +49,12 @@ def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
     Raises:
         NotFound: there is none.
     """
-    rows = connection.execute(
-        datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
-    ).all()
+    try:
+        rows = connection.execute(
+            datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
+        ).all()
+    except UnicodeEncodeError:  # bytes of the command line that are no text; no dataset is named so
+        rows = []
     if not rows:
         known = connection.execute(
             sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.errors import FormatTooNew, WorkspaceError
+from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
@@ -53,9 +54,11 @@ def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
             other things and is therefore not taken over.
         FormatTooNew: a newer version of Framedex wrote it.
     """
-    root = Path(folder).expanduser().absolute()
+    root = user_path(folder).absolute()
     layout = Layout(root)
     try:
+        if not str(root).isprintable():  # Lance takes paths for URLs in UTF-8
+            raise WorkspaceError(f"the path of a workspace must be printable text, not {str(root)!r}")
         if root.exists() and not root.is_dir():
             raise WorkspaceError(f"{root} is a file; a workspace is a folder")
         if not layout.marker.is_file():
