@@ -12,8 +12,14 @@ from typing import Any
 from common import PINS, Run, arguments, environment, link_all, median, photos, run_worker, save, table, verdict
 
 PEERS = ("fastdup", "cleanvision")
-TASKS = ("framedex", *PEERS, "decode")
-TITLES = {"framedex": "Framedex", "fastdup": "fastdup", "cleanvision": "CleanVision", "decode": "bare decoding"}
+TASKS = ("framedex", "framedex_warm", *PEERS, "decode")
+TITLES = {
+    "framedex": "Framedex",
+    "framedex_warm": "Framedex, second dataset",
+    "fastdup": "fastdup",
+    "cleanvision": "CleanVision",
+    "decode": "bare decoding",
+}
 FASTER = 4.0  # times the faster peer
 OF_DECODING = 0.35  # of the rate of bare decoding
 MEMORY_MIB = 1024.0
@@ -28,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     chosen = _thinned(photos(options.data), options.limit)
     pythons = {name: environment(options.peers, name) for name in ("framedex", *PEERS)}
-    pythons["decode"] = pythons["framedex"]
+    pythons["decode"] = pythons["framedex_warm"] = pythons["framedex"]
     with tempfile.TemporaryDirectory(prefix="bench-photos-") as folder:
         source = link_all(chosen, Path(folder))
         rounds = [_round(place, pythons, source) for place in range(options.rounds + 1)][1:]
@@ -95,7 +101,9 @@ def _summary(rounds: Sequence[Round]) -> dict[str, float]:
     found["faster_peer_call_ratio"] = median(
         min(each[peer].call_s for peer in PEERS) / each["framedex"].call_s for each in rounds
     )
-    found["share_of_decoding_rate"] = median(each["decode"].call_s / each["framedex"].call_s for each in rounds)
+    # The decoder is loaded before its clock starts; Framedex loads its engines during its first call.
+    for task in ("framedex", "framedex_warm"):
+        found[f"{task}_share_of_decoding_rate"] = median(each["decode"].call_s / each[task].call_s for each in rounds)
     found["framedex_peak_mib"] = max(each["framedex"].peak_mib for each in rounds)
     return found
 
@@ -108,7 +116,9 @@ def _print_summary(summary: dict[str, float]) -> None:
     print()
     print(verdict("times as fast as the faster peer, whole process", summary["faster_peer_process_ratio"], FASTER))
     print(verdict("times as fast as the faster peer, main call", summary["faster_peer_call_ratio"], FASTER))
-    print(verdict("share of the rate of bare decoding", summary["share_of_decoding_rate"], OF_DECODING))
+    for task in ("framedex", "framedex_warm"):
+        name = f"share of the rate of bare decoding, {TITLES[task]}"
+        print(verdict(name, summary[f"{task}_share_of_decoding_rate"], OF_DECODING))
     print(verdict("peak memory in MiB", summary["framedex_peak_mib"], MEMORY_MIB, at_most=True))
 
 

@@ -426,7 +426,7 @@ def test_export__while_files_are_broken(gallery: Gallery, tmp_path: Path) -> Non
 
 def test_archive__uris_that_shorten_to_one_name(workspace: Workspace, tmp_path: Path) -> None:
     """Rows whose uris differ only in how they are written get members of their own."""
-    (tmp_path / "a.jpg").write_bytes(encode(photo(0), ".jpg"))
+    (tmp_path / "a.jpg").write_bytes(encode(photo(0), "JPEG"))
     uris = [f"{tmp_path}/a.jpg", f"{tmp_path}/./a.jpg", f"file://{tmp_path}/a.jpg"]
     table = pa.table({"uri": uris, "embedding": [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]})
     result = workspace.create_dataset("uris", table).export(tmp_path / "out.zip", include_images=True)
