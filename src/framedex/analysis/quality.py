@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 _BLUR_SIDE = 64
 _BINS = 4096  # of squared brightness: steps of 0.001 at 0.1, finer above
@@ -120,18 +119,14 @@ def _deviation(values: _Array) -> float:
 
 
 def _small_grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return grey, uint8, longer side at most 64: first by whole boxes, then bicubic."""
+    """Return grey, uint8, longer side at most 64."""
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
     ratio = max(width, height) / _BLUR_SIDE
-    if ratio <= 1:
-        return np.asarray(grey, dtype=np.uint8)
-    target = (max(int(width // ratio), 1), max(int(height // ratio), 1))
-    box = max(1, int(ratio // 3))
-    if box > 1:
-        size = (max(1, round(width / box)), max(1, round(height / box)))
+    if ratio > 1:
+        size = (max(int(width // ratio), 1), max(int(height // ratio), 1))
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(Image.fromarray(grey).resize(target, Image.Resampling.BICUBIC))
+    return np.asarray(grey, dtype=np.uint8)
 
 
 @cache
