@@ -88,11 +88,12 @@ def require(data: Path, folder: str) -> Path:
     return where
 
 
-def link_all(paths: Iterable[Path], folder: Path) -> Path:
-    """Fill a folder with links to files, by their names; return the folder."""
+def link_all(paths: Iterable[Path], folder: Path, *, times: int = 1) -> Path:
+    """Fill a folder with links to files, by their names, each a number of times; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
-        (folder / path.name).symlink_to(path)
+        for copy in range(times):
+            (folder / (f"{copy}-{path.name}" if copy else path.name)).symlink_to(path)
     return folder
 
 

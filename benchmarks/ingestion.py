@@ -31,19 +31,21 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds; one more goes before, unmeasured")
     parser.add_argument("--limit", type=int, default=None, help="only every n-th photo, so that so many are left")
+    parser.add_argument("--repeat", type=int, default=1, help="take each photo so many times, as a larger dataset")
     options = parser.parse_args()
     chosen = _thinned(photos(options.data), options.limit)
     pythons = {name: environment(options.peers, name) for name in ("framedex", *PEERS)}
     pythons["decode"] = pythons["framedex_warm"] = pythons["framedex"]
     with tempfile.TemporaryDirectory(prefix="bench-photos-") as folder:
-        source = link_all(chosen, Path(folder))
+        source = link_all(chosen, Path(folder), times=options.repeat)
         rounds = [_round(place, pythons, source) for place in range(options.rounds + 1)][1:]
-    _check_counts(rounds, len(chosen))
+    count = len(chosen) * options.repeat
+    _check_counts(rounds, count)
     _print_rounds(rounds)
-    _print_tools(rounds, len(chosen))
+    _print_tools(rounds, count)
     summary = _summary(rounds)
     _print_summary(summary)
-    save("ingestion", {"pictures": len(chosen), "summary": summary, "rounds": [_plain(each) for each in rounds]})
+    save(f"ingestion-{count}", {"pictures": count, "summary": summary, "rounds": [_plain(each) for each in rounds]})
 
 
 def _thinned(paths: list[Path], limit: int | None) -> list[Path]:
