@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from framedex.errors import InvalidInput
+from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.formats import IMAGE_SUFFIXES, is_image, is_video
 from framedex.media.labels import parse_labels, storable
 from framedex.settings import user_path
@@ -71,12 +72,15 @@ class FolderSource:
         while pending:
             current = pending.pop()
             files, folders = self._list(current, seen)
-            yield from (Item(path) for path in files)
-            pending.extend(reversed(folders))
+            prefix = f"{current}/" if current else ""
+            yield from (Item(prefix + name) for name in files)
+            pending.extend(prefix + name for name in reversed(folders))
 
     def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str]]:
-        """Return relative paths of the pictures and of the folders in one folder, sorted."""
+        """Return the names of the pictures and of the folders in one folder, sorted."""
         where = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
+        files: list[str] = []
+        folders: list[str] = []
         try:
             status = os.stat(where)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
@@ -84,22 +88,25 @@ class FolderSource:
                 return [], []
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(where) as entries:
-                visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+                for entry in entries:
+                    self._sort_in(entry, files, folders, top=not folder)
         except OSError as error:
             if not folder:
                 raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
             self.skipped["folders that cannot be read"] += 1
             return [], []
-        files, folders = [], []
-        for entry in visible:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if _is_folder(entry):
-                folders.append(path)
-            elif is_image(entry.name):
-                files.append(path)
-            else:
-                self.skipped["videos" if is_video(entry.name) else "other files"] += 1
-        return files, folders
+        # Only names are kept: a single folder may hold millions of files.
+        return sorted(files), sorted(folders)
+
+    def _sort_in(self, entry: os.DirEntry[str], files: list[str], folders: list[str], *, top: bool) -> None:
+        if entry.name.startswith(".") or (top and entry.name in ANNOTATION_FILES):
+            return
+        if _is_folder(entry):
+            folders.append(entry.name)
+        elif is_image(entry.name):
+            files.append(entry.name)
+        else:
+            self.skipped["videos" if is_video(entry.name) else "other files"] += 1
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
