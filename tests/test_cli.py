@@ -145,6 +145,34 @@ def test_errors__are_one_line_and_a_status(
     assert expected in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["create", "x"], "Missing argument 'source'. (see: framedex create --help)"),
+        (["explore", "pets", "--threshold", "many"], "Invalid value for '--threshold'"),
+        (["explode"], "No such command 'explode'"),
+        (["ls", "--color"], "No such option: --color"),
+    ],
+)
+def test_errors__wrong_usage_is_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong usage ends with status 2 and one line that names what is wrong and where the help is."""
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out, err.count("\n")) == (2, "", 1)
+    assert expected in err
+
+
+def test_help__without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without arguments the help is shown."""
+    with pytest.raises(SystemExit) as exit_:
+        main([])
+    assert exit_.value.code == 0
+    assert "duplicates" in capsys.readouterr().out
+
+
 def test_errors__a_mistyped_workspace_is_not_made(run: Run, tmp_path: Path) -> None:
     """Looking into a workspace that does not exist does not create it."""
     status, _, err = run("ls", at=tmp_path / "typo")

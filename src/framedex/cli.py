@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,7 +18,6 @@ from framedex.workspace import Workspace
 
 app = typer.Typer(
     help="Framedex: find, group and search what is in a folder of pictures, offline.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -33,21 +32,40 @@ VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.
 LimitOption = Annotated[int, typer.Option(min=1, help="Print at most so many.")]
 
 
+# What typer raises for wrong usage; it names only this subclass in public.
+_UsageError: Any = typer.BadParameter.__base__
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: with status 0, or 1 and one line on an error, or 2 on wrong usage.
+    """Run the command line and exit: with status 0, or 1 and one line on an error, or 2 and one line on wrong usage.
 
     Args:
         arguments: what follows the program's name; by default those of the process.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(arguments)
+        status = app(given or ["--help"], standalone_mode=False)
+    except _UsageError as error:
+        _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
     except Error as error:
-        print("error:", printable(" ".join(str(error).split())), file=sys.stderr)  # noqa: T201
-        sys.exit(1)
+        _fail(str(error), status=1)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped on request", status=130)
     except BrokenPipeError:
         # The reader of our output, such as `head`, has seen enough.
         sys.stderr.close()
         sys.exit(141)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    known = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    return [argument for argument in arguments[:1] if argument in known]
+
+
+def _fail(message: str, *, status: int) -> NoReturn:
+    print("error:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201
+    sys.exit(status)
 
 
 @app.command()
