@@ -44,8 +44,8 @@ _LAYOUT = 8
 _COLOURS = 2 * _GRID**2
 _AT_LUMINANCE = slice(0, _SIZE**2)
 _AT_LAYOUT = slice(_SIZE**2, _SIZE**2 + _LAYOUT**2)
-_AT_COLOUR = slice(_SIZE**2 + _LAYOUT**2, _SIZE**2 + _LAYOUT**2 + _COLOURS)
-_PREPARED = _SIZE**2 + _LAYOUT**2 + _COLOURS + 1
+_PREPARED = _SIZE**2 + _LAYOUT**2 + 3 * _GRID**2
+_AT_COLOUR = slice(_SIZE**2 + _LAYOUT**2, _PREPARED)
 _LOG = np.log1p(np.arange(256, dtype=np.float32))
 # Standard deviation of the Gaussian whose transfer falls to one half at 4 cycles a picture.
 _LOCAL_SIGMA = float(_SIZE * np.sqrt(2 * np.log(2)) / (2 * np.pi * 4) / np.sqrt(2))
@@ -60,27 +60,28 @@ class Gist:
     thresholds = (0.05, 0.12, 0.16, 0.19, 0.22)
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Return float32, shape (4193,): normalised luminance (64×64), layout (64), colour (32), level."""
+        """Return float32, shape (4208,): normalised luminance (64×64), layout (8×8) and mean colours (4×4×3), 0–255."""
         small = _shrink(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))
-        grey = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
-        inner = small.astype(np.float32)
-        layout = cv2.resize(inner, (_LAYOUT, _LAYOUT), interpolation=cv2.INTER_AREA)
+        framed = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
+        # 14 × 14 pixels of each cell say its mean colour well enough, and whole boxes of them are averaged fast.
+        some = cv2.resize(pixels, (_INNER, _INNER), interpolation=cv2.INTER_NEAREST)
         out = np.empty(_PREPARED, np.float32)
-        out[_AT_LUMINANCE] = _normalised(np.asarray(grey, dtype=np.uint8)).ravel()
-        out[_AT_LAYOUT] = _centred(np.asarray(layout, dtype=np.float32)).ravel()
-        out[_AT_COLOUR] = _colours(pixels).ravel()
-        out[-1] = inner.mean()
+        out[_AT_LUMINANCE] = _normalised(framed).ravel()
+        out[_AT_LAYOUT] = cv2.resize(small, (_LAYOUT, _LAYOUT), interpolation=cv2.INTER_AREA).ravel()
+        out[_AT_COLOUR] = cv2.resize(some, (_GRID, _GRID), interpolation=cv2.INTER_AREA).ravel()
         return out
 
     def encode_images(self, batch: npt.NDArray[np.float32]) -> Vectors:
-        """Return float32, shape (N, 610), unit length; N prepared pictures go in, shape (N, 4193)."""
+        """Return float32, shape (N, 610), unit length; N prepared pictures go in, shape (N, 4208)."""
         envelope = _envelope(batch[:, _AT_LUMINANCE].reshape(-1, _SIZE, _SIZE))
         # Below this norm there is no structure but rounding noise, which must not be lifted to full length.
         envelope /= np.maximum(np.linalg.norm(envelope, axis=1, keepdims=True), _ENVELOPE_FLOOR)
-        parts = [envelope, _LAYOUT_WEIGHT * batch[:, _AT_LAYOUT], _COLOUR_WEIGHT * batch[:, _AT_COLOUR]]
+        level = batch[:, _AT_LAYOUT].mean(axis=1)
+        layout = _centred(batch[:, _AT_LAYOUT], level)
+        parts = [envelope, _LAYOUT_WEIGHT * layout, _COLOUR_WEIGHT * _colours(batch[:, _AT_COLOUR])]
         squared = sum((part**2).sum(axis=1) for part in parts)
         missing = np.sqrt(np.maximum(0.0, 1.0 - squared))
-        angle = batch[:, -1] * (np.pi / 2 / 255)
+        angle = level * (np.pi / 2 / 255)
         out = np.concatenate([*parts, (missing * np.cos(angle))[:, None], (missing * np.sin(angle))[:, None]], axis=1)
         out /= np.linalg.norm(out, axis=1, keepdims=True)
         return np.ascontiguousarray(out, dtype=np.float32)
@@ -96,28 +97,30 @@ def _shrink(grey: Any) -> npt.NDArray[np.uint8]:
     return np.asarray(cv2.resize(grey, (_INNER, _INNER), interpolation=method), dtype=np.uint8)
 
 
-def _normalised(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+def _normalised(grey: Any) -> npt.NDArray[np.float32]:
     """Return log luminance without its local mean, divided by its local deviation."""
-    level = _LOG[grey]
-    level -= cv2.GaussianBlur(level, (0, 0), _LOCAL_SIGMA, borderType=cv2.BORDER_REFLECT)
-    deviation = cv2.GaussianBlur(level * level, (0, 0), _LOCAL_SIGMA, borderType=cv2.BORDER_REFLECT)
+    level = np.asarray(cv2.LUT(grey, _LOG), dtype=np.float32)
+    level -= _blurred(level)
+    deviation = _blurred(level * level)
     level /= np.sqrt(deviation) + _CONTRAST_FLOOR
     return level
 
 
-def _centred(layout: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    layout = layout - layout.mean()
-    # Below a deviation of 2.5 grey levels the layout is noise and fades out.
-    return np.asarray(layout / max(float(np.linalg.norm(layout)), 20.0), dtype=np.float32)
+def _blurred(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    blurred = cv2.GaussianBlur(values, (0, 0), _LOCAL_SIGMA, borderType=cv2.BORDER_REFLECT)
+    return np.asarray(blurred, dtype=np.float32)
 
 
-def _colours(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+def _centred(layouts: npt.NDArray[np.float32], level: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return layouts of zero mean and unit length; below a deviation of 2.5 grey levels they are noise and fade out."""
+    layouts = layouts - level[:, None]
+    return np.asarray(layouts / np.maximum(np.linalg.norm(layouts, axis=1, keepdims=True), 20.0), dtype=np.float32)
+
+
+def _colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return red-green and yellow-blue over the grid, each in (-1, 1) and scaled so that a grid has norm ≤ 2."""
-    # 14 × 14 pixels of each cell say its mean colour well enough, and whole boxes of them are averaged fast.
-    some = cv2.resize(pixels, (_INNER, _INNER), interpolation=cv2.INTER_NEAREST)
-    mean = cv2.resize(some, (_GRID, _GRID), interpolation=cv2.INTER_AREA).astype(np.float32)
-    red, green, blue = mean[..., 0], mean[..., 1], mean[..., 2]
-    opponents = np.stack([red - green, (red + green) / 2 - blue], axis=-1)
+    red, green, blue = np.moveaxis(means.reshape(len(means), _GRID**2, 3), 2, 0)
+    opponents = np.concatenate([red - green, (red + green) / 2 - blue], axis=1)
     return np.asarray(np.tanh(opponents / 60) * (2 / np.sqrt(_COLOURS)), dtype=np.float32)
 
 

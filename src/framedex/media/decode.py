@@ -22,10 +22,12 @@ _SAMPLE = 100
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """What Pillow may read: its other readers are rare, and some start other programs."""
+_SMALL = 1_000_000
+# The flags for reduced decoding are bits; with the bit for RGB the result is in colour.
 _REDUCED = {
-    2: cv2.IMREAD_REDUCED_COLOR_2,
-    4: cv2.IMREAD_REDUCED_COLOR_4,
-    8: cv2.IMREAD_REDUCED_COLOR_8,
+    2: cv2.IMREAD_REDUCED_GRAYSCALE_2 | cv2.IMREAD_COLOR_RGB,
+    4: cv2.IMREAD_REDUCED_GRAYSCALE_4 | cv2.IMREAD_COLOR_RGB,
+    8: cv2.IMREAD_REDUCED_GRAYSCALE_8 | cv2.IMREAD_COLOR_RGB,
 }
 
 
@@ -104,7 +106,8 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
 
 
 def _holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
-    return nullcontext() if budget is None else budget.hold(pixels)
+    # What is small cannot add up to much over a few threads, and need not wait for its turn.
+    return nullcontext() if budget is None or pixels < _SMALL else budget.hold(pixels)
 
 
 def _reduction(shorter_side: int, detail: int | None) -> int:
@@ -132,12 +135,12 @@ def _reduced(pixels: Pixels, detail: int | None) -> Pixels:
 
 def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
     """Return RGB pixels; None where OpenCV refuses the file, as it does when data is missing."""
-    flag = _REDUCED.get(reduction, cv2.IMREAD_COLOR)
+    flag = _REDUCED.get(reduction, cv2.IMREAD_COLOR_RGB)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
     except cv2.error:
         return None
-    return None if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB, dst=pixels)  # type: ignore[return-value]
+    return None if pixels is None else np.asarray(pixels, dtype=np.uint8)
 
 
 def _check_size(width: int, height: int, max_pixels: int) -> None:
