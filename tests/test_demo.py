@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from framedex import Workspace, demo
+from framedex import Conflict, Workspace, demo
 from framedex.cli import main
 
 
@@ -27,3 +27,13 @@ def test_compare__can_fail(tmp_path: Path) -> None:
     assert (outcomes["dark"].planted, outcomes["dark"].found) == (2, 1)
     assert "flower-darkened.jpg" in outcomes["dark"].others
     assert outcomes["near-duplicate pairs"].found == outcomes["near-duplicate pairs"].planted > 90
+
+
+def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
+    """A dataset that the user named like the demo's is not replaced."""
+    with Workspace(tmp_path / "ws") as workspace:
+        demo.make_pictures(tmp_path / "own")
+        own = workspace.create_dataset("demo", tmp_path / "own")
+        with pytest.raises(Conflict, match="no demo made"):
+            demo.build(workspace)
+        assert workspace.dataset("demo").id == own.id

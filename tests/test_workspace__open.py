@@ -122,7 +122,13 @@ def test_read_only__reads_and_changes_nothing(gallery: Gallery, tmp_path: Path) 
     before = state(tmp_path / "ws")
     with Workspace(tmp_path / "ws", read_only=True, settings=SETTINGS) as workspace:
         dataset = workspace.dataset("gallery")
-        assert dataset.explore() == gallery.dataset.explore()
+        # Thumbnails may have been made in the original meanwhile, and here there are none.
+        anew = {"media_thumb_uri": ""}
+        shown, expected = (
+            [[preview.model_copy(update=anew) for preview in cluster.previews] for cluster in page.clusters]
+            for page in (dataset.explore(), gallery.dataset.explore())
+        )
+        assert shown == expected
         assert dataset.thumbnail(gallery.ids["animals/00.jpg"])
         dataset.report(tmp_path / "report.html")
         dataset.export(tmp_path / "out.zip", include_images=True)

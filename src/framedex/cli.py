@@ -11,9 +11,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from framedex import demo as demo_dataset
-from framedex.errors import Error, InvalidInput, WorkspaceError
-from framedex.records import Record
-from framedex.settings import Settings, user_path
+from framedex.errors import Conflict, Error, InvalidInput, WorkspaceError
+from framedex.records import DatasetStatus, Record
+from framedex.settings import load_settings, user_path
+from framedex.storage.layout import MARKER
 from framedex.workspace import Workspace
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ WorkspaceOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 NameArgument = Annotated[str, typer.Argument(help="A dataset's name or id.")]
 VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.")]
-LimitOption = Annotated[int, typer.Option(min=1, help="Print at most so many.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
 
 
 # What typer raises for wrong usage; it names only this subclass in public.
@@ -49,12 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
     except Error as error:
         _fail(str(error), status=1)
-    except (typer.Abort, KeyboardInterrupt):
-        _fail("stopped on request", status=130)
     except BrokenPipeError:
         # The reader of our output, such as `head`, has seen enough.
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), status=1)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped on request", status=130)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -110,7 +113,10 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
     """Show what is in a dataset."""
     with _open(workspace) as ws:
         dataset = ws.dataset(name)
-        info, config = dataset.info, dataset.embedding_config
+        info = dataset.info
+        if dataset.last_task is not None and info.status_new is DatasetStatus.ERROR:
+            raise Conflict(f"dataset {info.display_name!r} is {info.status_new}: {dataset.last_task.error_message}")
+        config = dataset.embedding_config
         summaries = dataset.where([]).issue_summaries()
         if as_json:
             _print_json(
@@ -157,17 +163,17 @@ def explore(
 def duplicates(
     name: NameArgument,
     threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
-    limit: LimitOption = 100,
+    limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show groups of near-duplicates, largest first."""
     with _open(workspace) as ws:
-        groups = ws.dataset(name).duplicates(threshold, limit=limit)
+        groups = ws.dataset(name).duplicates(threshold, limit=limit or (None if as_json else 100))
         if as_json:
             _print_json(groups)
             return
-        rows = [(len(g.media_ids), f"{g.similarity:.4f}", ", ".join(g.file_names[:8])) for g in groups]
+        rows = [(len(g.media_ids), f"{g.similarity:.4f}", ", ".join(g.paths[:8])) for g in groups]
         _print_table(("images", "similarity", "files"), rows)
 
 
@@ -175,18 +181,18 @@ def duplicates(
 def issues(
     name: NameArgument,
     issue_type: Annotated[str | None, typer.Option("--type", help="Only this issue.")] = None,
-    limit: LimitOption = 20,
+    limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is wrong with the pictures, the worst of each kind first."""
     with _open(workspace) as ws:
-        found = ws.dataset(name).issues(issue_type, limit=limit).to_pylist()
+        found = ws.dataset(name).issues(issue_type, limit=limit or (None if as_json else 20)).to_pylist()
         if as_json:
             _print_json(found)
             return
         rows = [
-            (row["issue_type"], row["file_name"], _short(row["value"]), f"{row['confidence']:.2f}", row["reason"] or "")
+            (row["issue_type"], row["path"], _short(row["value"]), f"{row['confidence']:.2f}", row["reason"] or "")
             for row in found
         ]
         _print_table(("issue", "file", "value", "confidence", "reason"), rows)
@@ -267,13 +273,13 @@ def demo(
 
 
 def _folder(workspace: Path | None) -> Path:
-    return user_path(workspace or Settings().workspace)
+    return user_path(workspace or load_settings().workspace)
 
 
 def _open(workspace: Path | None) -> Workspace:
     """Open a workspace that must be there: a mistyped folder is not to be made into one."""
     folder = _folder(workspace)
-    if not os.path.lexists(folder):
+    if not os.path.lexists(folder / MARKER):
         raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
     return Workspace(folder)
 

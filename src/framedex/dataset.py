@@ -13,12 +13,12 @@ from framedex import pictures
 from framedex.context import Context, open_media
 from framedex.errors import Conflict
 from framedex.export.files import whole_file
-from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, ExportResult
+from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, ExportResult, TaskRecord
 from framedex.render import html
 from framedex.report import report_html
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
-from framedex.storage import datasets
+from framedex.storage import datasets, task_rows
 from framedex.tasks import Task
 from framedex.view import ExplorePage, View
 
@@ -65,6 +65,13 @@ class Dataset:
     def skipped(self) -> dict[str, int]:
         """What ingestion left out, by reason."""
         return dict(open_media(self._context, self.id).generation.summary.get("skipped", {}))
+
+    @property
+    def last_task(self) -> TaskRecord | None:
+        """The dataset's newest task, of any process; None if there was none."""
+        with self._context.catalog.read() as connection:
+            found = task_rows.list_tasks(connection, dataset_id=self.id)
+        return found[0] if found else None
 
     def where(self, vql: Sequence[Any]) -> View:
         """Return the media that pass a VQL filter, as in ``[{"labels": {"op": "is", "value": "dog"}}]``.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.dataset import Dataset
+from framedex.errors import Conflict
 from framedex.render import html
 from framedex.workspace import Workspace
 
@@ -133,12 +134,27 @@ def _write(path: Path, pixels: Pixels, *, quality: int = 92) -> None:
 
 
 def build(workspace: Workspace) -> tuple[Dataset, Truth]:
-    """Make the demo dataset in a workspace, anew if it is there; return it and what was planted."""
+    """Make the demo dataset in a workspace, anew if an earlier demo made it; return it and what was planted.
+
+    Raises:
+        Conflict: a dataset of that name is there which no demo made.
+    """
     folder = workspace.path / "demo-pictures"
-    if any(record.display_name == DATASET for record in workspace.datasets()):
-        workspace.delete_dataset(DATASET)
+    former = [record for record in workspace.datasets() if record.display_name == DATASET]
+    if any(not _is_made_of(workspace.dataset(record.id), folder) for record in former):
+        raise Conflict(f"{workspace.path} has a dataset {DATASET!r} that no demo made; choose another workspace")
     truth = make_pictures(folder)
+    for record in former:
+        workspace.delete_dataset(record.id)
     return workspace.create_dataset(DATASET, folder), truth
+
+
+def _is_made_of(dataset: Dataset, folder: Path) -> bool:
+    try:
+        paths = dataset.to_arrow(["file_path"])["file_path"].to_pylist()
+    except Conflict:  # a demo that was killed: there is nothing in it
+        return True
+    return all(Path(path).parent == folder for path in paths)
 
 
 def compare(dataset: Dataset, truth: Truth) -> list[Outcome]:

@@ -26,7 +26,7 @@ def media_id(dataset_id: str, location: str) -> str:
     file again finds the same id.
     """
     digest = bytearray(
-        hashlib.sha1(dataset_id.encode() + location.encode("utf-8", "surrogateescape")).digest()[:16]  # noqa: S324 - RFC 9562
+        hashlib.sha1(uuid.UUID(dataset_id).bytes + location.encode("utf-8", "surrogateescape")).digest()[:16]  # noqa: S324 - RFC 9562
     )
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80

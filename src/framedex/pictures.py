@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.decode import Picture, decode
+from framedex.media.files import read_file
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.settings import Settings
 from framedex.storage.media import LOCATION, Media, file_uri
@@ -37,9 +38,9 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
     if path is None:
         raise NotFound(f"{row['path']!r} is not a local file")
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise NotFound(f"the file of media {media_id} cannot be read: {path!r}: {error.strerror}") from error
+        _, data = read_file(path, settings.max_file_bytes)
+    except CannotDecode as error:
+        raise NotFound(f"the file of media {media_id}: {path!r}: {error}") from error
     return decode(data, max_pixels=settings.max_pixels, detail=detail)
 
 

@@ -173,7 +173,8 @@ class ExploreResult(Record):
 class DuplicateGroup(Record):
     """Pictures that are near-duplicates of each other at one of the eight levels.
 
-    ``similarity`` is the highest cosine similarity within the group, in [-1, 1].
+    ``similarity`` is the highest cosine similarity of a member to any other picture of the dataset, in [-1, 1]; without
+    a filter that one is in the group too. ``paths`` are relative to the source, ``file_names`` their last parts.
     """
 
     group_id: str
@@ -181,6 +182,7 @@ class DuplicateGroup(Record):
     similarity: float
     media_ids: list[str]
     file_names: list[str]
+    paths: list[str]
 
 
 class IssueSummary(Record):

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from framedex.errors import InvalidInput
@@ -27,6 +27,20 @@ def user_path(path: str | os.PathLike[str]) -> Path:
         raise InvalidInput(f"{os.fspath(path)!r} begins with the home folder of a user who does not exist") from None
 
 
+def load_settings() -> "Settings":
+    """Return the settings of the environment.
+
+    Raises:
+        InvalidInput: a variable has a value that cannot be used.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = f"FRAMEDEX_{'_'.join(map(str, first['loc']))}".upper()
+        raise InvalidInput(f"{name} is {first['input']!r}: {first['msg']}") from None
+
+
 class Settings(BaseSettings):
     """What a user may set once for all commands and scripts.
 
@@ -44,7 +58,7 @@ class Settings(BaseSettings):
 
     workspace: Path = Path("~/framedex")
     max_pixels: int = Field(default=178_956_970, gt=0)
-    max_file_bytes: int = Field(default=2 * 2**30, gt=0)
+    max_file_bytes: int = Field(default=512 * 2**20, gt=0)
     threads: int = Field(default_factory=lambda: max(2, available_cpus()), gt=0, le=256)
-    pixels_in_flight: int = Field(default=64_000_000, gt=0)
+    pixels_in_flight: int = Field(default=32_000_000, gt=0)
     user: str = "local"

@@ -155,7 +155,9 @@ class View:
             )
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
-        """Return a row for each issue found: ``media_id, file_name, issue_type, value, threshold, confidence, reason``.
+        """Return a row for each issue of each media item, by issue and then worst first.
+
+        The columns are ``media_id, file_name, path, issue_type, value, threshold, confidence, reason``.
 
         Args:
             issue_type: only this one.

@@ -16,9 +16,9 @@ from framedex.jobs.create import FilesInput, create
 from framedex.jobs.ingest_vectors import THRESHOLDS, VectorSource, is_vector_file, open_vectors
 from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.sources import FolderSource, open_source
-from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskType
+from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskStatus, TaskType
 from framedex.render.progress import progress_bar
-from framedex.settings import Settings, user_path
+from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.layout import open_layout
@@ -47,7 +47,7 @@ class Workspace:
     def __init__(
         self, folder: str | os.PathLike[str], *, read_only: bool = False, settings: Settings | None = None
     ) -> None:
-        settings = settings or Settings()
+        settings = settings or load_settings()
         path = user_path(folder)
         read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
         layout = open_layout(path, read_only=read_only)
@@ -90,8 +90,9 @@ class Workspace:
         """
         self._check_writable()
         check_name(name)
+        self._check_free(name)
         content = _open_content(source, encoder)
-        config = _config(content, encoder, thresholds)
+        config = _config(content, thresholds)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
@@ -116,11 +117,13 @@ class Workspace:
             with progress_bar(f"Creating {name!r}") as watcher:
                 dataset.task.wait(watcher=watcher)
         except BaseException:
-            # The caller gets no dataset whose task could be retried: nothing but the record of the task stays.
             with suppress(Error):
                 dataset.task.abort()
-            with suppress(Error):
-                self.delete_dataset(dataset.id)
+            # The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What
+            # was committed already stays, whatever was raised after that.
+            if dataset.task.status is not TaskStatus.COMPLETED:
+                with suppress(Error):
+                    self.delete_dataset(dataset.id)
             raise
 
     def dataset(self, name_or_id: str) -> Dataset:
@@ -147,6 +150,7 @@ class Workspace:
             Conflict: a task of it is under way.
         """
         self._check_writable()
+        self._fail_interrupted()
         with self._context.catalog.write() as connection:
             record = datasets.find_dataset(connection, name_or_id)
             if task_rows.is_busy(connection, record.id):
@@ -181,6 +185,11 @@ class Workspace:
         if self._context.catalog.read_only:
             raise ReadOnly(f"the workspace {self.path} was opened for reading; nothing was changed")
 
+    def _check_free(self, name: str) -> None:
+        """Say that a name is taken before its source is looked at, which may take long."""
+        if any(record.display_name == name for record in self.datasets()):
+            raise Conflict(f"a dataset named {name!r} exists already; choose another name or delete it first")
+
     def _fail_interrupted(self) -> None:
         """Fail the tasks of processes that died; looked at whenever datasets are."""
         if self._context.catalog.read_only:
@@ -209,35 +218,27 @@ def check_name(name: str) -> None:
 
 
 def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSource:
-    if not isinstance(source, str | os.PathLike):
-        return open_vectors(source)
-    path = user_path(source)
-    if is_vector_file(path):
-        return open_vectors(path)
-    chosen, _ = choose_encoder(encoder)
+    path = user_path(source) if isinstance(source, str | os.PathLike) else None
+    if path is None or is_vector_file(path):
+        if encoder != "auto":
+            raise InvalidInput(f"a table brings its own embeddings; leave the encoder at 'auto' instead of {encoder!r}")
+        return open_vectors(source if path is None else path)
+    chosen, reason = choose_encoder(encoder)
     files = open_source(path)
     if next(iter(files.items()), None) is None:
         seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
         raise InvalidInput(f"no pictures in {str(path)!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
     annotations = read_annotations(files.root) if isinstance(files, FolderSource) else Annotations()
-    return FilesInput(files, annotations, chosen)
+    return FilesInput(files, annotations, chosen, reason)
 
 
-def _config(
-    content: FilesInput | VectorSource, encoder: str | Encoder, thresholds: Sequence[float] | None
-) -> EmbeddingConfig:
+def _config(content: FilesInput | VectorSource, thresholds: Sequence[float] | None) -> EmbeddingConfig:
     if isinstance(content, FilesInput):
-        _, reason = choose_encoder(encoder)
-        name, dimension, cuts = content.encoder.name, content.encoder.dimension, content.encoder.thresholds
+        chosen = content.encoder
+        name, dimension, usual, reason = chosen.name, chosen.dimension, chosen.thresholds, content.reason
     else:
-        name, dimension, cuts, reason = (
-            "precomputed",
-            content.dimension,
-            THRESHOLDS,
-            "the table brings embeddings",
-        )
-    if thresholds is not None:
-        cuts = _check_thresholds(thresholds)
+        name, dimension, usual, reason = "precomputed", content.dimension, THRESHOLDS, "the table brings embeddings"
+    cuts = _check_thresholds(usual if thresholds is None else thresholds)
     return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason)
 
 

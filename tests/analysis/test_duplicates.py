@@ -14,7 +14,7 @@ from tests.analysis.arrays import Vectors, uniform, unit
 def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
     """Return group numbers by item and level, and the similarity to the most similar other item."""
     first, inverse = unique_rows(vectors)
-    found, similarity = duplicate_groups(nearest(vectors[first]), inverse, levels)
+    found, similarity = duplicate_groups(vectors[first], nearest(vectors[first]), inverse, levels)
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
@@ -89,3 +89,23 @@ def test_groups__law(count: int, dimension: int, seed: int) -> None:
             pairs = set(zip(column[strict].tolist(), found[strict, place - 1].tolist(), strict=True))
             assert len(pairs) == len({number for number, _ in pairs})
             assert -1 not in {looser for _, looser in pairs}
+
+
+def test_duplicate_groups__more_near_duplicates_than_neighbours() -> None:
+    """Two crowds, each larger than a neighbour list, are one group where their members are alike across them."""
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(2, 64))
+    centres[1] = centres[0] + 0.15 * centres[1]
+    crowds = [centre + 0.002 * random.normal(size=(60, 64)) for centre in centres]
+    stacked = np.concatenate([*crowds, random.normal(size=(40, 64))])
+    vectors = (stacked / np.linalg.norm(stacked, axis=1, keepdims=True)).astype(np.float32)
+    across = vectors[:60] @ vectors[60:120].T
+    assert 0.96 < across.min() < across.max() < 0.999
+    levels = (0.96, 0.999, 1.0)
+    inverse = np.arange(len(vectors))
+    limited, _ = duplicate_groups(vectors, nearest(vectors, k=20), inverse, levels)
+    complete, _ = duplicate_groups(vectors, nearest(vectors, k=len(vectors)), inverse, levels)
+    np.testing.assert_array_equal(limited, complete)
+    assert set(limited[:120, 0]) == {0}
+    assert len(set(limited[:120, 1])) == 2
+    assert (limited[120:] == -1).all()

@@ -22,6 +22,7 @@ def test_issues__columns(gallery: Gallery) -> None:
         {
             "media_id": pa.string(),
             "file_name": pa.string(),
+            "path": pa.string(),
             "issue_type": pa.string(),
             "value": pa.float32(),
             "threshold": pa.float32(),

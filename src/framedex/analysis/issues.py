@@ -53,7 +53,7 @@ def confidence(values: Values, rule: Rule, threshold: float) -> Values:
         rule: the issue's rule.
         threshold: its limit in this dataset.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         found = values > threshold if rule.above else values < threshold
         if rule.worst is None:
             sure = 1 - 0.5 * threshold / values

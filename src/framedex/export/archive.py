@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from framedex.errors import InvalidInput
 from framedex.export.columns import EXPORTED, URL, export_batches, table_schema
 from framedex.export.files import whole_file
+from framedex.media.files import open_at_once
 from framedex.records import Condition, DatasetRecord, ExportResult
 from framedex.storage.media import LOCATION, Media, RowIds
 
@@ -213,9 +214,8 @@ def _text(path: str) -> str:
 
 def _copy(archive: zipfile.ZipFile, path: str, name: str) -> bool:
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-        picture = open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")  # noqa: PTH123, SIM115
-    except OSError:
+        picture = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
+    except (OSError, ValueError):  # a name with a null character is a ValueError
         return False
     with picture:
         status = os.fstat(picture.fileno())

@@ -25,6 +25,7 @@ class FilesInput:
     source: Source
     annotations: Annotations
     encoder: Encoder
+    reason: str = "given in code"
 
 
 def create(
@@ -60,6 +61,7 @@ def create(
         config.thresholds,
         progress=report.part("comparing and grouping", read_share, 1.0),
     )
+    tables.sync(table)
     summary = {"issue_thresholds": indexed.thresholds, **_skipped(content, ingested)}
     return _commit(dataset_id, roots, indexed.version, ingested.rows, config, summary)
 

@@ -64,7 +64,9 @@ def _by_neighbours(
     clusters = average_linkage(
         distinct, weights, graph, thresholds, progress=lambda share: progress(0.5 + 0.4 * share)
     )[inverse]
-    groups, similarity = duplicate_groups(graph, inverse, DUPLICATE_LEVELS)
+    groups, similarity = duplicate_groups(
+        distinct, graph, inverse, DUPLICATE_LEVELS, progress=lambda _share: progress(0.9)
+    )
     distances = neighbour_distances(graph, inverse)
     outliers, limit = outlier_values(distances)
     columns: Columns = {name: clusters[:, level] + 1 + NO_EMBEDDING for level, name in enumerate(CLUSTERS)}

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import stat
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.analysis.neighbours import check_vectors
 from framedex.analysis.quality import Measures, measure
 from framedex.encoders import Encoder
-from framedex.errors import CannotDecode
+from framedex.errors import CannotDecode, InvalidEmbedding
 from framedex.ids import media_id
 from framedex.media.annotations import Annotations
 from framedex.media.decode import Picture, PixelBudget, decode
+from framedex.media.files import read_file
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables
@@ -156,29 +157,6 @@ class _Examiner:
         }
 
 
-def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
-    """Return a file's status and content.
-
-    Raises:
-        CannotDecode: it is missing, too large, no regular file, or cannot be read.
-    """
-    try:
-        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise CannotDecode("not a regular file")
-            if status.st_size > max_bytes:
-                raise CannotDecode(f"the file has {status.st_size:,} bytes, more than {max_bytes:,}")
-            return status, file.readall()
-    except (OSError, ValueError) as error:
-        raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def _ahead(
     work: Callable[[list[Item]], list[Examined]],
     items: Iterator[Item],
@@ -219,8 +197,19 @@ def _grouped(items: Iterator[Examined], size: int) -> Iterator[list[Examined]]:
 
 def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
     prepared = [each.prepared for each in group if each.prepared is not None]
-    vectors = iter(encoder.encode_images(np.stack(prepared))) if prepared else iter(())
+    vectors = iter(_checked(encoder, encoder.encode_images(np.stack(prepared)), len(prepared)) if prepared else ())
     return [None if each.prepared is None else next(vectors) for each in group]
+
+
+def _checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
+    """Return what an encoder made, if it kept its promise."""
+    if np.shape(vectors) != (count, encoder.dimension):
+        raise InvalidEmbedding(
+            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {count} pictures; "
+            f"it promises {(count, encoder.dimension)}"
+        )
+    check_vectors(vectors)
+    return vectors
 
 
 def _row(

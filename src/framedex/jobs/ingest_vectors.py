@@ -140,7 +140,7 @@ def _to_rows(
 ) -> pa.RecordBatch:
     uris = batch.column("uri").to_pylist()
     for place, uri in enumerate(uris):
-        if not isinstance(uri, str) or not uri:
+        if not isinstance(uri, str) or not uri or "\0" in uri:
             raise InvalidInput(f"row {first_row + place}: the uri {uri!r} is no text that names a picture")
     vectors, errors = _unit_vectors(batch.column("embedding"), first_row, dimension)
     columns: dict[str, Any] = {

@@ -173,7 +173,8 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
             _check_size(image.width, image.height, max_pixels)
             with _holding(budget, image.width * image.height):
                 image.load()
-                pixels = _to_rgb(ImageOps.exif_transpose(image))
+                ImageOps.exif_transpose(image, in_place=True)
+                pixels = _to_rgb(image)
                 small, sample = _reduced(pixels, detail), _sample(pixels)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
@@ -220,9 +221,10 @@ def _to_rgb(image: Any) -> Pixels:
     if image.mode.startswith("I") or image.mode == "F":
         return _grey_to_rgb(np.asarray(image))
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
-    return np.array(image.convert("RGB"))
+        rgba = image if image.mode == "RGBA" else image.convert("RGBA")
+        image = Image.new("RGB", rgba.size, "white")
+        image.paste(rgba, mask=rgba)
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def _grey_to_rgb(values: npt.NDArray[Any]) -> Pixels:

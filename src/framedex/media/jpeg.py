@@ -68,7 +68,7 @@ def _orientation(tiff: bytes) -> int:
     (count,) = struct.unpack_from(order + "H", tiff, start)
     for entry in range(start + 2, min(start + 2 + 12 * count, len(tiff) - 11), 12):
         tag, kind = struct.unpack_from(order + "HH", tiff, entry)
-        if tag == 0x0112 and kind == 3:
-            (value,) = struct.unpack_from(order + "H", tiff, entry + 8)
+        if tag == 0x0112 and kind in (3, 4):  # SHORT, and the LONG that some writers use
+            (value,) = struct.unpack_from(order + ("H" if kind == 3 else "I"), tiff, entry + 8)
             return value if 1 <= value <= 8 else 1
     return 1

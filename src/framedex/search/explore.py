@@ -86,7 +86,7 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
 def _page(media: Media, condition: Condition, level: str, page_number: int) -> pa.Table:
     text = (
         f"SELECT {level} AS number, count(*) AS size, min(_rowid, {PREVIEWS}) AS row_ids FROM chosen "
-        f"GROUP BY number ORDER BY size DESC, number LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
+        f"GROUP BY number ORDER BY size DESC, min(_rowid) LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
     )
     return media.query(text, condition, [level])
 

@@ -16,6 +16,7 @@ ISSUE_COLUMNS = pa.schema(
     [
         pa.field("media_id", pa.string()),
         pa.field("file_name", pa.string()),
+        pa.field("path", pa.string()),
         pa.field("issue_type", pa.string()),
         pa.field("value", pa.float32()),
         pa.field("threshold", pa.float32()),
@@ -54,8 +55,8 @@ def issues(
         limit: at most so many rows of each issue.
 
     Returns:
-        ``media_id, file_name, issue_type, value, threshold, confidence, reason``; value and threshold are null for
-        ``corrupted``, which has a reason instead.
+        ``media_id, file_name, path, issue_type, value, threshold, confidence, reason``; value and threshold are null
+        for ``corrupted``, which has a reason instead.
 
     Raises:
         InvalidInput: an issue of that name does not exist, or the limit is no count.
@@ -91,7 +92,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     order = "" if rule is None else f", {value} {'DESC' if rule.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
-        f"SELECT media_id, path AS file_name, {value}::FLOAT AS value, {column} AS confidence, "
+        f"SELECT media_id, path AS file_name, path, {value}::FLOAT AS value, {column} AS confidence, "
         f"{'error' if rule is None else 'NULL::VARCHAR'} AS reason "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
@@ -146,6 +147,7 @@ def duplicates(
             similarity=min(1.0, row["similarity"]),
             media_ids=row["media_ids"],
             file_names=[file_name(path) for path in row["paths"]],
+            paths=row["paths"],
         )
         for row in found.to_pylist()
     ]

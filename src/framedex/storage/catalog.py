@@ -29,14 +29,14 @@ class Catalog:
         read_only: whether writing is refused.
     """
 
-    def __init__(self, engine: sa.Engine, *, read_only: bool) -> None:
-        self._engine = engine
+    def __init__(self, engine: sa.Engine, path: Path, *, read_only: bool) -> None:
+        self._engine, self._path = engine, path
         self.read_only = read_only
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Yield a connection that sees one consistent state of the catalog."""
-        with self._engine.connect() as connection:
+        with self._own_errors("read"), self._engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")
             yield connection
 
@@ -48,8 +48,8 @@ class Catalog:
             ReadOnly: the workspace was opened for reading.
         """
         if self.read_only:
-            raise ReadOnly(f"{self._engine.url.database} was opened for reading; nothing was changed")
-        with self._engine.connect() as connection:
+            raise ReadOnly(f"{self._path} was opened for reading; nothing was changed")
+        with self._own_errors("write"), self._engine.connect() as connection:
             # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
@@ -58,6 +58,13 @@ class Catalog:
                 connection.rollback()
                 raise
             connection.commit()
+
+    @contextmanager
+    def _own_errors(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.OperationalError as error:
+            raise WorkspaceError(f"cannot {verb} the catalog {self._path}: {error.orig}") from error
 
     def close(self) -> None:
         """Close all connections."""
@@ -74,6 +81,8 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
     if not path.exists():
         if read_only:
             raise WorkspaceError(f"{path} is missing")
+        if any((path.parent / "datasets").glob("*")):
+            raise WorkspaceError(f"{path} is missing, but there are datasets beside it; restore it from a copy")
         _create(path)
     engine = _engine(path, read_only=read_only)
     try:
@@ -81,7 +90,7 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
     except BaseException:
         engine.dispose()
         raise
-    return Catalog(engine, read_only=read_only)
+    return Catalog(engine, path, read_only=read_only)
 
 
 def _engine(path: Path, *, read_only: bool) -> sa.Engine:

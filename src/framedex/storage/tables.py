@@ -5,6 +5,7 @@ added as new files beside the old ones, matched by row order; a restored version
 old content.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -117,6 +118,17 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
         dataset.drop_columns(present)
     dataset.add_columns(pa.RecordBatchReader.from_batches(schema, batches))
     return int(dataset.version)
+
+
+def sync(path: Path) -> None:
+    """Wait until all of a table is on the disk, so that a generation that names it survives a power cut."""
+    for folder, _, names in os.walk(path):
+        for name in [*names, "."]:
+            descriptor = os.open(Path(folder) / name, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def roll_back(path: Path, version: int | None) -> int | None:

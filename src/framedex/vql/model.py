@@ -16,7 +16,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str, AfterValidator(_encodable)]
 
 
