@@ -30,6 +30,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py
 	$(BIN)/python benchmarks/duplicates.py
+	$(BIN)/python benchmarks/issues.py
 	$(BIN)/python benchmarks/ingestion.py
 
 clean:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,7 +17,7 @@ from framedex.jobs.ingest_vectors import THRESHOLDS, VectorSource, is_vector_fil
 from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.sources import FolderSource, open_source
 from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskStatus, TaskType
-from framedex.render.progress import progress_bar
+from framedex.render.progress import Watcher, progress_bar
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
@@ -108,13 +108,13 @@ class Workspace:
         )
         dataset = Dataset(self._context, dataset_id, task)
         if wait:
-            self._wait(dataset, name)
+            self._wait(dataset, progress_bar(f"Creating {name!r}"))
         return dataset
 
-    def _wait(self, dataset: Dataset, name: str) -> None:
+    def _wait(self, dataset: Dataset, bar: AbstractContextManager[Watcher | None]) -> None:
         assert dataset.task is not None, "the caller started it"
         try:
-            with progress_bar(f"Creating {name!r}") as watcher:
+            with bar as watcher:
                 dataset.task.wait(watcher=watcher)
         except BaseException:
             with suppress(Error):
