@@ -47,6 +47,7 @@ def index(table: Table, thresholds: Sequence[float], *, progress: Callable[[floa
     positions, vectors = table.vectors()
     columns, limits = _by_neighbours(vectors, thresholds, progress)
     columns = {name: _spread(values, positions, count) for name, values in columns.items()}
+    columns |= {name: np.maximum(columns[name], NO_EMBEDDING) for name in CLUSTERS}
     columns |= _issues(table, columns, limits)
     version = tables.put_columns(table, _batches(columns, count), INDEX_SCHEMA)
     progress(1.0)
@@ -103,8 +104,6 @@ def _issues(table: Table, columns: Columns, limits: dict[str, float]) -> Columns
     ).astype(np.float32)
     broken = held.column("error").is_valid().to_numpy()
     found["issue_corrupted"] = np.where(broken, 1, np.nan).astype(np.float32)
-    for name in CLUSTERS:
-        columns[name][columns[name] < 0] = NO_EMBEDDING
     return found
 
 
