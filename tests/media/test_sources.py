@@ -301,3 +301,9 @@ def test_list__in_upper_case(tmp_path: Path) -> None:
     """The suffix of a list may be in upper case."""
     (tmp_path / "LIST.TXT").write_text("a.jpg\n")
     assert paths(open_source(tmp_path / "LIST.TXT")) == ["a.jpg"]
+
+
+def test_text_list__file_uris(tmp_path: Path) -> None:
+    """A list may name local files by their URIs, odd bytes and all."""
+    (tmp_path / "list.txt").write_text(f"file://{tmp_path}/a%20b%FF.jpg\n{tmp_path}/c.jpg\n")
+    assert list(paths(open_source(tmp_path / "list.txt"))) == ["a b\udcff.jpg", "c.jpg"]

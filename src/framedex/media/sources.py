@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
@@ -16,7 +17,7 @@ from framedex.settings import user_path
 
 PATH_COLUMNS = (
     "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",
-    "uri", "media_uri", "url",
+    "uri", "media_uri", "url", "img", "img_path",
 )  # fmt: skip
 
 
@@ -162,6 +163,8 @@ class ListSource:
         base = os.fspath(self.list_path.parent)
         reader = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[self.list_path.suffix.lower()]
         for path, labels, caption in reader(self.list_path):
+            if path.startswith("file:"):
+                path = os.fsdecode(unquote_to_bytes(urlsplit(path).path))  # noqa: PLW2901 - the same, as a path
             yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
 
 
