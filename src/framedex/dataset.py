@@ -15,6 +15,7 @@ from framedex.errors import Conflict
 from framedex.export.files import whole_file
 from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, ExportResult, TaskRecord
 from framedex.render import html
+from framedex.render.progress import progress_bar
 from framedex.report import report_html
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
@@ -157,7 +158,10 @@ class Dataset:
             InvalidInput: the file cannot be written.
         """
         target = user_path(path)
-        content = report_html(self.info, self.embedding_config, self._view(), level=level, extra=extra)
+        with progress_bar("Reporting") as watcher:
+            content = report_html(
+                self.info, self.embedding_config, self._view(), level=level, extra=extra, progress=watcher
+            )
         with whole_file(target) as file:
             file.write(content.encode())
         return target

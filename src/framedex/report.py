@@ -1,6 +1,6 @@
 """One self-contained page about a dataset: what is in it, what is wrong with it, and how it groups."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
@@ -14,7 +14,15 @@ _CLUSTERS = 16
 _SIDE = 160
 
 
-def report_html(dataset: DatasetRecord, config: EmbeddingConfig, view: View, *, level: int, extra: str = "") -> str:
+def report_html(
+    dataset: DatasetRecord,
+    config: EmbeddingConfig,
+    view: View,
+    *,
+    level: int,
+    extra: str = "",
+    progress: Callable[[str, float], None] | None = None,
+) -> str:
     """Return the page.
 
     Args:
@@ -23,7 +31,9 @@ def report_html(dataset: DatasetRecord, config: EmbeddingConfig, view: View, *, 
         view: what of it is shown.
         level: the clustering level that is shown, 0 to 4.
         extra: HTML that comes first.
+        progress: called with what is being shown and the share that is done, 0 to 1.
     """
+    tell = progress or (lambda _stage, _share: None)
     summaries = view.issue_summaries()
     return html.page(
         f"Framedex report: {dataset.display_name}",
@@ -34,10 +44,19 @@ def report_html(dataset: DatasetRecord, config: EmbeddingConfig, view: View, *, 
         extra,
         html.heading("Issues"),
         html.bars((summary.issue_type, summary.count) for summary in summaries),
-        *(part for summary in summaries if summary.count for part in _issue(view, summary)),
-        *_duplicates(view),
-        *_clusters(view, level),
+        *_issues(view, [summary for summary in summaries if summary.count], tell),
+        *_duplicates(view, tell),
+        *_clusters(view, level, tell),
     )
+
+
+Tell = Callable[[str, float], None]
+
+
+def _issues(view: View, summaries: Sequence[IssueSummary], tell: Tell) -> Iterator[str]:
+    for place, summary in enumerate(summaries):
+        tell(summary.issue_type, 0.4 * place / len(summaries))
+        yield from _issue(view, summary)
 
 
 def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
@@ -55,11 +74,12 @@ def _value(row: dict[str, Any]) -> str:
     return f"{row['value']:.3g} (confidence {row['confidence']:.2f})"
 
 
-def _duplicates(view: View) -> Iterator[str]:
+def _duplicates(view: View, tell: Tell) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
     yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
-    for group in groups:
+    for place, group in enumerate(groups):
+        tell("near-duplicates", 0.4 + 0.4 * place / len(groups))
         names = group.file_names[:_MEMBERS]
         jpegs = view.thumbnails(group.media_ids[:_MEMBERS], size=_SIDE)
         yield html.card(
@@ -68,7 +88,8 @@ def _duplicates(view: View) -> Iterator[str]:
         )
 
 
-def _clusters(view: View, level: int) -> Iterator[str]:
+def _clusters(view: View, level: int, tell: Tell) -> Iterator[str]:
+    tell("clusters", 0.8)
     page = view.explore(threshold=level)
     yield html.heading(f"Clusters at level {level}")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
