@@ -14,16 +14,14 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 from PIL import Image, ImageEnhance
-from scipy.sparse.csgraph import connected_components
-from sklearn.cluster import AgglomerativeClustering
 
 from common import arguments, photos, save, table, verdict
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.encoders.gist import Gist
 from framedex.media.decode import decode
+from index_agreement import pair_f1, sklearn_labels
 
 AIM = 0.99
 SEED = 20240229
@@ -144,7 +142,7 @@ def _compare(kind: str, vectors: Vectors, cuts: Sequence[float]) -> tuple[list[C
     started = time.perf_counter()
     ours = _framedex(vectors, cuts)
     between = time.perf_counter()
-    theirs = _sklearn(vectors, cuts)
+    theirs = sklearn_labels(vectors, cuts)
     ended = time.perf_counter()
     found = [
         Cut(
@@ -166,40 +164,6 @@ def _framedex(vectors: Vectors, cuts: Sequence[float]) -> Labels:
     distinct = vectors[first]
     weights = np.bincount(inverse, minlength=len(first))
     return average_linkage(distinct, weights, nearest(distinct), cuts)[inverse].astype(np.int64)
-
-
-def _sklearn(vectors: Vectors, cuts: Sequence[float]) -> Labels:
-    """Return labels by row and cut. The tree is built once; that its cut is scikit-learn's own is checked for one."""
-    model = AgglomerativeClustering(
-        n_clusters=None, distance_threshold=cuts[-1], metric="cosine", linkage="average", compute_full_tree=True
-    )
-    model.fit(vectors)
-    labels = np.stack([_cut_tree(model.children_, model.distances_, cut) for cut in cuts], axis=1)
-    assert pair_f1(labels[:, -1], model.labels_) == 1.0, "the cut of the tree is scikit-learn's"
-    return labels
-
-
-def _cut_tree(children: Labels, distances: npt.NDArray[np.float64], cut: float) -> Labels:
-    """Return the clusters of a tree whose merges below a distance are done."""
-    rows = len(children) + 1
-    done = np.flatnonzero(distances < cut)
-    parent = np.repeat(rows + done, 2)
-    links = scipy.sparse.coo_array(
-        (np.ones(len(parent), dtype=np.int8), (parent, children[done].ravel())), shape=(2 * rows - 1, 2 * rows - 1)
-    )
-    labels = connected_components(links, directed=False)[1][:rows]
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
-def pair_f1(ours: Labels, theirs: Labels) -> float:
-    """Return the F1 of the pairs that share a cluster in one partition against those that do in the other."""
-    both = _pairs(np.unique(ours * (int(theirs.max()) + 1) + theirs, return_counts=True)[1])
-    one, other = _pairs(np.bincount(ours)), _pairs(np.bincount(theirs))
-    return 2 * both / (one + other) if one + other else 1.0
-
-
-def _pairs(sizes: npt.NDArray[np.int64]) -> int:
-    return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _print_all(cuts: Sequence[Cut], times: Sequence[Times]) -> None:

@@ -52,6 +52,10 @@ PINS = {
         "torch==2.13.0",
         "torchvision==0.28.0",
     ),
+    "faiss-cpu": ("faiss-cpu==1.15.1", "numpy==2.4.6", "scipy==1.17.1"),
+    "hdbscan": ("hdbscan==0.8.44", "joblib==1.6.0", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "cleanlab": ("cleanlab==2.9.0", "numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }
 # fastdup reports usage over the network unless it is told not to.
 _QUIET = {"SENTRY_OPT_OUT": "1", "PYTHONWARNINGS": "ignore"}
@@ -151,12 +155,12 @@ class Run:
         return float(self.result["seconds"])
 
 
-def run_worker(python: Path, task: str, source: Path) -> Run:
-    """Run a task of ``workers.py`` on a folder in a process of its own; end the program where it fails."""
+def run_worker(python: Path, task: str, source: Path, *, script: Path = WORKERS) -> Run:
+    """Run a task of a script on a folder in a process of its own; end the program where it fails."""
     with tempfile.TemporaryDirectory(prefix="bench-") as work:
         answer, log = Path(work) / "answer.json", Path(work) / "log.txt"
         # -P: the benchmarks' own modules must not hide a tool's modules of the same name.
-        command = [str(python), "-P", str(WORKERS), task, str(source.absolute()), str(answer)]
+        command = [str(python), "-P", str(script), task, str(source.absolute()), str(answer)]
         variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | _QUIET
         with log.open("wb") as output:
             started = time.perf_counter()

@@ -89,6 +89,15 @@ def test_duplicates__names_the_files(run: Run) -> None:
     assert "copy [red].png" in run("duplicates", "pets")[1]
 
 
+def test_duplicates__says_what_to_keep(run: Run) -> None:
+    """Each group has the picture that is best to keep and why, near-duplicates and equal files alike."""
+    for more in ((), ("--exact",)):
+        (group,) = _json(run, "duplicates", "pets", *more)
+        assert group["keep"] in group["media_ids"]
+        assert group["keep_reason"].partition(";")[0] in run("duplicates", "pets", *more)[1]
+        assert group["confidence"] == 1
+
+
 def test_issues__prints_no_control_characters(run: Run) -> None:
     """A file name cannot steer the terminal."""
     status, out, _ = run("issues", "pets", "--type", "corrupted")
@@ -96,6 +105,13 @@ def test_issues__prints_no_control_characters(run: Run) -> None:
     assert "\x1b" not in out
     assert "broken\\x1b[31m.jpg" in out
     assert [each["issue_type"] for each in _json(run, "issues", "pets", "--type", "corrupted")] == ["corrupted"]
+
+
+def test_issues__have_a_percentile(run: Run) -> None:
+    """Each issue says where its value stands among all pictures."""
+    found = _json(run, "issues", "pets", "--type", "duplicates")
+    assert [each["percentile"] for each in found] == [90, 90]  # two of six share the middle of the highest ranks
+    assert " 90.0 " in run("issues", "pets", "--type", "duplicates")[1]
 
 
 def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import NotFound
-from framedex.ids import Kind, group_id, group_prefix, media_id, new_id, parse_group_id
+from framedex.ids import Kind, content_group_id, group_id, group_prefix, media_id, new_id, parse_group_id
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
 
@@ -59,7 +59,21 @@ def test_group_id__differs_by_everything_that_it_names() -> None:
         for level in range(8)
         for number in (0, 1, 2**31)
     }
-    assert len(ids) == 2 * 2 * 8 * 3
+    assert len(ids) == 2 * len(Kind) * 8 * 3
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_content_group_id__is_of_dataset_and_content(content_hash: bytes) -> None:
+    """A content's id is a UUID, the same every time, another one in another dataset, and no numbered group's."""
+    text = content_group_id(DATASET, content_hash)
+    found = uuid.UUID(text)
+    assert (str(found), found.version, found.variant) == (text, 8, uuid.RFC_4122)
+    assert text == content_group_id(DATASET, content_hash)
+    assert text != content_group_id(DATASET[:-1] + "2", content_hash)
+    assert text != content_group_id(DATASET, content_hash[:-1] + bytes([content_hash[-1] ^ 1]))
+    for kind in Kind:
+        with pytest.raises(NotFound):
+            parse_group_id(DATASET, kind, text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "7", DATASET, media_id(DATASET, "a.jpg"), "0" * 36, None, 7])

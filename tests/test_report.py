@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from framedex import Conflict, InvalidInput, Workspace
+from framedex.report import _lines
 from tests.gallery import BROKEN, NAMES, Gallery, Gate, embedded, grouped
 from tests.pictures import write
 from tests.render.test_html import Outline
@@ -17,13 +18,14 @@ SHOWN: dict[str, Callable[[Gallery, Path], str]] = {
     "dataset": lambda gallery, _folder: gallery.dataset._repr_html_(),
     "view": lambda gallery, _folder: gallery.dataset.where([])._repr_html_(),
     "page": lambda gallery, _folder: gallery.dataset.explore(threshold=1)._repr_html_(),
+    "duplicates": lambda gallery, _folder: gallery.dataset.duplicates()._repr_html_(),
     "report": lambda gallery, folder: gallery.dataset.report(folder / "report.html").read_text("utf-8"),
 }
 
 
 @pytest.fixture(params=SHOWN)
 def shown(request: pytest.FixtureRequest, gallery: Gallery, tmp_path: Path) -> str:
-    """The HTML of the gallery, in each of the four forms."""
+    """The HTML of the gallery, in each of the five forms."""
     return SHOWN[request.param](gallery, tmp_path)
 
 
@@ -116,6 +118,7 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
         assert (f"{summary.issue_type}: {summary.count:,}" in texts) == (summary.count > 0)
     for group in gallery.dataset.duplicates():
         assert f"{len(group.media_ids)} pictures, up to {group.similarity:.4f} alike" in texts
+    assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
     assert len(pictures_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)
 
@@ -127,6 +130,34 @@ def test_report__worst_first(gallery: Gallery, tmp_path: Path) -> None:
     at = texts.index(f"grayscale: {len(rows)}")
     places = [texts.index(f"{row['value']:.3g} (confidence {row['confidence']:.2f})", at) for row in rows]
     assert places == sorted(places)
+    assert texts[places[0] + 1] == "percentile 100.0"
+
+
+def test_report__suggests_labels() -> None:
+    """A label that is suggested instead of another is said below the picture."""
+    row = {"reason": None, "value": 0.9, "confidence": 0.8, "percentile": 99.0, "suggested_label": "cat"}
+    assert list(_lines(row)) == ["0.9 (confidence 0.80)", "percentile 99.0", "suggested label: cat"]
+
+
+def test_duplicates__the_best_comes_first_and_says_why(gallery: Gallery) -> None:
+    """A group shows the member that is best to keep before the others, marked and with the reason."""
+    groups = gallery.dataset.duplicates()
+    texts = Outline(groups._repr_html_()).texts
+    assert texts.count("★ best to keep") == len(groups)
+    for group in groups:
+        name = group.file_names[group.media_ids.index(group.keep)]
+        at = texts.index(f"keep {name}: {group.keep_reason} (confidence {group.confidence:.2f})")
+        assert texts[at + 1 : at + 3] == [name, "★ best to keep"]
+
+
+def test_duplicates__shows_the_largest_groups(workspace: Workspace) -> None:
+    """The first twelve groups are shown with at most eight members, and how many more there are."""
+    dataset = workspace.create_dataset("d", grouped([10] * 14))
+    html = dataset.duplicates()._repr_html_()
+    assert html.count("<h3>10 pictures") == html.count("★ best to keep") == html.count("and 2 more<") == 12
+    assert html.count("cannot be shown") == 12 * 8
+    assert "and 2 more groups" in html
+    assert "no duplicates found" in dataset.duplicates(exact=True)._repr_html_()
 
 
 def test_report__of_nothing_found(workspace: Workspace, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from framedex.errors import (
     WorkspaceError,
 )
 from framedex.tasks import Task
-from framedex.view import ExplorePage, View
+from framedex.view import DuplicateGroups, ExplorePage, View
 from framedex.workspace import Workspace
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "CannotDecode",
     "Conflict",
     "Dataset",
+    "DuplicateGroups",
     "Encoder",
     "Error",
     "ExplorePage",

@@ -12,7 +12,7 @@ import typer
 
 from framedex import demo as demo_dataset
 from framedex.errors import Conflict, Error, InvalidInput, WorkspaceError
-from framedex.records import DatasetStatus, Record
+from framedex.records import DatasetStatus, DuplicateGroup, Record
 from framedex.settings import load_settings, user_path
 from framedex.storage.layout import MARKER
 from framedex.workspace import Workspace
@@ -163,18 +163,24 @@ def explore(
 def duplicates(
     name: NameArgument,
     threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
+    exact: Annotated[bool, typer.Option("--exact", help="Instead, files with equal content.")] = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show groups of near-duplicates, largest first."""
+    """Show groups of near-duplicates, largest first, each with the one that is best to keep."""
     with _open(workspace) as ws:
-        groups = ws.dataset(name).duplicates(threshold, limit=limit or (None if as_json else 100))
+        groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=limit or (None if as_json else 100))
         if as_json:
             _print_json(groups)
             return
-        rows = [(len(g.media_ids), f"{g.similarity:.4f}", ", ".join(g.paths[:8])) for g in groups]
-        _print_table(("images", "similarity", "files"), rows)
+        _print_table(("images", "similarity", "best to keep", "because", "others"), map(_duplicates_row, groups))
+
+
+def _duplicates_row(group: DuplicateGroup) -> tuple[Any, ...]:
+    keep = group.media_ids.index(group.keep)
+    others = ", ".join([*group.paths[:keep], *group.paths[keep + 1 :]][:8])
+    return len(group.media_ids), f"{group.similarity:.4f}", group.paths[keep], group.keep_reason, others
 
 
 @app.command()
@@ -192,10 +198,17 @@ def issues(
             _print_json(found)
             return
         rows = [
-            (row["issue_type"], row["path"], _short(row["value"]), f"{row['confidence']:.2f}", row["reason"] or "")
+            (
+                row["issue_type"],
+                row["path"],
+                _short(row["value"]),
+                "" if row["percentile"] is None else f"{row['percentile']:.1f}",
+                f"{row['confidence']:.2f}",
+                row["reason"] or (row["suggested_label"] and f"suggested label: {row['suggested_label']}") or "",
+            )
             for row in found
         ]
-        _print_table(("issue", "file", "value", "confidence", "reason"), rows)
+        _print_table(("issue", "file", "value", "percentile", "confidence", "reason"), rows)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """A dataset: what can be done to one."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +9,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import pictures
+from framedex import operations, pictures
 from framedex.context import Context, open_media
 from framedex.errors import Conflict
 from framedex.export.files import whole_file
-from framedex.records import DatasetRecord, DuplicateGroup, EmbeddingConfig, ExportResult, TaskRecord
+from framedex.jobs.add import Base, add, reindex
+from framedex.jobs.content import check_thresholds, open_more
+from framedex.records import (
+    DatasetRecord,
+    DatasetStatus,
+    DuplicateDecision,
+    EmbeddingConfig,
+    ExportResult,
+    TaskRecord,
+    TaskType,
+)
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.report import report_html
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
-from framedex.tasks import Task
-from framedex.view import ExplorePage, View
+from framedex.tasks import Commit, Report, Task
+from framedex.view import DuplicateGroups, ExplorePage, View
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,9 +118,101 @@ class Dataset:
         """Return a row for each issue found, worst first; see :meth:`View.issues`."""
         return self._view().issues(issue_type, limit=limit)
 
-    def duplicates(self, threshold: float = 0.96, *, limit: int | None = None) -> list[DuplicateGroup]:
-        """Return groups of near-duplicates, largest first; see :meth:`View.duplicates`."""
-        return self._view().duplicates(threshold, limit=limit)
+    def duplicates(self, threshold: float = 0.96, *, exact: bool = False, limit: int | None = None) -> DuplicateGroups:
+        """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
+        return self._view().duplicates(threshold, exact=exact, limit=limit)
+
+    def add_media(self, path: Any, *, auto_reindex: bool = False, wait: bool = True) -> Task:
+        """Add media: they join the clusters and groups that are there, or found their own, until :meth:`reindex`.
+
+        Media that the dataset has already (the same file below the same folder, the same uri) are left out. What
+        else the dataset holds, and its ids, do not change.
+
+        Args:
+            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a list of paths - or, where the
+                dataset was made of one, a table with ``uri`` and ``embedding``.
+            auto_reindex: settle everything at once.
+            wait: return when it is done, showing progress; else at once.
+
+        Returns:
+            the task, type MEDIA_ADDITION. Afterwards the dataset's status is PARTIAL INDEX, or READY with
+            *auto_reindex*.
+
+        Raises:
+            Conflict: another task is under way, or the dataset has no index.
+            InvalidInput: the path holds nothing that can be added to this dataset.
+            ReadOnly: the workspace was opened for reading.
+        """
+        content = open_more(path, self.embedding_config)
+        return self._start(
+            TaskType.MEDIA_ADDITION,
+            lambda base, report: add(base, content, auto_reindex=auto_reindex, report=report),
+            "add_media",
+            wait=wait,
+        )
+
+    def reindex(self, *, thresholds: Sequence[float] | None = None, wait: bool = True) -> Task:
+        """Find neighbours, clusters, duplicates and scores anew.
+
+        Clusters and groups that keep most of their members keep their ids.
+
+        Args:
+            thresholds: five ascending cosine distances for cluster levels 0 to 4, from now on; by default as before.
+                With them a dataset that is READY can be indexed anew, too.
+            wait: return when it is done, showing progress; else at once.
+
+        Raises:
+            Conflict: the dataset is not PARTIAL INDEX, or another task is under way.
+            InvalidInput: the thresholds do not ascend.
+            ReadOnly: the workspace was opened for reading.
+        """
+        cuts = None if thresholds is None else check_thresholds(thresholds)
+        return self._start(
+            TaskType.REINDEX,
+            lambda base, report: reindex(base, report=report),
+            "reindex",
+            wait=wait,
+            allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else operations.SETTLED,
+            shows=DatasetStatus.INDEXING,
+            thresholds=cuts,
+        )
+
+    def _start(
+        self, task_type: TaskType, job: Callable[[Base, Report], Commit], operation: str, *, wait: bool, **options: Any
+    ) -> Task:
+        self.task = operations.start(self._context, self.id, task_type, job, operation=operation, **options)
+        if wait:
+            operations.wait_for(self.task, f"{operation} {self.name!r}")
+        return self.task
+
+    def not_duplicates(self, media_ids: Sequence[str]) -> DuplicateDecision:
+        """Decide that no two of some media are duplicates: a pair, or all members of a group.
+
+        They are never in one near-duplicate group again, at any level, whatever is added or indexed anew. The groups
+        change at once.
+
+        Args:
+            media_ids: two or more.
+
+        Raises:
+            InvalidInput: these are not two or more different ids.
+            NotFound: one is not in the dataset.
+            Conflict: a task is under way.
+        """
+        return operations.decide_not_duplicates(self._context, self.id, media_ids)
+
+    def duplicate_decisions(self) -> list[DuplicateDecision]:
+        """Return what was decided by :meth:`not_duplicates`, oldest first."""
+        return operations.duplicate_decisions(self._context, self.id)
+
+    def withdraw_decision(self, decision_id: str) -> None:
+        """Take a decision back; the groups change at once.
+
+        Raises:
+            NotFound: there is no such decision.
+            Conflict: a task is under way.
+        """
+        operations.withdraw_decision(self._context, self.id, decision_id)
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return (media ids, float32 of shape (N, D) and unit length) of the media that have an embedding."""

@@ -12,6 +12,7 @@ class Kind(IntEnum):
 
     CLUSTER = 1
     DUPLICATE_GROUP = 2
+    CONTENT_GROUP = 3
 
 
 def new_id() -> str:
@@ -49,6 +50,15 @@ def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
 def group_id(dataset_id: str, kind: Kind, level: int, number: int) -> str:
     """Return the id of group *number* (0 to 2³²-1)."""
     return f"{group_prefix(dataset_id, kind, level)}{number:08x}"
+
+
+def content_group_id(dataset_id: str, content_hash: bytes) -> str:
+    """Return the id of the files of a dataset that have that content: the same as long as there are any.
+
+    A custom UUID (RFC 9562, version 8), built as those of :func:`group_prefix` but of 104 bits of a hash of both.
+    """
+    seed = hashlib.blake2b(content_hash, key=dataset_id.encode(), digest_size=13).digest()
+    return str(uuid.UUID(bytes=seed[:6] + bytes([0x80, Kind.CONTENT_GROUP, 0x80, *seed[6:]])))
 
 
 def parse_group_id(dataset_id: str, kind: Kind, text: str) -> tuple[int, int]:

@@ -5,11 +5,10 @@ from typing import Any
 
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
-from framedex.view import View, cluster_cards
+from framedex.view import View, cluster_cards, duplicate_card
 
 _WORST = 12
 _GROUPS = 24
-_MEMBERS = 8
 _CLUSTERS = 16
 _SIDE = 160
 
@@ -65,13 +64,19 @@ def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
-    yield html.row(html.picture(jpeg, row["file_name"], _value(row)) for row, jpeg in zip(rows, jpegs, strict=True))
+    yield html.row(html.picture(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
 
 
-def _value(row: dict[str, Any]) -> str:
+def _lines(row: dict[str, Any]) -> Iterator[str]:
+    """Yield what is said below the picture of an issue."""
     if row["reason"] is not None:
-        return str(row["reason"])
-    return f"{row['value']:.3g} (confidence {row['confidence']:.2f})"
+        yield str(row["reason"])
+    if row["value"] is not None:
+        yield f"{row['value']:.3g} (confidence {row['confidence']:.2f})"
+    if row["percentile"] is not None:
+        yield f"percentile {row['percentile']:.1f}"
+    if row["suggested_label"] is not None:
+        yield f"suggested label: {row['suggested_label']}"
 
 
 def _duplicates(view: View, tell: Tell) -> Iterator[str]:
@@ -80,12 +85,7 @@ def _duplicates(view: View, tell: Tell) -> Iterator[str]:
     yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
     for place, group in enumerate(groups):
         tell("near-duplicates", 0.4 + 0.4 * place / len(groups))
-        names = group.file_names[:_MEMBERS]
-        jpegs = view.thumbnails(group.media_ids[:_MEMBERS], size=_SIDE)
-        yield html.card(
-            html.heading(f"{len(group.media_ids):,} pictures, up to {group.similarity:.4f} alike", 3),
-            html.row(html.picture(jpeg, name) for jpeg, name in zip(jpegs, names, strict=True)),
-        )
+        yield duplicate_card(group, view)
 
 
 def _clusters(view: View, level: int, tell: Tell) -> Iterator[str]:

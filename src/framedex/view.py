@@ -1,7 +1,7 @@
 """A view: a lazy selection of a dataset's media."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from framedex.records import DuplicateGroup, ExploreResult, ExportResult, IssueS
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.search import issues as issue_search
+from framedex.search.duplicates import duplicates, exact_duplicates
 from framedex.search.explore import explore, file_name
 from framedex.settings import user_path
 from framedex.storage import datasets
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 24
 _SHOWN_CLUSTERS = 12
+_SHOWN_MEMBERS = 8
 _SHOWN_SIDE = 160
 
 
@@ -157,7 +159,9 @@ class View:
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
         """Return a row for each issue of each media item, by issue and then worst first.
 
-        The columns are ``media_id, file_name, path, issue_type, value, threshold, confidence, reason``.
+        The columns are ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason,
+        suggested_label``. ``percentile`` is where the value stands among those of the whole dataset, whatever the view
+        leaves: 0 is the best, 100 the worst in the direction of the issue; equal values share their middle rank.
 
         Args:
             issue_type: only this one.
@@ -175,19 +179,25 @@ class View:
         media = self._media()
         return issue_search.issue_summaries(media, self._condition(media))
 
-    def duplicates(self, threshold: float = 0.96, *, limit: int | None = None) -> list[DuplicateGroup]:
-        """Return groups of near-duplicates, largest first.
+    def duplicates(
+        self, threshold: float = 0.96, *, exact: bool = False, limit: int | None = None
+    ) -> "DuplicateGroups":
+        """Return groups of near-duplicates or of equal files, largest first, each with the member that is best to keep.
 
         Args:
             threshold: least cosine similarity, 0 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
                 0.999 and 1.0 is used.
+            exact: instead, groups of files with equal content, broken ones too; the threshold then says nothing.
             limit: at most so many groups.
 
         Raises:
-            InvalidInput: the threshold is outside [0, 1].
+            InvalidInput: the threshold is outside [0, 1], or the limit is no count.
         """
         media = self._media()
-        return issue_search.duplicates(media, self._condition(media), threshold=threshold, limit=limit)
+        condition = self._condition(media)
+        if exact:
+            return DuplicateGroups(exact_duplicates(media, condition, limit=limit), self)
+        return DuplicateGroups(duplicates(media, condition, threshold=threshold, limit=limit), self)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
@@ -270,3 +280,40 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
         )
         for cluster in clusters
     ]
+
+
+class DuplicateGroups(list[DuplicateGroup]):
+    """Groups of duplicates, as a list that a notebook shows with pictures, the best of each group first."""
+
+    def __init__(self, groups: Iterable[DuplicateGroup], view: View) -> None:
+        super().__init__(groups)
+        self._view = view
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are plain lists: an open workspace cannot go with them."""
+        return list, (list(self),)
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html.block(html.note("no duplicates found"))
+        shown = self[:_SHOWN_CLUSTERS]
+        rest = len(self) - len(shown)
+        cards = (duplicate_card(group, self._view) for group in shown)
+        return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
+
+
+def duplicate_card(group: DuplicateGroup, view: View) -> str:
+    """Return a card with pictures of a group: first the one that is best to keep, and why."""
+    names = dict(zip(group.media_ids, group.file_names, strict=True))
+    others = [media_id for media_id in group.media_ids if media_id != group.keep]
+    shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
+    rest = len(names) - len(shown)
+    return html.card(
+        html.heading(f"{len(names):,} pictures, up to {group.similarity:.4f} alike", 3),
+        html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
+        html.row(
+            html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
+            for media_id, jpeg in zip(shown, view.thumbnails(shown), strict=True)
+        ),
+        html.note(f"and {rest:,} more") if rest else "",
+    )

@@ -10,12 +10,11 @@ from typing import Any
 
 from framedex.context import Context
 from framedex.dataset import Dataset
-from framedex.encoders import Encoder, choose_encoder
+from framedex.encoders import Encoder
 from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
-from framedex.jobs.create import FilesInput, create
-from framedex.jobs.ingest_vectors import THRESHOLDS, VectorSource, is_vector_file, open_vectors
-from framedex.media.annotations import Annotations, read_annotations
-from framedex.media.sources import FolderSource, open_source
+from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
+from framedex.jobs.create import create
+from framedex.jobs.ingest_vectors import THRESHOLDS
 from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskStatus, TaskType
 from framedex.render.progress import Watcher, progress_bar
 from framedex.settings import Settings, load_settings, user_path
@@ -91,7 +90,7 @@ class Workspace:
         self._check_writable()
         check_name(name)
         self._check_free(name)
-        content = _open_content(source, encoder)
+        content = open_content(source, encoder)
         config = _config(content, thresholds)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
@@ -217,36 +216,11 @@ def check_name(name: str) -> None:
         raise InvalidInput(f"the name of a dataset has no slashes and no control characters; this is {name!r}")
 
 
-def _open_content(source: Any, encoder: str | Encoder) -> FilesInput | VectorSource:
-    path = user_path(source) if isinstance(source, str | os.PathLike) else None
-    if path is None or is_vector_file(path):
-        if encoder != "auto":
-            raise InvalidInput(f"a table brings its own embeddings; leave the encoder at 'auto' instead of {encoder!r}")
-        return open_vectors(source if path is None else path)
-    chosen, reason = choose_encoder(encoder)
-    files = open_source(path)
-    if next(iter(files.items()), None) is None:
-        seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
-        raise InvalidInput(f"no pictures in {str(path)!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
-    annotations = read_annotations(files.root) if isinstance(files, FolderSource) else Annotations()
-    return FilesInput(files, annotations, chosen, reason)
-
-
-def _config(content: FilesInput | VectorSource, thresholds: Sequence[float] | None) -> EmbeddingConfig:
+def _config(content: Content, thresholds: Sequence[float] | None) -> EmbeddingConfig:
     if isinstance(content, FilesInput):
         chosen = content.encoder
         name, dimension, usual, reason = chosen.name, chosen.dimension, chosen.thresholds, content.reason
     else:
-        name, dimension, usual, reason = "precomputed", content.dimension, THRESHOLDS, "the table brings embeddings"
-    cuts = _check_thresholds(usual if thresholds is None else thresholds)
+        name, dimension, usual, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
+    cuts = check_thresholds(usual if thresholds is None else thresholds)
     return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason)
-
-
-def _check_thresholds(thresholds: Sequence[float]) -> tuple[float, float, float, float, float]:
-    try:
-        values = tuple(float(value) for value in thresholds)
-    except (TypeError, ValueError):
-        values = ()
-    if len(values) != 5 or any(not a < b for a, b in zip((0.0, *values), values, strict=False)) or values[-1] > 2:
-        raise InvalidInput(f"thresholds must be five ascending cosine distances above 0, up to 2, not {thresholds!r}")
-    return values

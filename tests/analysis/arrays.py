@@ -1,9 +1,15 @@
 """Made vectors of several kinds, deterministic, float32 and of unit length."""
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist
+
+from framedex.analysis.neighbours import Graph
 
 Vectors = npt.NDArray[np.float32]
 
@@ -37,3 +43,65 @@ def reference_clusters(vectors: Vectors, cut: float) -> npt.NDArray[np.int32]:
     """Return scipy's average linkage under cosine distance, cut at a distance."""
     tree = linkage(np.maximum(pdist(vectors.astype(np.float64), "cosine"), 0), "average")
     return np.asarray(fcluster(tree, cut, "distance"), dtype=np.int32)
+
+
+def reference_components(vectors: Vectors, level: float) -> npt.NDArray[np.int32]:
+    """Return the connected parts of the full matrix at a similarity."""
+    links = scipy.sparse.coo_array(vectors @ vectors.T >= level - 1e-6)
+    return np.asarray(connected_components(links, directed=False)[1], dtype=np.int32)
+
+
+def pair_f1(found: npt.NDArray[np.integer], truth: npt.NDArray[np.integer]) -> float:
+    """Return the F1 of the pairs of items that two labellings group."""
+
+    def pairs(label: npt.NDArray[np.integer]) -> int:
+        sizes = np.bincount(np.unique(label, return_inverse=True)[1]).astype(np.int64)
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    both = pairs(found.astype(np.int64) * (int(truth.max()) + 1) + truth)
+    return 2 * both / (pairs(found) + pairs(truth))
+
+
+def crowd(centre: npt.NDArray[np.floating], count: int, *, spread: float, seed: int = 0) -> Vectors:
+    """Return directions about one: their distance from it is about half the square of *spread*."""
+    noise = np.random.default_rng(seed).normal(size=(count, len(centre))) / np.sqrt(len(centre))
+    return unit(centre + spread * noise)
+
+
+def mapped(path: Path, values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return values in a file, mapped into memory for reading only."""
+    path.write_bytes(np.ascontiguousarray(values).tobytes())
+    return np.memmap(path, dtype=values.dtype, mode="r", shape=values.shape)
+
+
+def true_neighbours(vectors: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.float64]:
+    """Return the similarities to the k most similar other rows, descending, in double precision."""
+    scores = vectors.astype(np.float64) @ vectors.astype(np.float64).T
+    np.fill_diagonal(scores, -np.inf)
+    return np.sort(scores, axis=1)[:, ::-1][:, :k]
+
+
+def recall_of(graph: Graph, vectors: npt.NDArray[np.floating]) -> float:
+    """Return the share of listed neighbours that are as near as the true ones."""
+    least = true_neighbours(vectors, graph.k)[:, -1:]
+    return float((graph.similarity >= least - 1e-6).mean())
+
+
+def assert_sound(graph: Graph, vectors: npt.NDArray[np.floating], k: int) -> None:
+    """Check what holds for every graph: full lists in order, without the row itself or repeats, true similarities."""
+    count = len(vectors)
+    assert graph.rows.shape == graph.similarity.shape == (count, max(0, min(k, count - 1)))
+    assert graph.rows.dtype == np.int32
+    assert graph.similarity.dtype == np.float32
+    if not graph.rows.size:
+        return
+    assert graph.rows.min() >= 0
+    assert graph.rows.max() < count
+    assert np.all(graph.rows != np.arange(count)[:, None])
+    assert np.all(np.diff(np.sort(graph.rows, axis=1), axis=1) > 0)
+    falling = np.diff(graph.similarity, axis=1)
+    assert np.all(falling <= 0)
+    assert np.all((falling < 0) | (np.diff(graph.rows, axis=1) > 0))
+    assert np.abs(graph.similarity).max() <= 1
+    exact = np.einsum("ij,ikj->ik", vectors.astype(np.float64), vectors.astype(np.float64)[graph.rows])
+    np.testing.assert_allclose(graph.similarity, exact, atol=2e-6)

@@ -5,16 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framedex.analysis import duplicates
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.analysis.products import CpuProducts
 from framedex.records import DUPLICATE_LEVELS
-from tests.analysis.arrays import Vectors, uniform, unit
+from tests.analysis.arrays import Vectors, clustered, crowd, reference_components, same_partition, uniform, unit
 
 
 def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
     """Return group numbers by item and level, and the similarity to the most similar other item."""
     first, inverse = unique_rows(vectors)
-    found, similarity = duplicate_groups(vectors[first], nearest(vectors[first]), inverse, levels)
+    graph = nearest(vectors[first], engine=CpuProducts(1))
+    found, similarity = duplicate_groups(vectors[first], graph, inverse, levels)
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
@@ -109,3 +112,56 @@ def test_duplicate_groups__more_near_duplicates_than_neighbours() -> None:
     assert set(limited[:120, 0]) == {0}
     assert len(set(limited[:120, 1])) == 2
     assert (limited[120:] == -1).all()
+
+
+def crowds(count: int) -> Vectors:
+    """Return pairs of crowds of 40, alike across a pair at 0.98 or so, and directions that have nothing in common."""
+    centres = uniform(count, 32, seed=5)
+    pairs = [(each, crowd(each, 1, spread=0.2, seed=place)[0]) for place, each in enumerate(centres)]
+    parts = [
+        crowd(centre, 40, spread=0.01, seed=2 * place + side)
+        for place, pair in enumerate(pairs)
+        for side, centre in enumerate(pair)
+    ]
+    return np.concatenate([*parts, uniform(500, 32, seed=6)])
+
+
+@pytest.mark.parametrize("all_pairs", [0, 100_000])
+@pytest.mark.parametrize("exact", [True, False])
+def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crowds that fill each other's lists are the connected parts of the full matrix, by cells or all compared."""
+    monkeypatch.setattr(duplicates, "_ALL_PAIRS", all_pairs)
+    vectors, levels = crowds(20), (0.9, 0.97, 0.99, 0.9995, 1.0)
+    graph = nearest(vectors, k=6, exact=exact)
+    assert (graph.cells is None) is exact
+    shares: list[float] = []
+    found, _ = duplicate_groups(vectors, graph, np.arange(len(vectors)), levels, progress=shares.append)
+    assert shares == sorted(shares)
+    assert np.all(np.array(shares) < 1)
+    listed, _ = duplicate_groups(vectors, nearest(vectors, k=len(vectors)), np.arange(len(vectors)), levels)
+    np.testing.assert_array_equal(found, listed)
+    for level, column in zip(levels, found.T, strict=True):
+        component = reference_components(vectors, level)
+        assert np.array_equal(column >= 0, np.bincount(component)[component] > 1)
+        assert same_partition(column[column >= 0], component[column >= 0])
+
+
+def test_crowds__larger_than_a_block() -> None:
+    """Equal vectors that are not one row, more than are compared at a time, are one group with those near them."""
+    vectors = np.concatenate([np.tile(at_angles(0), (2500, 1)), at_angles(10, 20, 100)])
+    found, similarity = duplicate_groups(vectors, nearest(vectors, k=4), np.arange(len(vectors)), (0.96, 1.0))
+    assert found.tolist() == [[0, 0]] * 2500 + [[0, -1]] * 2 + [[-1, -1]]
+    assert np.all(similarity[:2500] == 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 80), st.integers(1, 6), st.integers(0, 2**16))
+def test_crowds__law(count: int, k: int, seed: int) -> None:
+    """Short lists and complete ones lead to the same groups: those of the full matrix."""
+    vectors = clustered(count, 6, seed=seed, centres=4, spread=0.3)
+    found, _ = duplicate_groups(vectors, nearest(vectors, k=k), np.arange(count), (0.9, 0.99))
+    for level, column in zip((0.9, 0.99), found.T, strict=True):
+        component = reference_components(vectors, level)
+        single = np.bincount(component)[component] == 1
+        assert np.array_equal(column == -1, single)
+        assert same_partition(column[~single], component[~single])

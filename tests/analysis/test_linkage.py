@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
 from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.analysis.products import CpuProducts
 from framedex.errors import InvalidInput
 from tests.analysis.arrays import Vectors, clustered, reference_clusters, same_partition, uniform, unit
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
+ONE = CpuProducts(1)  # for few rows it is quicker without threads
 
 
 def clusters(
@@ -22,7 +24,7 @@ def clusters(
     """Return the clusters of vectors that stand for one item each, unless weighted."""
     if weights is None:
         weights = np.ones(len(vectors), np.int64)
-    return average_linkage(vectors, weights, nearest(vectors, k=k), cuts)
+    return average_linkage(vectors, weights, nearest(vectors, k=k, engine=ONE), cuts)
 
 
 @pytest.mark.parametrize(

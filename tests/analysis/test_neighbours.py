@@ -1,13 +1,18 @@
-"""The neighbour graph is exact, whatever the shape of the input."""
+"""The neighbour graph of few rows is exact, whatever the shape of the input; :mod:`test_recall` has that of many."""
+
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framedex.analysis import neighbours
 from framedex.analysis.neighbours import check_vectors, nearest, unique_rows
-from framedex.errors import InvalidEmbedding
-from tests.analysis.arrays import Vectors, clustered, uniform, unit
+from framedex.analysis.products import CpuProducts
+from framedex.errors import InvalidEmbedding, InvalidInput
+from tests.analysis.arrays import Vectors, assert_sound, clustered, mapped, true_neighbours, uniform, unit
 
 
 def brute_force(vectors: Vectors, k: int) -> tuple[list[list[int]], Vectors]:
@@ -68,6 +73,127 @@ def test_nearest__blocks_are_joined_and_reported() -> None:
     last = vectors[-1] @ vectors.T
     last[-1] = -np.inf
     np.testing.assert_allclose(graph.similarity[-1], np.sort(last)[::-1][:3], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 1026, 2048, 2049, 3073, 4200])
+def test_nearest__across_the_borders_of_tiles(count: int) -> None:
+    """One row more or less than fills a tile, and rows of several tiles, have the neighbours of all rows."""
+    vectors = clustered(count, 12, seed=count, centres=5, spread=1.0)
+    graph = nearest(vectors, k=9)
+    assert_sound(graph, vectors, 9)
+    np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, 9), atol=2e-6)
+    assert graph.cells is None
+    assert graph.compared >= count * (count - 1) // 2
+
+
+@pytest.mark.parametrize("k", [1, 1023, 1030, 5000])
+def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
+    """Lists that are longer than a tile, and all other rows where more are asked for."""
+    vectors = uniform(1100, 5)
+    graph = nearest(vectors, k=k)
+    assert_sound(graph, vectors, k)
+    np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, graph.k), atol=2e-6)
+
+
+def test_nearest__of_half_precision(tmp_path: Path) -> None:
+    """Half floats have the neighbours that their values have, in memory or in a file mapped for reading only."""
+    values = clustered(2100, 16).astype(np.float16)
+    graph = nearest(values, k=6)
+    assert_sound(graph, values, 6)
+    np.testing.assert_allclose(graph.similarity, true_neighbours(values, 6), atol=2e-6)
+    np.testing.assert_array_equal(nearest(mapped(tmp_path / "values", values), k=6).rows, graph.rows)
+
+
+def test_nearest__however_the_vectors_lie_in_memory(tmp_path: Path) -> None:
+    """Columns first, every other row, backwards or in a file: the same values have the same neighbours."""
+    vectors = clustered(1500, 10)
+    wide = np.zeros((3000, 20), np.float32)
+    wide[::2, ::2] = vectors
+    views = [np.asfortranarray(vectors), wide[::2, ::2], vectors[::-1].copy()[::-1], mapped(tmp_path / "it", vectors)]
+    expected = nearest(vectors, k=5)
+    for view in views:
+        graph = nearest(view, k=5)
+        np.testing.assert_array_equal(graph.rows, expected.rows)
+        np.testing.assert_allclose(graph.similarity, expected.similarity, atol=1e-6)
+
+
+def test_nearest__more_equal_vectors_than_neighbours() -> None:
+    """Equal vectors fill each other's lists, in several tiles too, and the others still have theirs."""
+    vectors = np.concatenate([np.tile(uniform(1, 8), (2500, 1)), uniform(60, 8, seed=1)])
+    graph = nearest(vectors, k=5)
+    assert_sound(graph, vectors, 5)
+    assert np.all(graph.rows[:2500] < 2500)
+    np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, 5), atol=2e-6)
+
+
+def test_nearest__half_of_the_vectors_are_zero() -> None:
+    """Vectors without direction are as similar to everything as a right angle is."""
+    vectors = clustered(1400, 8)
+    vectors[::2] = 0
+    graph = nearest(vectors, k=4)
+    assert_sound(graph, vectors, 4)
+    assert not graph.similarity[::2].any()
+    assert np.all(graph.similarity[1::2] > 0)
+    assert np.all(graph.rows[1::2] % 2 == 1)
+
+
+def test_nearest__one_dimension_in_many_tiles() -> None:
+    """With only two directions there are no other similarities than one and minus one."""
+    vectors = np.where(np.arange(2100) % 3 == 0, 1, -1).astype(np.float32)[:, None]
+    graph = nearest(vectors, k=5)
+    assert_sound(graph, vectors, 5)
+    assert np.all(graph.similarity == 1)
+
+
+@pytest.mark.parametrize("recall", [0.5, 1.0, 0.0, -1.0, 2.0, float("nan")])
+def test_nearest__recall_has_a_range(recall: float) -> None:
+    """A recall of a half or less says nothing, one of 1 cannot be promised: both are refused, for few rows too."""
+    for count in (0, 5):
+        with pytest.raises(InvalidInput, match=r"above 0\.5 and below 1"):
+            nearest(uniform(count, 3), recall=recall)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("exact", [True, False])
+def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of equally near rows are listed is the same in every run, although threads finish in any order."""
+    monkeypatch.setattr(neighbours, "_GATHERED", 20_000)
+    signs = np.random.default_rng(0).random((6000, 12)) < 0.5
+    vectors = unit(np.where(signs, 1.0, -1.0))
+    graphs = [nearest(vectors, k=5, exact=exact, engine=CpuProducts(workers)) for _ in range(4)]
+    for graph in graphs[1:]:
+        np.testing.assert_array_equal(graph.rows, graphs[0].rows)
+
+
+@pytest.mark.parametrize("exact", [True, False, None])
+def test_nearest__can_be_stopped_at_any_time(exact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What progress raises ends the work wherever it is, and no thread goes on."""
+    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
+    vectors = uniform(3000, 8)
+    for limit in (0.0, 0.05, 0.15, 0.3, 0.6, 0.99):
+
+        def stop(share: float, limit: float = limit) -> None:
+            if share >= limit:
+                raise InterruptedError(f"after {limit}")
+
+        with pytest.raises(InterruptedError, match=f"after {limit}"):
+            nearest(vectors, k=3, exact=exact, engine=CpuProducts(2), progress=stop)
+        assert not [each for each in threading.enumerate() if each.name.startswith("framedex-index")]
+
+
+@pytest.mark.parametrize("vectors", [uniform(4200, 64), clustered(3000, 32), uniform(300, 4)])
+@pytest.mark.parametrize("exact", [True, False, None])
+def test_nearest__progress_ascends_to_one(
+    exact: bool | None, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share that is done never falls, also where cells are tried and do not pay, and ends at one."""
+    monkeypatch.setattr(neighbours, "_EXACT_ROWS", 200)
+    shares: list[float] = []
+    nearest(vectors, k=5, exact=exact, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[0] >= 0
+    assert shares[-1] == pytest.approx(1)
+    assert max(shares) <= 1 + 1e-9
 
 
 @settings(max_examples=60, deadline=None)

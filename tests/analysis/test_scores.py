@@ -30,7 +30,9 @@ def test_distances__copies_come_first() -> None:
 def test_scores__nothing_to_compare_with(count: int) -> None:
     """Without others there is no distance: a single item is unique, and nothing is an outlier."""
     distances = distances_of(uniform(count, 4))
-    assert uniqueness(distances).tolist() == [1] * count
+    scores, scale = uniqueness(distances)
+    assert scores.tolist() == [1] * count
+    assert scale == 0
     values, limit = outlier_values(distances)
     assert values.tolist() == [0] * count
     assert limit == np.inf
@@ -39,24 +41,37 @@ def test_scores__nothing_to_compare_with(count: int) -> None:
 def test_uniqueness__items_with_a_copy_are_redundant() -> None:
     """One copy is enough: the score is zero however far the others are."""
     base = uniform(30, 32)
-    scores = uniqueness(distances_of(np.concatenate([base, base[:2]])))
+    scores, _ = uniqueness(distances_of(np.concatenate([base, base[:2]])))
     assert scores[[0, 1, 30, 31]].tolist() == [0, 0, 0, 0]
     assert scores[2:30].min() > 0
 
 
 def test_uniqueness__only_copies() -> None:
     """A dataset of copies of one picture holds nothing unique."""
-    assert not uniqueness(distances_of(np.tile(uniform(1, 8), (5000, 1)))).any()
+    scores, scale = uniqueness(distances_of(np.tile(uniform(1, 8), (5000, 1))))
+    assert not scores.any()
+    assert scale == 0
 
 
 def test_uniqueness__a_lonely_item_scores_highest() -> None:
     """What is unlike everything else has the highest score, and members of a tight group low ones."""
     crowd = clustered(50, 16, centres=1, spread=0.2)
     alone = -crowd[:1]
-    scores = uniqueness(distances_of(np.concatenate([crowd, alone])))
+    scores, _ = uniqueness(distances_of(np.concatenate([crowd, alone])))
     assert scores.argmax() == 50
     assert scores[50] == 1
     assert np.median(scores[:50]) < 0.5
+
+
+def test_uniqueness__by_the_scale_of_an_earlier_time() -> None:
+    """Items that are added are measured with the same scale, so scores that are there already stay as they are."""
+    distances = distances_of(clustered(200, 16))
+    scores, scale = uniqueness(distances)
+    again, same = uniqueness(distances[:50], scale=scale)
+    np.testing.assert_array_equal(again, scores[:50])
+    assert same == scale
+    halved, _ = uniqueness(distances, scale=2 * scale)
+    np.testing.assert_allclose(halved[scores < 1], scores[scores < 1] / 2, atol=1e-6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,7 +82,8 @@ def test_scores__law(count: int, dimension: int, seed: int) -> None:
     distances = distances_of(vectors)
     assert np.all(np.diff(distances, axis=1) >= 0)
     assert np.all((distances >= 0) & (distances <= 2))
-    scores = uniqueness(distances)
+    scores, scale = uniqueness(distances)
+    assert scale >= 0
     assert scores.shape == (count,)
     assert np.all((scores >= 0) & (scores <= 1))
     _, inverse = unique_rows(vectors)

@@ -1,18 +1,34 @@
-"""What is wrong with the media, and what repeats."""
+"""What is wrong with the media."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from framedex import InvalidInput, Workspace
-from framedex.records import DUPLICATE_LEVELS, IssueType
-from tests.gallery import BROKEN, COPIES, NEAR, Gallery, embedded
+from framedex import InvalidInput
+from framedex.analysis.issues import RULES
+from framedex.context import open_media
+from framedex.records import IssueType
+from framedex.search.issues import issue_summaries, issues
+from framedex.storage import tables
+from framedex.storage.media import EVERYTHING, Media
+from tests.gallery import BROKEN, COPIES, NAMES, NEAR, Gallery
 
 ISSUE_NAMES = [
-    "blur", "bright", "corrupted", "dark", "duplicates", "grayscale", "low_information", "odd_aspect_ratio",
-    "odd_size", "outliers",
+    "blur", "bright", "corrupted", "dark", "duplicates", "grayscale", "label_outlier", "low_information", "mislabels",
+    "odd_aspect_ratio", "odd_size", "outliers",
 ]  # fmt: skip
+
+
+def rewritten(gallery: Gallery, folder: Path, change: Callable[[pa.Table], pa.Table]) -> Media:
+    """Return the gallery's media from a changed copy of its table."""
+    media = open_media(gallery.workspace._context, gallery.dataset.id)
+    rows = change(media.table.scan(media.table.schema.names).read_all())
+    version = tables.append(folder / "media.lance", rows.to_batches(), rows.schema)
+    return replace(media, table=tables.Table(folder / "media.lance", version))
 
 
 def test_issues__columns(gallery: Gallery) -> None:
@@ -26,8 +42,10 @@ def test_issues__columns(gallery: Gallery) -> None:
             "issue_type": pa.string(),
             "value": pa.float32(),
             "threshold": pa.float32(),
+            "percentile": pa.float32(),
             "confidence": pa.float32(),
             "reason": pa.string(),
+            "suggested_label": pa.string(),
         }
     )
     assert set(table["issue_type"].to_pylist()) <= set(ISSUE_NAMES) == set(IssueType)
@@ -60,7 +78,7 @@ def test_issues__values(gallery: Gallery) -> None:
     """A measured issue has a value beyond its threshold; a broken file has a reason instead."""
     for row in gallery.dataset.issues().to_pylist():
         if row["issue_type"] == "corrupted":
-            assert (row["value"], row["threshold"], row["confidence"]) == (None, None, 1)
+            assert (row["value"], row["threshold"], row["percentile"], row["confidence"]) == (None, None, None, 1)
             assert row["reason"]
         else:
             assert row["reason"] is None
@@ -70,6 +88,58 @@ def test_issues__values(gallery: Gallery) -> None:
     assert reasons["empty.jpg"] == "the file is empty"
     assert "not an image" in reasons["text.png"]
     assert "truncated" in reasons["truncated.jpg"]
+
+
+def test_issues__percentile(gallery: Gallery) -> None:
+    """A percentile is the rank among all media that were measured, in the issue's direction, also with a filter."""
+    found = gallery.dataset.issues("dark")
+    assert found.to_pylist()[0]["percentile"] == 100
+    assert gallery.dataset.where([{"issues": {"op": "issue", "value": "dark"}}]).issues("dark").equals(found)
+    percentiles = gallery.dataset.issues("grayscale")["percentile"].to_pylist()
+    assert percentiles == sorted(percentiles, reverse=True)
+    assert percentiles[0] == 100
+    measured = len(NAMES) - len(BROKEN)
+    copies = len(COPIES) / 2 - 0.5  # they share the middle of the highest ranks
+    assert gallery.dataset.issues("duplicates")["percentile"][0].as_py() == pytest.approx(
+        100 * (measured - 1 - copies) / (measured - 1)
+    )
+
+
+def test_issues__of_an_older_index(gallery: Gallery, tmp_path: Path) -> None:
+    """An issue of which the dataset has no column, as it was indexed before that was known, was not found."""
+    older = rewritten(gallery, tmp_path, lambda rows: rows.drop_columns(["issue_dark"]))
+    assert issues(older, EVERYTHING, kinds=["dark"]).num_rows == 0
+    counts = {summary.issue_type: summary.count for summary in issue_summaries(older, EVERYTHING)}
+    assert counts[IssueType.DARK] == 0
+    assert counts[IssueType.CORRUPTED] == len(BROKEN)
+
+
+def with_columns(rows: pa.Table, **columns: pa.Array) -> pa.Table:
+    """Return rows with further columns, which take the place of those of the same names."""
+    kept = rows.drop_columns([name for name in columns if name in rows.column_names])
+    for name, values in columns.items():
+        kept = kept.append_column(name, values)
+    return kept
+
+
+def test_issues__suggested_label(gallery: Gallery, tmp_path: Path) -> None:
+    """Only what is mislabelled has a suggested label, where the dataset has suggestions at all."""
+    labels = pa.array(["cat"] * len(NAMES))
+    media = rewritten(gallery, tmp_path, lambda rows: with_columns(rows, suggested_label=labels))
+    others = issues(media, EVERYTHING, kinds=[name for name in ISSUE_NAMES if name != "mislabels"])
+    assert others.num_rows > 0
+    assert others["suggested_label"].null_count == others.num_rows
+
+
+@pytest.mark.parametrize("issue", [issue for issue in IssueType if issue == "mislabels"])
+def test_issues__mislabels(gallery: Gallery, tmp_path: Path, issue: IssueType) -> None:
+    """A mislabelled picture has its value, its percentile and the label that is suggested."""
+    first = [None] * (len(NAMES) - 1)
+    values = {RULES[issue].column: pa.array([0.5, *first], pa.float32())}
+    values |= {f"issue_{issue}": pa.array([0.75, *first], pa.float32()), "suggested_label": pa.array(["cat", *first])}
+    media = rewritten(gallery, tmp_path, lambda rows: with_columns(rows, **values))
+    (row,) = issues(media, EVERYTHING, kinds=[issue]).to_pylist()
+    assert (row["suggested_label"], row["value"], row["percentile"], row["confidence"]) == ("cat", 0.5, 100, 0.75)
 
 
 def test_issues__of_one_kind(gallery: Gallery) -> None:
@@ -93,8 +163,6 @@ def test_issues__unusable_limit(gallery: Gallery, limit: Any) -> None:
     """A limit is a count."""
     with pytest.raises(InvalidInput, match="limit must be a whole number"):
         gallery.dataset.issues(limit=limit)
-    with pytest.raises(InvalidInput, match="limit must be a whole number"):
-        gallery.dataset.duplicates(limit=limit)
 
 
 def test_issues__of_a_view(gallery: Gallery) -> None:
@@ -113,51 +181,3 @@ def test_issue_summaries__agree_with_the_table(gallery: Gallery) -> None:
         name: table.count(name) for name in ISSUE_NAMES
     }
     assert all(summary.meaning for summary in summaries)
-
-
-def test_duplicates__groups(gallery: Gallery) -> None:
-    """Copies and edits of one picture are a group; groups are ordered by size and name their members."""
-    groups = gallery.dataset.duplicates()
-    assert [sorted(gallery.names(group.media_ids)) for group in groups] == [sorted(COPIES), *map(sorted, NEAR)]
-    assert [len(group.file_names) for group in groups] == [3, 2, 2]
-    assert groups[0].similarity == 1
-    assert all(0.96 <= group.similarity <= 1 and group.threshold == 0.96 for group in groups)
-    assert len({group.group_id for group in groups}) == 3
-    assert gallery.dataset.duplicates(limit=1) == groups[:1]
-
-
-@pytest.mark.parametrize("level", DUPLICATE_LEVELS)
-def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
-    """A group at a stricter level lies within one of each looser level."""
-    looser = [set(group.media_ids) for group in gallery.dataset.duplicates(0.96)]
-    for group in gallery.dataset.duplicates(level):
-        assert group.threshold == level
-        assert sum(set(group.media_ids) <= members for members in looser) == 1
-
-
-@pytest.mark.parametrize(("asked", "used"), [(0, 0.96), (0.5, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
-def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float) -> None:
-    """Between two levels the stricter one is used, and the groups say which."""
-    groups = gallery.dataset.duplicates(asked)
-    assert groups == gallery.dataset.duplicates(used)
-    assert {group.threshold for group in groups} == {used}
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.96", None, True])
-def test_duplicates__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
-    """A similarity lies in 0 to 1."""
-    with pytest.raises(InvalidInput, match="similarity from 0 to 1"):
-        gallery.dataset.duplicates(threshold)
-
-
-def test_duplicates__of_a_view(gallery: Gallery) -> None:
-    """A group of which a filter leaves one member is none."""
-    view = gallery.dataset.where([{"labels": {"op": "is", "value": "animal"}}])
-    assert view.duplicates() == []
-
-
-def test_duplicates__of_given_embeddings(workspace: Workspace) -> None:
-    """Groups are joined by pairs that are similar enough, whatever the encoder."""
-    dataset = workspace.create_dataset("d", embedded([[1, 0], [0.98, 0.199], [0, 1], [0.0, 2.0]]))
-    assert [group.file_names for group in dataset.duplicates(0.97)] == [["0.jpg", "1.jpg"], ["2.jpg", "3.jpg"]]
-    assert [group.file_names for group in dataset.duplicates(0.99)] == [["2.jpg", "3.jpg"]]

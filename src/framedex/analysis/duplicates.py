@@ -7,20 +7,29 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.linkage import number_by_first_row
-from framedex.analysis.neighbours import Graph, Progress, Vectors, ignore_progress
+from framedex.analysis.cells import grouped, look, rows_of
+from framedex.analysis.linkage import ROUNDING, number_by_first_row
+from framedex.analysis.neighbours import Graph, Progress, ignore_progress
+from framedex.analysis.products import Products, Vectors, best_products
+from framedex.analysis.separation import Pairs, separated
 
-# Cosines of float32 vectors that are equal but for rounding stay within this of 1.
-_ROUNDING = 1e-6
-_BLOCK_VALUES = 4_000_000  # similarities that are held at a time
+_TILE = 1024
+_QUERIES = 4096
+_ALL_PAIRS = 20_000  # up to so many crowded rows are all compared with each other
+
+Items = npt.NDArray[np.int64]
+_Components = list[npt.NDArray[np.int32]]
+_Blocks = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
 def duplicate_groups(
     vectors: Vectors,
     graph: Graph,
-    inverse: npt.NDArray[np.int64],
+    inverse: Items,
     levels: Sequence[float],
     *,
+    apart: Sequence[Items] = (),
+    engine: Products | None = None,
     progress: Progress = ignore_progress,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return groups that are connected by pairs at least as similar as each level; so groups are nested.
@@ -28,9 +37,12 @@ def duplicate_groups(
     Args:
         vectors: float32, shape (M, D), unit length: the distinct rows.
         graph: their neighbours. Rows whose neighbours are all near-duplicates may have more of them, and are compared
-            with all rows.
+            with each other: all of them, or those in near cells where they are many.
         inverse: int64, shape (N,): the distinct row of each item.
         levels: similarities in [-1, 1], ascending.
+        apart: sets of items of which no two are duplicates, whatever their similarity. Groups are then joined from
+            the most similar pair on, without pairs that would bring two such items together.
+        engine: multiplies.
         progress: called between blocks of rows.
 
     Returns:
@@ -40,48 +52,109 @@ def duplicate_groups(
     copies = np.bincount(inverse, minlength=len(graph.rows))
     nearest = graph.similarity[:, 0] if graph.k else np.full(len(graph.rows), -1, np.float32)
     similarity = np.where(copies > 1, np.float32(1), nearest)[inverse].astype(np.float32)
-    components = [np.arange(len(graph.rows)) for _ in levels]
-    for row, column, found in _pairs(vectors, graph, levels[0] - _ROUNDING):
-        for place, level in enumerate(levels):
-            near = found >= level - _ROUNDING
-            components[place] = _joined(components[place], row[near], column[near])
-        progress(0.0)
-    groups = np.stack([_without_singles(component[inverse]) for component in components], axis=1)
+    pairs = _listed(graph, levels[0] - ROUNDING)
+    components = [_joined(None, len(graph.rows), pairs, level) for level in levels]
+    pairs = _with_crowds(vectors, graph, components, levels, pairs, engine, progress)
+    groups = np.stack([component[inverse] for component in components], axis=1)
+    if len(apart):
+        separated(groups, similarity, graph, pairs, inverse, apart, [level - ROUNDING for level in levels])
+    for place in range(len(levels)):
+        groups[:, place] = _without_singles(groups[:, place])
     return groups, similarity
 
 
-_Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
-
-
-def _pairs(vectors: Vectors, graph: Graph, least: float) -> Iterator[_Pairs]:
-    """Yield (row, row, similarity) of all pairs of at least that similarity, block by block."""
+def _listed(graph: Graph, least: float) -> Pairs:
+    """Return the pairs of at least that similarity in the graph."""
     row, place = np.nonzero(graph.similarity >= least)
-    yield row, graph.rows[row, place], graph.similarity[row, place]
+    return row.astype(np.int32), graph.rows[row, place], graph.similarity[row, place]
+
+
+def _with_crowds(
+    vectors: Vectors,
+    graph: Graph,
+    components: _Components,
+    levels: Sequence[float],
+    pairs: Pairs,
+    engine: Products | None,
+    progress: Progress,
+) -> Pairs:
+    """Join components that pairs beyond the ends of neighbour lists connect; return all pairs that connect something.
+
+    If only one of two rows had a full list of near-duplicates, the other's would name the first. So only pairs of rows
+    with full lists can be missing.
+    """
+    least = levels[0] - ROUNDING
     if graph.k == 0 or graph.k >= len(vectors) - 1:
-        return
+        return pairs
     crowded = np.flatnonzero(graph.similarity[:, -1] >= least)
-    block = max(1, _BLOCK_VALUES // len(vectors))
-    for start in range(0, len(crowded), block):
-        rows = crowded[start : start + block]
-        scores = vectors[rows] @ vectors.T
-        row, column = np.nonzero(scores >= least)
-        yield rows[row], column, scores[row, column]
+    found = [pairs]
+    for done, (a, b) in enumerate(_blocks(vectors, graph, crowded, engine)):
+        if all(_are_one(component, a, b) for component in components):
+            continue
+        scores = rows_of(vectors, a) @ rows_of(vectors, b).T
+        for place, level in enumerate(levels):
+            new = _connecting(scores, a, b, components[place], level - ROUNDING)
+            if new is None:
+                break
+            if len(new[0]):
+                found.append(new)
+                components[place] = _joined(components[place], len(vectors), new, level)
+        progress(1 - 0.99**done)
+    row, other, similarity = (np.concatenate([each[part] for each in found]) for part in range(3))
+    return row, other, similarity
 
 
-def _joined(
-    component: npt.NDArray[np.int64], row: npt.NDArray[np.int64], column: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return the components after joining those of each pair of rows."""
-    a, b = component[row], component[column]
-    apart = a != b
-    if not apart.any():
-        return component
-    ones = np.ones(int(apart.sum()), dtype=np.int8)
-    links = scipy.sparse.coo_array((ones, (a[apart], b[apart])), shape=(len(component), len(component)))
-    return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)[component]
+def _blocks(vectors: Vectors, graph: Graph, crowded: npt.NDArray[np.int64], engine: Products | None) -> _Blocks:
+    """Yield pairs of sets of crowded rows that are to be compared with each other."""
+    if len(crowded) <= _ALL_PAIRS or graph.cells is None:
+        tiles = [crowded[start : start + _TILE] for start in range(0, len(crowded), _TILE)]
+        yield from ((a, b) for place, a in enumerate(tiles) for b in tiles[place:])
+        return
+    centroids = graph.cells.centroids
+    subset = np.ascontiguousarray(vectors[crowded])
+    _, looks = look(
+        subset, centroids, graph.cells.reach, least=0, engine=engine or best_products(), progress=lambda _share: None
+    )
+    order, starts = grouped(graph.cells.of_row[crowded], len(centroids))
+    for cell in range(len(centroids)):
+        members = crowded[order[starts[cell] : starts[cell + 1]]]
+        visitors = np.concatenate([members, crowded[looks.into(cell)]])
+        for start in range(0, len(visitors) if len(members) else 0, _QUERIES):
+            yield visitors[start : start + _QUERIES], members
 
 
-def _without_singles(component: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def _are_one(component: npt.NDArray[np.int32], a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> bool:
+    return bool(component[a].min() == component[a].max() == component[b].min() == component[b].max())
+
+
+def _connecting(
+    scores: npt.NDArray[np.float32],
+    a: npt.NDArray[np.int64],
+    b: npt.NDArray[np.int64],
+    component: npt.NDArray[np.int32],
+    level: float,
+) -> Pairs | None:
+    """Return the pairs of a block that reach a level and connect two components; None where no pair reaches it."""
+    near = scores >= np.float32(level)
+    if not near.any():
+        return None
+    row, column = np.nonzero(near & (component[a][:, None] != component[b]))
+    return a[row].astype(np.int32), b[column].astype(np.int32), scores[row, column]
+
+
+def _joined(component: npt.NDArray[np.int32] | None, count: int, pairs: Pairs, level: float) -> npt.NDArray[np.int32]:
+    """Return the components after joining those of each pair that reaches the level; by default of single rows."""
+    near = pairs[2] >= level - ROUNDING
+    a, b = pairs[0][near], pairs[1][near]
+    if component is not None:
+        a, b = component[a], component[b]
+    ones = np.ones(len(a), dtype=np.int8)
+    links = scipy.sparse.coo_array((ones, (a, b)), shape=(count, count))
+    joined = np.asarray(connected_components(links, directed=False)[1], dtype=np.int32)
+    return joined if component is None else joined[component]
+
+
+def _without_singles(component: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     sizes = np.bincount(component, minlength=1)
     shared = sizes[component] > 1 if len(component) else np.empty(0, dtype=bool)
     groups = np.full(len(component), -1, dtype=np.int32)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import IssueType
 
 Values = npt.NDArray[np.float32]
@@ -39,6 +40,12 @@ RULES: dict[IssueType, Rule] = {
     IssueType.ODD_SIZE: Rule("distance from the usual sizes", 0.50, True, None, "size_distance"),
     IssueType.GRAYSCALE: Rule("largest difference of colour channels, 0 to 1", 1.5 / 255, False, 0.0, "colourfulness"),
     IssueType.OUTLIERS: Rule("mean cosine distance to the nearest pictures", None, True, None, "outlier_distance"),
+    IssueType.MISLABELS: Rule(
+        "support of the label by those of the nearest pictures, 0 to 1", MISLABEL_LIMIT, False, 0.0, "label_support"
+    ),
+    IssueType.LABEL_OUTLIER: Rule(
+        "distance to pictures of the same label, 1 at that label's limit", OUTLIER_LIMIT, True, None, "label_distance"
+    ),
     IssueType.DUPLICATES: Rule(
         "cosine similarity to the most similar picture", 0.96, True, 1.0, "duplicate_similarity"
     ),

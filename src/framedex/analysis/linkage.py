@@ -1,20 +1,21 @@
 """Clusters by average linkage under cosine distance, cut at several distances.
 
 For unit vectors the mean similarity of two clusters' pairs is the dot product of their mean vectors, so a cluster is
-its mean and its size. Average linkage is reducible: merging two clusters brings no third one nearer to the result than
-it was to the nearer of the two. Hence all pairs that are each other's nearest neighbours can be merged at once, round
-by round, and the tree is that of the sequential algorithm (D. Müllner, "Modern hierarchical, agglomerative clustering
+its mean and its weight. Average linkage is reducible: merging two clusters brings no third one nearer to the result
+than it was to the nearer of the two. Hence two clusters that are each other's nearest may be merged at any time, in
+any order, and the tree is that of the sequential algorithm (D. Müllner, "Modern hierarchical, agglomerative clustering
 algorithms", arXiv 1109.2378, 2011; B. Sumengen et al., "Scaling hierarchical agglomerative clustering to billion-sized
 datasets", arXiv 2105.11653, 2021).
 
-Each cluster keeps candidates with their exact similarity, and an upper bound on the similarity to anything else. When
-its best candidate falls below the bound, its candidates are searched anew among all clusters. So the result does
-not depend on how good the first candidates were, only the time does.
+Up to some thousand clusters all their distances are held, and the nearest-neighbour chain (Müllner 2011) merges them:
+this is exact. More are linked in rounds. A round packs clusters that are near each other into blocks and follows chains
+within each block; a cluster that may have a nearer one outside of its block waits. Then the neighbours of what is left
+are found anew. Blocks whose merges need no look outside are the idea of L. Dhulipala et al., "TeraHAC: Hierarchical
+Agglomerative Clustering of Trillion-Edge Graphs", arXiv 2308.03578, 2023, as is the slack: a merge may be that much
+less similar than one outside.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -22,13 +23,30 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.neighbours import Graph, Progress, Vectors, ignore_progress, largest
+from framedex.analysis.neighbours import Graph, Progress, ignore_progress, nearest
+from framedex.analysis.products import Products, Vectors
 from framedex.errors import InvalidInput
 
-_CHUNK_VALUES = 8_000_000
-_SEARCHED = 16  # candidates that a new search brings
+DENSE_ROWS = 12_288
+"""Up to so many clusters all their distances are held at a time: 600 MB."""
+SLACK = 0.005
+"""By how much a merge within a block may be less similar than one with a cluster outside of it."""
+
+ROUNDING = 1e-6
+"""Pairs at the very cut belong together, whatever was rounded."""
+
+_BLOCK_ROWS = 1500
+_COMPACT_ROWS = 256
+_TOLD = 256  # merges between reports of progress
+_SUMMED_ROWS = 32_768
+_STALLED = 0.9  # of the clusters left after a round: from then on the slack doubles
+
+_PEELS = 12  # steps in which large components are taken apart
+_PEELED = 0.25  # of the weakest edges in a step
 
 Labels = npt.NDArray[np.int32]
+Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
+"""(row, row, similarity) of each merge; a cluster is named by one of its rows."""
 
 
 def average_linkage(
@@ -37,16 +55,23 @@ def average_linkage(
     graph: Graph,
     cuts: Sequence[float],
     *,
+    dense_rows: int = DENSE_ROWS,
+    slack: float = SLACK,
+    engine: Products | None = None,
     progress: Progress = ignore_progress,
 ) -> Labels:
     """Return flat clusters at several distances, nested in each other.
 
     Args:
-        vectors: float32, shape (N, D), unit length.
+        vectors: float32 or float16, shape (N, D), unit length - or means of weighted unit vectors; may be
+            memory-mapped.
         weights: int64, shape (N,): how many identical items each row stands for.
-        graph: neighbours of the rows, as first candidates.
+        graph: neighbours of the rows; not looked at where N ≤ dense_rows.
         cuts: cosine distances, ascending; clusters whose mean pairwise distance is at most the cut are one.
-        progress: called between rounds.
+        dense_rows: up to so many clusters are linked exactly, with all their distances.
+        slack: see :data:`SLACK`; 0 merges in the exact order, as far as the graph is complete.
+        engine: finds neighbours between rounds.
+        progress: called between blocks of work.
 
     Returns:
         int32, shape (N, len(cuts)): cluster numbers from 0, in order of their first rows.
@@ -56,166 +81,296 @@ def average_linkage(
     """
     if not cuts or not all(a < b for a, b in pairwise([0.0, *cuts])) or cuts[-1] > 2:
         raise InvalidInput(f"cluster thresholds must be ascending cosine distances in (0, 2], not {list(cuts)}")
-    forest = _Forest(vectors, weights, graph, floor=1 - cuts[-1])
-    rounds = 0
-    while forest.merge_round():
-        rounds += 1
-        progress(1 - 0.8**rounds)
-    return forest.cut(cuts)
+    forest = _Forest(vectors, weights, floor=1 - cuts[-1] - ROUNDING, slack=slack)
+    progress = _ascending(progress)
+    progress(0.0)
+    current: Graph | None = graph
+    while len(forest) > dense_rows:
+        if current is None:
+            current = nearest(forest.means, engine=engine, progress=forest.share(progress, 0.0, 0.5))
+        before = len(forest)
+        forest.link_blocks(current, forest.share(progress, 0.5, 1.0))
+        if len(forest) == before:  # no two near ones share a block, and so may it be in the next round
+            forest.link_nearest(current)
+        if len(forest) > _STALLED * before:  # clusters that wait for each other in a circle of blocks
+            forest.slack *= 2
+        current = None  # that of the clusters that are left
+    forest.link_all(forest.share(progress, 0.0, 2.0))
+    progress(1.0)
+    return cut(forest.merges, cuts, len(vectors))
 
 
-@dataclass
-class _Edges:
-    """Candidate pairs (a < b) and their exact similarity."""
+def _ascending(progress: Progress) -> Progress:
+    """Return a function that reports no less than before: a round may leave more to do than it was taken for."""
+    highest = 0.0
 
-    a: npt.NDArray[np.int64]
-    b: npt.NDArray[np.int64]
-    similarity: npt.NDArray[np.float32]
+    def report(share: float) -> None:
+        nonlocal highest
+        highest = max(highest, share)
+        progress(highest)
 
-    def __len__(self) -> int:
-        return len(self.a)
+    return report
 
-    def select(self, mask: npt.NDArray[np.bool_]) -> "_Edges":
-        return _Edges(self.a[mask], self.b[mask], self.similarity[mask])
 
-    def join(self, other: "_Edges") -> "_Edges":
-        return _Edges(
-            np.concatenate([self.a, other.a]),
-            np.concatenate([self.b, other.b]),
-            np.concatenate([self.similarity, other.similarity]),
-        )
+def cut(merges: Merges, cuts: Sequence[float], count: int) -> Labels:
+    """Return cluster numbers of *count* rows at each cut, int32 of shape (count, len(cuts)), in order of first rows."""
+    a, b, similarity = merges
+    labels = np.empty((count, len(cuts)), dtype=np.int32)
+    for level, distance in enumerate(cuts):
+        kept = similarity >= 1 - distance - ROUNDING
+        ones = np.ones(int(kept.sum()), dtype=np.int8)
+        tree = scipy.sparse.coo_array((ones, (a[kept], b[kept])), shape=(count, count))
+        labels[:, level] = number_by_first_row(connected_components(tree, directed=False)[1])
+    return labels
 
 
 class _Forest:
-    """The clusters during merging. A cluster is named by one of its rows."""
+    """The clusters that may still be merged.
 
-    def __init__(self, vectors: Vectors, weights: npt.NDArray[np.int64], graph: Graph, *, floor: float) -> None:
-        self.means = vectors.copy()
-        self.sizes = weights.astype(np.float64)
-        self.floor = np.float32(floor - 1e-6)  # pairs at the very cut belong together, whatever was rounded
-        self.alive = np.ones(len(vectors), dtype=bool)
-        self.merges: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]] = []
-        complete = graph.k >= len(vectors) - 1
-        last = graph.similarity[:, -1] if graph.k and not complete else np.full(len(vectors), self.floor)
-        self.bound = np.maximum(last, self.floor).astype(np.float32)
-        source = np.repeat(np.arange(len(vectors)), graph.k)
-        self.edges = self._candidates(source, graph.rows.ravel(), graph.similarity.ravel())
+    Attributes:
+        means: float32, shape (A, D): their mean vectors.
+        weights: float64, shape (A,).
+        names: int64, shape (A,): one row of each.
+    """
 
-    def merge_round(self) -> bool:
-        """Merge all pairs that are each other's nearest; return whether there was one."""
-        best = self._best()
-        while self._search(best):
-            best = self._best()
-        places = np.arange(len(self.edges))
-        mutual = (best[self.edges.a] == places) & (best[self.edges.b] == places)
-        if not mutual.any():
-            return False
-        self._merge(self.edges.select(mutual))
-        return True
+    def __init__(self, vectors: Vectors, weights: npt.NDArray[np.int64], *, floor: float, slack: float) -> None:
+        self.means = vectors
+        self.weights = weights.astype(np.float64)
+        self.names = np.arange(len(vectors), dtype=np.int64)
+        self.floor, self.slack = floor, slack
+        self._count = max(1, len(vectors))
+        self._merges: list[Merges] = []
 
-    def cut(self, cuts: Sequence[float]) -> Labels:
-        """Return cluster numbers by row and cut, in order of first rows."""
-        count = len(self.alive)
-        a, b, similarity = (
-            np.concatenate([merge[part] for merge in self.merges]) if self.merges else np.empty(0) for part in range(3)
-        )
-        labels = np.empty((count, len(cuts)), dtype=np.int32)
-        for level, distance in enumerate(cuts):
-            kept = similarity >= 1 - distance - 1e-6
-            ones = np.ones(int(kept.sum()), dtype=np.int8)
-            tree = scipy.sparse.coo_array((ones, (a[kept].astype(int), b[kept].astype(int))), shape=(count, count))
-            labels[:, level] = number_by_first_row(connected_components(tree, directed=False)[1])
-        return labels
+    def __len__(self) -> int:
+        return len(self.names)
 
-    def _best(self) -> npt.NDArray[np.int64]:
-        """Return for each cluster the place of its best edge; -1 without edges.
+    @property
+    def merges(self) -> Merges:
+        """All merges so far."""
+        empty = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+        a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in self._merges)]) for part in range(3))
+        return a, b, similarity
 
-        Edges have one total order (similarity, then place), so the best edge of all is always mutual.
-        """
-        order = np.argsort(self.edges.similarity, kind="stable")
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        best = np.full(len(self.alive), -1, dtype=np.int64)
-        np.maximum.at(best, self.edges.a, rank)
-        np.maximum.at(best, self.edges.b, rank)
-        found = best >= 0
-        best[found] = order[best[found]]
-        return best
+    def share(self, progress: Progress, start: float, end: float) -> Progress:
+        """Return a function that reports a part of this round: rounds take about as long as they have clusters."""
+        left = len(self) / self._count
+        return lambda share: progress(1 - left + 0.5 * left * (start + (end - start) * share))
 
-    def _search(self, best: npt.NDArray[np.int64]) -> bool:
-        """Search new candidates for clusters that may have a nearer one than they know; return if there were any."""
-        known = np.full(len(best), self.floor, dtype=np.float32)
-        known[best >= 0] = self.edges.similarity[best[best >= 0]]
-        rows = np.flatnonzero(self.alive & (known < self.bound) & (self.bound > self.floor))
-        if not len(rows):
-            return False
-        active = np.flatnonzero(self.alive)
-        means = self.means[active]
-        column_of = np.empty(len(self.alive), dtype=np.int64)
-        column_of[active] = np.arange(len(active))
-        found: list[_Edges] = []
-        block = max(1, _CHUNK_VALUES // len(active))
-        for start in range(0, len(rows), block):
-            some = rows[start : start + block]
-            scores = self.means[some] @ means.T
-            scores[np.arange(len(some)), column_of[some]] = -np.inf
-            columns, values = largest(scores, min(_SEARCHED, len(active) - 1))
-            all_found = len(active) - 1 <= _SEARCHED
-            # The small margin keeps rounding between two ways of multiplying from asking for the search again.
-            last = np.full(len(some), self.floor) if all_found else values[:, -1] - np.float32(1e-6)
-            self.bound[some] = np.maximum(last, self.floor)
-            source = np.repeat(some, columns.shape[1])
-            found.append(self._candidates(source, active[columns].ravel(), values.ravel()))
-        # What was known comes first and is kept: a pair has one similarity, however it was multiplied out.
-        self.edges = _unique(reduce(_Edges.join, found, self.edges), len(self.alive))
-        return True
+    def link_all(self, progress: Progress) -> None:
+        """Merge all that is left, with all distances at a time."""
+        if len(self) > 1:
+            everything = np.arange(len(self))
+            self._merge([self._linked(everything, np.full(len(self), -np.inf, np.float32), progress)])
 
-    def _candidates(
-        self, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64], similarity: npt.NDArray[np.float32]
-    ) -> _Edges:
-        """Return directed pairs as edges, each once, without those below the floor."""
-        edges = _Edges(np.minimum(source, target), np.maximum(source, target), similarity)
-        return _unique(edges.select(similarity >= self.floor), len(self.alive))
+    def link_blocks(self, graph: Graph, progress: Progress) -> None:
+        """Merge within blocks what has no nearer cluster outside; clusters that have none near leave the forest."""
+        blocks = _blocks(graph, self.floor)
+        outside = _outside(graph, blocks, len(self))
+        near = graph.similarity[:, 0] >= self.floor
+        found = []
+        for place, block in enumerate(blocks):
+            found.append(self._linked(block, outside[block]))
+            progress((place + 1) / len(blocks))
+        self._merge(found, keep=near)
 
-    def _measured(self, edges: _Edges) -> _Edges:
-        """Return the edges with their exact similarity, without those below the floor."""
-        chunk = max(1, _CHUNK_VALUES // max(1, self.means.shape[1]))
-        for start in range(0, len(edges), chunk):
-            part = slice(start, start + chunk)
-            edges.similarity[part] = np.einsum(
-                "ij,ij->i", self.means[edges.a[part]], self.means[edges.b[part]], dtype=np.float32
-            )
-        return edges.select(edges.similarity >= self.floor)
+    def link_nearest(self, graph: Graph) -> None:
+        """Merge clusters that are each other's nearest; where there are none, the most similar two."""
+        best, similarity = graph.rows[:, 0].astype(np.int64), graph.similarity[:, 0]
+        row = np.arange(len(best))
+        found = np.flatnonzero((best[best] == row) & (row < best) & (similarity >= self.floor))
+        if not len(found):
+            found = np.array([similarity.argmax()])
+        self._merge([(found, best[found], similarity[found])])
 
-    def _merge(self, pairs: _Edges) -> None:
-        keep, gone = pairs.a, pairs.b
-        self.merges.append((keep, gone, pairs.similarity))
-        size, other = self.sizes[keep], self.sizes[gone]
-        share = (size / (size + other)).astype(np.float32)
-        chunk = max(1, _CHUNK_VALUES // max(1, self.means.shape[1]))
-        for start in range(0, len(keep), chunk):
-            part = slice(start, start + chunk)
-            self.means[keep[part]] *= share[part, None]
-            self.means[keep[part]] += (1 - share[part, None]) * self.means[gone[part]]
-        self.bound[keep] = share * self.bound[keep] + (1 - share) * self.bound[gone]
-        self.sizes[keep] = size + other
-        self.alive[gone] = False
-        self._relabel(keep, gone)
+    def _linked(
+        self, block: npt.NDArray[np.int64], outside: npt.NDArray[np.float32], progress: Progress = ignore_progress
+    ) -> Merges:
+        """Return the merges within a block, as places in the forest."""
+        means = np.ascontiguousarray(self.means[block], dtype=np.float32)
+        scores = np.matmul(means, means.T, out=_square(len(block)))
+        linked = _Block(scores, self.weights[block], outside, floor=self.floor, slack=self.slack)
+        a, b, similarity = linked.link(progress)
+        return block[a], block[b], similarity
 
-    def _relabel(self, keep: npt.NDArray[np.int64], gone: npt.NDArray[np.int64]) -> None:
-        name = np.arange(len(self.alive))
-        name[gone] = keep
-        touched = np.zeros(len(self.alive), dtype=bool)
-        touched[keep] = True
-        a, b = name[self.edges.a], name[self.edges.b]
-        edges = _Edges(np.minimum(a, b), np.maximum(a, b), self.edges.similarity).select(a != b)
-        changed = touched[edges.a] | touched[edges.b]
-        self.edges = edges.select(~changed).join(self._measured(_unique(edges.select(changed), len(self.alive))))
+    def _merge(self, found: Sequence[Merges], *, keep: npt.NDArray[np.bool_] | None = None) -> None:
+        a, b, similarity = (np.concatenate([each[part] for each in found]) for part in range(3))
+        self._merges.append((self.names[a], self.names[b], similarity))
+        ones = np.ones(len(a), dtype=np.int8)
+        links = scipy.sparse.coo_array((ones, (a, b)), shape=(len(self), len(self)))
+        count, label = connected_components(links, directed=False)
+        kept = np.ones(count, dtype=bool)
+        if keep is not None:
+            kept[:] = np.bincount(label, weights=keep, minlength=count) > 0
+        self._collapse(label, kept)
+
+    def _collapse(self, label: npt.NDArray[np.int32], kept: npt.NDArray[np.bool_]) -> None:
+        """Make one cluster of those with one label, and leave out those that are not kept."""
+        order = np.argsort(label, kind="stable")
+        order = order[kept[label[order]]]
+        grouped = label[order]
+        first = np.flatnonzero(np.concatenate([[True], grouped[1:] != grouped[:-1]])) if len(order) else order
+        means = np.empty((len(first), self.means.shape[1]), dtype=np.float32)
+        weights = np.add.reduceat(self.weights[order], first) if len(first) else np.empty(0)
+        ends, start = np.append(first, len(order)), 0
+        while start < len(first):
+            stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _SUMMED_ROWS, side="right")) - 1)
+            rows = order[ends[start] : ends[stop]]
+            share = self.weights[rows].astype(np.float32)[:, None]
+            sums = np.add.reduceat(self.means[rows] * share, first[start:stop] - first[start], axis=0)
+            means[start:stop] = sums / weights[start:stop, None]
+            start = stop
+        self.means, self.weights, self.names = means, weights, self.names[order[first]]
 
 
-def _unique(edges: _Edges, count: int) -> _Edges:
-    _, first = np.unique(edges.a * count + edges.b, return_index=True)
-    return _Edges(edges.a[first], edges.b[first], edges.similarity[first])
+class _Block:
+    """Clusters of one block while chains of nearest neighbours are followed through it.
+
+    A cluster whose best partner is less similar than one outside (by more than the slack), or than the floor, takes no
+    further part: it counts as outside for the others from then on.
+    """
+
+    def __init__(
+        self,
+        scores: npt.NDArray[np.float32],
+        weights: npt.NDArray[np.float64],
+        outside: npt.NDArray[np.float32],
+        *,
+        floor: float,
+        slack: float,
+    ) -> None:
+        np.fill_diagonal(scores, -np.inf)
+        self.scores, self.outside = scores, outside.copy()
+        self.weights: list[float] = weights.tolist()
+        self.names = np.arange(len(scores))
+        self.closed = np.zeros(len(scores), dtype=np.float32)  # -inf for those that take no further part
+        self.open = len(scores)
+        self.floor, self.slack = floor, slack
+        self.kept: list[int] = []
+        self.gone: list[int] = []
+        self.similarity: list[float] = []
+
+    def link(self, progress: Progress) -> Merges:
+        """Return the merges, by place in the block."""
+        start, row, count = 0, np.empty_like(self.closed), self.open
+        chain: list[int] = []
+        while self.open > 1:
+            if len(self.kept) % _TOLD == 0:
+                progress(1 - (self.open / count) ** 2)
+            if self.open < len(self.closed) / 2 > _COMPACT_ROWS:
+                chain = self._compact(chain)
+                start, row = 0, np.empty_like(self.closed)
+            if not chain:
+                while self.closed[start]:
+                    start += 1
+                chain.append(start)
+            tip = chain[-1]
+            np.add(self.scores[tip], self.closed, out=row)
+            best = int(row.argmax())
+            score = float(row[best])
+            # Of equals it is the one that the chain came from, or chains would go in circles.
+            back = len(chain) > 1 and float(row[chain[-2]]) >= score
+            if score < self.floor or score < self.outside[tip] - self.slack:
+                self._close(tip)
+                np.maximum(self.outside, self.scores[tip], out=self.outside)
+                chain.pop()
+            elif back:
+                self._merge(chain[-2], tip, score)
+                del chain[-2:]
+            else:
+                chain.append(best)
+        return np.array(self.kept, np.int64), np.array(self.gone, np.int64), np.array(self.similarity, np.float32)
+
+    def _close(self, place: int) -> None:
+        self.closed[place] = -np.inf
+        self.open -= 1
+
+    def _merge(self, keep: int, gone: int, score: float) -> None:
+        weights, row = self.weights, self.scores[keep]
+        share = weights[gone] / (weights[keep] + weights[gone])
+        weights[keep] += weights[gone]
+        row *= np.float32(1 - share)
+        row += self.scores[gone] * np.float32(share)
+        self.scores[:, keep] = row
+        if self.outside[gone] != self.outside[keep]:
+            self.outside[keep] = (1 - share) * self.outside[keep] + share * self.outside[gone]
+        self._close(gone)
+        self.kept.append(int(self.names[keep]))
+        self.gone.append(int(self.names[gone]))
+        self.similarity.append(score)
+
+    def _compact(self, chain: list[int]) -> list[int]:
+        """Leave out what is closed; return the chain's new places."""
+        left = np.flatnonzero(self.closed == 0)
+        scores = _square(len(left))
+        np.take(self.scores[left], left, axis=1, out=scores)
+        self.scores, self.outside, self.names = scores, self.outside[left], self.names[left]
+        self.weights = [self.weights[place] for place in left]
+        self.closed = np.zeros(len(left), dtype=np.float32)
+        places: list[int] = np.searchsorted(left, chain).tolist()
+        return places
+
+
+def _square(side: int) -> npt.NDArray[np.float32]:
+    """Return an empty square matrix whose columns do not all fall into the same few sets of the cache."""
+    line = 16
+    width = -(-side // line)
+    return np.empty((side, (width + 1 - width % 2) * line), dtype=np.float32)[:, :side]
+
+
+def _blocks(graph: Graph, floor: float) -> list[npt.NDArray[np.int64]]:
+    """Return a partition of the rows into blocks of near ones, at most some thousand rows each.
+
+    Components of the graph that are too large are taken apart by leaving out their weakest edges, again and again; the
+    pieces are then packed in an order that keeps those of one component together.
+    """
+    count = len(graph.rows)
+    source = np.repeat(np.arange(count, dtype=np.int32), graph.k)
+    target, similarity = graph.rows.ravel(), graph.similarity.ravel()
+    useful = similarity >= floor
+    source, target, similarity = source[useful], target[useful], similarity[useful]
+    path: list[npt.NDArray[np.int32]] = []
+    for _ in range(_PEELS):
+        ones = np.ones(len(source), dtype=np.int8)
+        links = scipy.sparse.coo_array((ones, (source, target)), shape=(count, count))
+        label = connected_components(links, directed=False)[1]
+        path.append(label)
+        large = np.bincount(label)[label] > _BLOCK_ROWS
+        if not large.any():
+            break
+        inside = large[source]
+        source, target, similarity = source[inside], target[inside], similarity[inside]
+        strong = similarity > np.quantile(similarity, _PEELED)
+        source, target, similarity = source[strong], target[strong], similarity[strong]
+    return [*_packed(path)]
+
+
+def _packed(path: Sequence[npt.NDArray[np.int32]]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield rows in the order of their components, coarse ones first, cut where a piece ends or a block is full."""
+    order = np.lexsort(path[::-1])
+    changes = np.zeros(len(order), dtype=bool)
+    for label in path:
+        changes[1:] |= label[order[1:]] != label[order[:-1]]
+    ends = np.append(np.flatnonzero(changes), len(order))
+    start = 0
+    while start < len(order):
+        last = int(np.searchsorted(ends, start + _BLOCK_ROWS, side="right")) - 1
+        stop = int(ends[last]) if last >= 0 and ends[last] > start else min(start + _BLOCK_ROWS, len(order))
+        yield order[start:stop]
+        start = stop
+
+
+def _outside(graph: Graph, blocks: Sequence[npt.NDArray[np.int64]], count: int) -> npt.NDArray[np.float32]:
+    """Return how similar each row's best row outside of its block may be: known, or at most as the last one listed."""
+    block_of = np.empty(count, dtype=np.int32)
+    for number, block in enumerate(blocks):
+        block_of[block] = number
+    outside = np.empty(count, dtype=np.float32)
+    for start in range(0, count, 65536):
+        part = slice(start, start + 65536)
+        foreign = block_of[graph.rows[part]] != block_of[part, None]
+        place = np.where(foreign.any(axis=1), foreign.argmax(axis=1), graph.k - 1)
+        outside[part] = np.take_along_axis(graph.similarity[part], place[:, None], axis=1)[:, 0]
+    return outside
 
 
 def number_by_first_row(labels: npt.NDArray[np.integer]) -> Labels:

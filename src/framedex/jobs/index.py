@@ -1,25 +1,39 @@
-"""Rows to an index: neighbours, clusters, duplicates, scores and issues, as columns of the media table."""
+"""Rows to an index: neighbours, clusters, duplicates, labels, scores and issues, as columns of the media table."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.duplicates import duplicate_groups
-from framedex.analysis.issues import RULES, confidence, size_distance
+from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import Vectors, nearest, unique_rows
+from framedex.analysis.neighbours import Graph, Progress, nearest, unique_rows
+from framedex.analysis.products import CpuProducts, Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
+from framedex.analysis.stability import keep_numbers
+from framedex.jobs.index_columns import (
+    Columns,
+    Positions,
+    graph_columns,
+    issue_columns,
+    label_columns,
+    read_labels,
+    spread,
+    to_batches,
+)
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NO_EMBEDDING
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
 from framedex.storage.tables import Table
 
-_ROWS = 65536
-Columns = dict[str, npt.NDArray[Any]]
+Tell = Callable[[str, float], None]
+"""Called with the name of the stage and the share of the whole that is done, 0 to 1; raises to stop."""
+
+FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(DUPLICATES, 0)
 
 
 @dataclass(frozen=True)
@@ -29,89 +43,157 @@ class Indexed:
     Attributes:
         version: of the media table.
         thresholds: the limit of each issue in this dataset; None where it could not be set.
+        uniqueness_scale: the distance that has uniqueness 1.
+        first_free: by column of clusters and groups: the least number that was never used.
+        graph: the neighbours, with the cells that they were found by.
+        sums: of coarse clusters.
     """
 
     version: int
     thresholds: dict[str, float | None]
+    uniqueness_scale: float
+    first_free: dict[str, int]
+    graph: Graph = field(repr=False, compare=False)
+    sums: ClusterSums | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What is stored of it with the generation."""
+        return {
+            "issue_thresholds": self.thresholds,
+            "uniqueness_scale": self.uniqueness_scale,
+            "first_free": self.first_free,
+            "reach": self.graph.cells.reach if self.graph.cells else None,
+            "means_level": self.sums.level if self.sums else None,
+        }
 
 
-def index(table: Table, thresholds: Sequence[float], *, progress: Callable[[float], None]) -> Indexed:
-    """Compute all index columns of a media table and write them; return the new version.
+def index(
+    table: Table,
+    thresholds: Sequence[float],
+    *,
+    tell: Tell,
+    first_free: Mapping[str, int] | None = None,
+    apart: Sequence[Sequence[str]] = (),
+) -> Indexed:
+    """Compute all index columns of a media table and write them; return what was written.
+
+    Where the table has been indexed before, clusters and groups that keep most of their members keep their numbers.
 
     Args:
         table: the media table, at its newest version.
         thresholds: five ascending cosine distances.
-        progress: called with the share that is done; raises to stop.
+        tell: called with the stage and the share that is done; raises to stop.
+        first_free: by column of clusters and groups: numbers below it were used before.
+        apart: sets of media ids of which no two are duplicates.
     """
     count = table.count()
+    tell("reading vectors", 0.0)
     positions, vectors = table.vectors()
-    columns, limits = _by_neighbours(vectors, thresholds, progress)
-    columns = {name: _spread(values, positions, count) for name, values in columns.items()}
-    columns |= {name: np.maximum(columns[name], NO_EMBEDDING) for name in CLUSTERS}
-    columns |= _issues(table, columns, limits)
-    version = tables.put_columns(table, _batches(columns, count), INDEX_SCHEMA)
-    progress(1.0)
-    return Indexed(version, {name: limit if np.isfinite(limit) else None for name, limit in limits.items()})
-
-
-def _by_neighbours(
-    vectors: Vectors, thresholds: Sequence[float], progress: Callable[[float], None]
-) -> tuple[Columns, dict[str, float]]:
-    """Return what follows from the embeddings, for the rows that have one, and the outlier limit."""
+    tell("finding neighbours", 0.05)
     first, inverse = unique_rows(vectors)
-    distinct = vectors if len(first) == len(vectors) else vectors[first]
-    graph = nearest(distinct, progress=lambda share: progress(0.5 * share))
+    vectors = keep_rows(vectors, first)
+    graph = nearest(vectors, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.05, 0.35))
+    columns, limits, scale = _by_graph(table, vectors, graph, positions, inverse, apart, tell, count)
     weights = np.bincount(inverse, minlength=len(first))
-    clusters = average_linkage(
-        distinct, weights, graph, thresholds, progress=lambda share: progress(0.5 + 0.4 * share)
-    )[inverse]
+    clusters = average_linkage(vectors, weights, graph, thresholds, progress=part(tell, "clustering", 0.5, 0.9))[
+        inverse
+    ]
+    columns |= {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
+    free = _keep_numbers(table, columns, dict(FIRST_NUMBERS | dict(first_free or {})))
+    numbers = np.stack([columns[name][positions[first]] for name in CLUSTERS], axis=1)
+    sums = cluster_sums(vectors, weights, numbers, engine=CpuProducts())
+    del vectors
+    tell("writing", 0.9)
+    columns |= graph_columns(graph, first, inverse, positions, count)
+    columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
+    columns |= issue_columns(table, columns, limits)
+    tell("writing", 0.92)
+    version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
+    tell("writing", 1.0)
+    return Indexed(version, finite(limits), scale, free, graph, sums)
+
+
+def _by_graph(
+    table: Table,
+    vectors: Vectors,
+    graph: Graph,
+    positions: Positions,
+    inverse: Positions,
+    apart: Sequence[Sequence[str]],
+    tell: Tell,
+    count: int,
+) -> tuple[Columns, dict[str, float], float]:
+    """Return the columns that follow from the neighbours, the limit of outliers, and the scale of uniqueness."""
+    tell("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
-        distinct, graph, inverse, DUPLICATE_LEVELS, progress=lambda _share: progress(0.9)
+        vectors,
+        graph,
+        inverse,
+        DUPLICATE_LEVELS,
+        apart=items_apart(table, positions, apart),
+        progress=part(tell, "finding duplicates", 0.35, 0.45),
     )
+    labels = read_labels(table, positions)
+    quality = label_quality(graph, inverse, labels.labels, progress=part(tell, "checking labels", 0.45, 0.5))
     distances = neighbour_distances(graph, inverse)
     outliers, limit = outlier_values(distances)
-    columns: Columns = {name: clusters[:, level] + 1 + NO_EMBEDDING for level, name in enumerate(CLUSTERS)}
-    columns |= {name: groups[:, level] for level, name in enumerate(DUPLICATES)}
+    unique, scale = uniqueness(distances)
+    columns: Columns = {name: spread(groups[:, level], positions, count) for level, name in enumerate(DUPLICATES)}
     columns |= {
-        "duplicate_similarity": similarity,
-        "uniqueness": uniqueness(distances),
-        "outlier_distance": outliers,
+        "duplicate_similarity": spread(similarity, positions, count),
+        "uniqueness": spread(unique, positions, count),
+        "outlier_distance": spread(outliers, positions, count),
     }
-    return columns, {IssueType.OUTLIERS.value: limit}
+    return columns | label_columns(quality, labels.names, positions, count), {IssueType.OUTLIERS.value: limit}, scale
 
 
-def _spread(values: npt.NDArray[Any], positions: npt.NDArray[np.int64], count: int) -> npt.NDArray[Any]:
-    """Return values at their rows; elsewhere NaN, or -1 for whole numbers, which stand for null."""
-    empty = np.nan if values.dtype.kind == "f" else -1
-    out = np.full(count, empty, dtype=values.dtype)
-    out[positions] = values
-    return out
+def part(tell: Tell, stage: str, start: float, end: float) -> Progress:
+    """Return a progress of one stage, which takes the whole from *start* to *end*."""
+    return lambda share: tell(stage, start + (end - start) * share)
 
 
-def _issues(table: Table, columns: Columns, limits: dict[str, float]) -> Columns:
-    """Return the columns of confidences; *limits* gains the limit of each issue."""
-    measured = {rule.column for rule in RULES.values()} & set(table.schema.names)
-    held = table.scan([*sorted(measured), "width", "height", "error"]).read_all()
-    values = {name: held.column(name).to_numpy().astype(np.float32) for name in measured | {"width", "height"}}
-    found: Columns = {"size_distance": size_distance(values["width"], values["height"])}
-    values |= columns | found
-    for issue, rule in RULES.items():
-        limit = limits.setdefault(issue.value, np.inf if rule.threshold is None else rule.threshold)
-        found[f"issue_{issue}"] = confidence(values[rule.column], rule, limit)
-    # A near-duplicate at exactly the level counts, and its similarity says how sure that is.
-    found["issue_duplicates"] = np.where(
-        columns[DUPLICATES[0]] >= 0, np.clip(columns["duplicate_similarity"], 0, 1), np.nan
-    ).astype(np.float32)
-    broken = held.column("error").is_valid().to_numpy()
-    found["issue_corrupted"] = np.where(broken, 1, np.nan).astype(np.float32)
-    return found
+def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
+    """Return some rows, ascending, moved to the front of the same memory, so that no second copy is needed."""
+    if len(rows) < len(vectors):
+        for start in range(0, len(rows), 16384):
+            some = rows[start : start + 16384]
+            vectors[start : start + len(some)] = vectors[some]
+    return vectors[: len(rows)]
 
 
-def _batches(columns: Columns, count: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, count, _ROWS):
-        arrays = []
-        for field in INDEX_SCHEMA:
-            values = columns[field.name][start : start + _ROWS]
-            missing = np.isnan(values) if values.dtype.kind == "f" else values < 0
-            arrays.append(pa.array(values, field.type, mask=missing))
-        yield pa.RecordBatch.from_arrays(arrays, schema=INDEX_SCHEMA)
+def items_apart(table: Table, positions: Positions, apart: Sequence[Sequence[str]]) -> list[npt.NDArray[np.int64]]:
+    """Return sets of media ids as sets of places among the rows that have an embedding; what is gone is left out."""
+    if not apart:
+        return []
+    wanted = {identifier for each in apart for identifier in each}
+    place_of: dict[str, int] = {}
+    start = 0
+    for batch in table.scan(["media_id"]):
+        place_of |= {
+            identifier: start + place
+            for place, identifier in enumerate(batch.column(0).to_pylist())
+            if identifier in wanted
+        }
+        start += batch.num_rows
+    rows = [np.array([place_of[each] for each in ids if each in place_of], dtype=np.int64) for ids in apart]
+    found = [np.searchsorted(positions, each[np.isin(each, positions)]) for each in rows]
+    return [each for each in found if len(each) > 1]
+
+
+def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int]) -> dict[str, int]:
+    """Give the new clusters and groups the numbers of those that they continue, in place; return the next free ones."""
+    had = set(table.schema.names)
+    for name in FIRST_NUMBERS:
+        new = columns[name]
+        old = np.full(len(new), -1, dtype=np.int32)
+        if name in had:
+            held = table.scan([name]).read_all().column(0).fill_null(-1).to_numpy()
+            old = np.where(held < FIRST_NUMBERS[name], -1, held).astype(np.int32)
+        columns[name], first_free[name] = keep_numbers(old, new, first_free=first_free[name])
+    return first_free
+
+
+def finite(limits: Mapping[str, float]) -> dict[str, float | None]:
+    """Return limits as JSON can hold them: None for infinite ones."""
+    return {name: limit if np.isfinite(limit) else None for name, limit in limits.items()}

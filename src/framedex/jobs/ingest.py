@@ -26,11 +26,13 @@ from framedex.media.files import read_file
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables
+from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
 _ENCODED = 32  # pictures an encoder batch
 _COMMITTED = 8192  # rows a table version
+_ASKED = 1024  # files whose ids are looked up at a time
 _LEAST_DETAIL = 128  # pixels of the shorter side that the quality measures need
 
 
@@ -64,14 +66,40 @@ class Ingested:
     """What an ingestion wrote.
 
     Attributes:
-        version: of the media table.
-        rows: how many rows it has.
+        version: of the media table; 0 if there was nothing to write.
+        rows: how many rows were written.
         unmatched: how many annotated files had no picture.
+        present: how many were there already and were left out.
     """
 
     version: int
     rows: int
     unmatched: int
+    present: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where added media belong in a dataset.
+
+    Attributes:
+        root: number of the source root that their paths are relative to.
+        prefix: what comes before their paths below that root: empty, or a folder and a slash.
+        batch: number of the addition; 0 is the creation.
+    """
+
+    root: int = 0
+    prefix: str = ""
+    batch: int = 0
+
+    def media_id(self, dataset_id: str, path: str) -> str:
+        """Return the id of the file at a path: one name below two roots is two files."""
+        below = self.prefix + path
+        # No path has a null character, so none below the first root looks like one below another.
+        return media_id(dataset_id, f"{self.root}\0{below}" if self.root else below)
+
+
+FIRST_PLACE = Place()
 
 
 def ingest(
@@ -83,8 +111,10 @@ def ingest(
     dataset_id: str,
     settings: Settings,
     progress: Callable[[float], None],
+    place: Place = FIRST_PLACE,
+    known: KnownIds | None = None,
 ) -> Ingested:
-    """Write a row for each file of *source* to the table; return what was written.
+    """Write a row for each file of *source* behind the rows of the table; return what was written.
 
     A file that cannot be decoded becomes a row with the reason in ``error``.
 
@@ -96,21 +126,53 @@ def ingest(
         dataset_id: the dataset that the rows belong to.
         settings: limits.
         progress: called with the share of files that are done; raises to stop.
+        place: which of the dataset's source roots and batches the files belong to.
+        known: media that are there already; their files are not read.
     """
     total = sum(1 for _ in source.items())
+    news = _News(source, annotations, dataset_id, place, known)
     writer = _Writer(table, media_schema(encoder.dimension))
     examiner = _Examiner(source.root, encoder, settings)
     done = 0
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
-    ahead = _ahead(examiner.examine_all, source.items(), settings.threads, meanwhile=tables.warm_up)
+    ahead = _ahead(examiner.examine_all, iter(news), settings.threads, meanwhile=tables.warm_up)
     with closing(ahead) as examined:
         for group in _grouped(examined, _ENCODED):
             vectors = _encode(group, encoder)
             for each, vector in zip(group, vectors, strict=True):
-                writer.add(_row(each, vector, annotations, dataset_id))
+                writer.add(_row(each, vector, annotations, dataset_id, place))
             done += len(group)
-            progress(done / max(total, 1))
-    return Ingested(writer.close(), writer.rows, annotations.unmatched)
+            progress((done + news.present) / max(total, 1))
+    return Ingested(writer.close(create=known is None), writer.rows, annotations.unmatched, news.present)
+
+
+class _News:
+    """The files of a source that a table does not have yet, in the source's order; may be walked once.
+
+    Attributes:
+        present: how many files so far were there already.
+    """
+
+    def __init__(
+        self, source: Source, annotations: Annotations, dataset_id: str, place: Place, known: KnownIds | None
+    ) -> None:
+        self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
+        self._place, self._known = place, known
+        self.present = 0
+
+    def __iter__(self) -> Iterator[Item]:
+        items = self._source.items()
+        if self._known is None:
+            yield from items
+            return
+        while group := list(islice(items, _ASKED)):
+            there = self._known.contains([self._place.media_id(self._dataset_id, item.path) for item in group])
+            for item, is_known in zip(group, there, strict=True):
+                if is_known:
+                    self.present += 1
+                    self._annotations.find(item.path)  # so that what it says is not taken for unmatched
+                else:
+                    yield item
 
 
 class _Examiner:
@@ -213,18 +275,22 @@ def _checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> 
 
 
 def _row(
-    examined: Examined, vector: npt.NDArray[np.float32] | None, annotations: Annotations, dataset_id: str
+    examined: Examined,
+    vector: npt.NDArray[np.float32] | None,
+    annotations: Annotations,
+    dataset_id: str,
+    place: Place,
 ) -> dict[str, Any]:
     item = examined.item
     labels, caption = annotations.find(item.path)
-    text, raw = text_of_path(item.path)
+    text, raw = text_of_path(place.prefix + item.path)
     measured = examined.measures or (None,) * len(MEASURES)
     return {
-        "media_id": media_id(dataset_id, item.path),
+        "media_id": place.media_id(dataset_id, item.path),
         "path": text,
         "path_raw": raw,
-        "root": 0,
-        "batch": 0,
+        "root": place.root,
+        "batch": place.batch,
         "size_bytes": examined.size_bytes,
         "modified_at": None if examined.modified_ns is None else time_of_ns(examined.modified_ns),
         "content_hash": examined.digest,
@@ -258,8 +324,9 @@ class _Writer:
         self.rows += len(self.pending)
         self.pending = []
 
-    def close(self) -> int:
-        if self.pending or not self.rows:
+    def close(self, *, create: bool) -> int:
+        """Write what is pending, or an empty table if that is to be created; return the version."""
+        if self.pending or (create and not self.rows):
             self.flush()
         return self.version
 

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
-from framedex.jobs.ingest import Ingested
+from framedex.jobs.ingest import FIRST_PLACE, Ingested, Place
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
+from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import is_relative, media_schema
 
 _ROWS = 8192
@@ -107,47 +108,59 @@ def _dimension(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
 
 
 def ingest_vectors(
-    source: VectorSource, *, table: Path, dataset_id: str, progress: Callable[[float], None]
+    source: VectorSource,
+    *,
+    table: Path,
+    dataset_id: str,
+    progress: Callable[[float], None],
+    place: Place = FIRST_PLACE,
+    known: KnownIds | None = None,
 ) -> Ingested:
     """Write the rows of *source* to the table; return what was written.
 
-    The pictures themselves are not opened. Embeddings are scaled to unit length. A row without an embedding, or with
-    one of zeros, which has no direction, is kept with the reason in ``error``.
+    The pictures themselves are not opened. A row whose uri is known already is left out. Embeddings are scaled to unit
+    length. A row without an embedding, or with one of zeros, which has no direction, is kept with the reason in
+    ``error``.
 
     Raises:
         InvalidEmbedding: a row's embedding has another dimension or a value that is not finite.
         InvalidInput: a uri is missing or occurs twice, or another column holds what it must not.
     """
     schema = media_schema(source.dimension)
-    written, version = 0, 0
+    read, written, version = 0, 0, 0
     seen: set[str] = set()
     for batch in source.open():
         if batch.num_rows == 0:
             continue
-        rows = _to_rows(batch, first_row=written, dimension=source.dimension, dataset_id=dataset_id, schema=schema)
-        for place, identifier in enumerate(rows.column("media_id").to_pylist()):
+        rows = _to_rows(batch, first_row=read, place=place, dataset_id=dataset_id, schema=schema)
+        ids = rows.column("media_id").to_pylist()
+        for offset, identifier in enumerate(ids):
             if identifier in seen:
-                raise InvalidInput(f"row {written + place}: the uri {rows.column('path')[place]} occurs twice")
+                raise InvalidInput(f"row {read + offset}: the uri {rows.column('path')[offset]} occurs twice")
             seen.add(identifier)
-        version = tables.append(table, [rows], schema)
-        written += batch.num_rows
-        progress(written / max(source.rows or written, 1))
-    return Ingested(version, written, 0)
+        if known is not None:
+            rows = rows.filter(pa.array(~known.contains(ids)))
+        if rows.num_rows:
+            version = tables.append(table, [rows], schema)
+        read, written = read + batch.num_rows, written + rows.num_rows
+        progress(read / max(source.rows or read, 1))
+    return Ingested(version, written, 0, read - written)
 
 
 def _to_rows(
-    batch: pa.RecordBatch, *, first_row: int, dimension: int, dataset_id: str, schema: pa.Schema
+    batch: pa.RecordBatch, *, first_row: int, place: Place, dataset_id: str, schema: pa.Schema
 ) -> pa.RecordBatch:
+    dimension = schema.field("embedding").type.list_size
     uris = batch.column("uri").to_pylist()
-    for place, uri in enumerate(uris):
+    for offset, uri in enumerate(uris):
         if not isinstance(uri, str) or not uri or "\0" in uri:
-            raise InvalidInput(f"row {first_row + place}: the uri {uri!r} is no text that names a picture")
+            raise InvalidInput(f"row {first_row + offset}: the uri {uri!r} is no text that names a picture")
     vectors, errors = _unit_vectors(batch.column("embedding"), first_row, dimension)
     columns: dict[str, Any] = {
         "media_id": [media_id(dataset_id, uri) for uri in uris],
         "path": uris,
-        "root": [0 if is_relative(uri) else None for uri in uris],
-        "batch": [0] * len(uris),
+        "root": [place.root if is_relative(uri) else None for uri in uris],
+        "batch": [place.batch] * len(uris),
         "width": _sizes(batch, "width", first_row),
         "height": _sizes(batch, "height", first_row),
         "labels": _labels(batch),

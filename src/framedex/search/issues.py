@@ -1,16 +1,17 @@
-"""What is wrong with the media, and what repeats."""
+"""What is wrong with the media."""
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.issues import RULES
+from framedex.analysis.issues import RULES, Rule
+from framedex.analysis.ranks import percentiles
 from framedex.errors import InvalidInput
-from framedex.ids import Kind, group_id
-from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup, IssueSummary, IssueType
+from framedex.records import Condition, IssueSummary, IssueType
 from framedex.search.explore import file_name
 from framedex.storage.media import Media
-from framedex.vql.compile import duplicate_level
 
 ISSUE_COLUMNS = pa.schema(
     [
@@ -20,22 +21,25 @@ ISSUE_COLUMNS = pa.schema(
         pa.field("issue_type", pa.string()),
         pa.field("value", pa.float32()),
         pa.field("threshold", pa.float32()),
+        pa.field("percentile", pa.float32()),
         pa.field("confidence", pa.float32()),
         pa.field("reason", pa.string()),
+        pa.field("suggested_label", pa.string()),
     ]
 )
 
 
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     """Return how often each issue was found among the media that meet a condition, in the order of their names."""
-    columns = [f"issue_{issue}" for issue in IssueType]
+    # A dataset that was indexed before an issue was known has no column of it.
+    columns = [f"issue_{issue}" for issue in IssueType if f"issue_{issue}" in media.table.schema.names]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
     limits = media.generation.summary.get("issue_thresholds", {})
     return [
         IssueSummary(
             issue_type=issue,
-            count=row[f"issue_{issue}"],
+            count=row.get(f"issue_{issue}", 0),
             threshold=limits.get(issue.value),
             meaning=RULES[issue].meaning if issue in RULES else "the picture cannot be decoded",
         )
@@ -55,8 +59,11 @@ def issues(
         limit: at most so many rows of each issue.
 
     Returns:
-        ``media_id, file_name, path, issue_type, value, threshold, confidence, reason``; value and threshold are null
-        for ``corrupted``, which has a reason instead.
+        ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason, suggested_label``.
+        ``percentile`` is where the value stands among all media of the dataset that have that measure, whether they
+        meet the condition or not: 100 is the worst in the direction of the issue, 0 the best; see
+        :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
+        has a reason instead. Only mislabelled media have a suggested label.
 
     Raises:
         InvalidInput: an issue of that name does not exist, or the limit is no count.
@@ -86,23 +93,28 @@ def _issue_type(name: str) -> IssueType:
 
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    column, rule = f"issue_{issue}", RULES.get(issue)
+    column, rule, there = f"issue_{issue}", RULES.get(issue), set(media.table.schema.names)
+    if column not in there:
+        return ISSUE_COLUMNS.empty_table()
+    suggests = issue == "mislabels" and "suggested_label" in there
     value = rule.column if rule else "NULL"
     # Issues of one confidence are ordered by value: it may lie beyond where the confidence ends.
     order = "" if rule is None else f", {value} {'DESC' if rule.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT media_id, path AS file_name, path, {value}::FLOAT AS value, {column} AS confidence, "
-        f"{'error' if rule is None else 'NULL::VARCHAR'} AS reason "
+        f"{'error' if rule is None else 'NULL::VARCHAR'} AS reason, "
+        f"{'suggested_label' if suggests else 'NULL::VARCHAR'} AS suggested_label "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
-    columns = ["media_id", "path", column, *([rule.column] if rule else ["error"])]
+    columns = ["media_id", "path", column, rule.column if rule else "error", *(["suggested_label"] if suggests else [])]
     found = media.query(text, condition, columns)
     threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.value)
     arrays = {
         "file_name": pa.array([file_name(path) for path in found["file_name"].to_pylist()], pa.string()),
         "issue_type": pa.repeat(pa.scalar(issue.value), len(found)),
         "threshold": pa.array([threshold] * len(found), pa.float32()),
+        "percentile": pa.nulls(len(found), pa.float32()) if rule is None else _percentiles(media, rule, found["value"]),
     }
     return pa.table(
         [
@@ -113,41 +125,14 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     )
 
 
-def duplicates(
-    media: Media, condition: Condition, *, threshold: float, limit: int | None = None
-) -> list[DuplicateGroup]:
-    """Return the groups of near-duplicates at a similarity, largest first.
+def _percentiles(media: Media, rule: Rule, values: pa.ChunkedArray) -> pa.Array:
+    """Return the percentiles of values among those of the whole dataset; null where there is no value."""
+    if not len(values):
+        return pa.nulls(0, pa.float32())
+    measured = _floats(media.table.scan([rule.column]).read_all().column(0))
+    ranks = percentiles(_floats(values), measured[~np.isnan(measured)], above=rule.above)
+    return pa.array(ranks, pa.float32(), from_pandas=True)
 
-    Args:
-        media: what is looked at.
-        condition: which of it; groups of which one member is left are left out.
-        threshold: similarity in [0, 1]; between two of the eight levels the stricter one is used.
-        limit: at most so many groups.
 
-    Raises:
-        InvalidInput: the threshold is outside [0, 1], or the limit is no count.
-    """
-    check_limit(limit)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise InvalidInput(f"threshold must be a similarity from 0 to 1, not {threshold!r}")
-    level = duplicate_level(threshold)
-    column = f"duplicate_{level}"
-    bound = "" if limit is None else f" LIMIT {limit}"
-    text = (
-        f"SELECT {column} AS number, max(duplicate_similarity) AS similarity, "
-        "list(media_id ORDER BY _rowid) AS media_ids, list(path ORDER BY _rowid) AS paths "
-        f"FROM chosen WHERE {column} IS NOT NULL GROUP BY number HAVING count(*) > 1 "
-        f"ORDER BY count(*) DESC, number{bound}"
-    )
-    found = media.query(text, condition, [column, "duplicate_similarity", "media_id", "path"])
-    return [
-        DuplicateGroup(
-            group_id=group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, row["number"]),
-            threshold=DUPLICATE_LEVELS[level],
-            similarity=min(1.0, row["similarity"]),
-            media_ids=row["media_ids"],
-            file_names=[file_name(path) for path in row["paths"]],
-            paths=row["paths"],
-        )
-        for row in found.to_pylist()
-    ]
+def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
+    return np.asarray(column.to_numpy(), dtype=np.float32)

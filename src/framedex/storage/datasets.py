@@ -86,12 +86,12 @@ def update_progress(connection: sa.Connection, dataset_id: str, percent: int) ->
 def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
     """Give a dataset that a task left unfinished the status that its head supports: ERROR without one."""
     this = datasets.update().where(datasets.c.id == dataset_id)
-    connection.execute(this.where(datasets.c.head.is_(None)).values(status=DatasetStatus.ERROR))
-    connection.execute(
-        this.where(datasets.c.head.is_not(None), datasets.c.status == DatasetStatus.INDEXING).values(
-            status=DatasetStatus.READY, progress=100
-        )
-    )
+    if (generation := head(connection, dataset_id)) is None:
+        connection.execute(this.values(status=DatasetStatus.ERROR))
+        return
+    status = DatasetStatus.PARTIAL_INDEX if generation.summary.get("partial") else DatasetStatus.READY
+    under_way = datasets.c.status.in_((DatasetStatus.INDEXING, DatasetStatus.READ_ONLY))
+    connection.execute(this.where(under_way).values(status=status, progress=100))
 
 
 def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
@@ -151,7 +151,8 @@ def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingCon
 
 
 def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> None:
-    """Store the folders that the paths of a dataset's media are relative to."""
+    """Store the folders that the paths of a dataset's media are relative to, by number."""
+    connection.execute(source_roots.delete().where(source_roots.c.dataset_id == dataset_id))
     for number, root in enumerate(roots):
         connection.execute(source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root)))
 

@@ -39,7 +39,11 @@ class Layout:
 
     def media(self, dataset_id: str) -> Path:
         """A dataset's media table."""
-        return self.dataset(dataset_id) / "media.lance"
+        return self.table(dataset_id, "media")
+
+    def table(self, dataset_id: str, name: str) -> Path:
+        """One of a dataset's tables, by its name in a generation: ``media``, ``cells``, ``decisions``."""
+        return self.dataset(dataset_id) / f"{name}.lance"
 
     def thumbnails(self, dataset_id: str) -> Path:
         """A dataset's thumbnails; may be deleted at any time."""

@@ -11,6 +11,8 @@ MEASURES = ("sharpness", "highlights", "shadows", "aspect_ratio", "entropy", "co
 CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
 DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
 ISSUES = tuple(f"issue_{issue}" for issue in IssueType)
+NEIGHBOURS = 20
+"""How many neighbours of a row are kept."""
 NO_EMBEDDING = 0
 """The cluster number of media without an embedding, at every level; real clusters count from 1."""
 
@@ -51,10 +53,21 @@ INDEX_SCHEMA = pa.schema(
         pa.field("uniqueness", pa.float32()),
         pa.field("outlier_distance", pa.float32()),
         pa.field("size_distance", pa.float32()),
+        pa.field("label_support", pa.float32()),
+        pa.field("label_distance", pa.float32()),
+        pa.field("suggested_label", pa.string()),
         *(pa.field(name, pa.float32()) for name in ISSUES),
+        pa.field("original", pa.int32()),
+        pa.field("cell", pa.int32()),
+        pa.field("neighbours", pa.list_(pa.int32(), NEIGHBOURS)),
+        pa.field("neighbour_similarity", pa.list_(pa.float32(), NEIGHBOURS)),
     ]
 )
-"""The columns that indexing writes, anew each time: group numbers, scores, and a confidence for each issue found."""
+"""The columns that indexing writes, anew each time: group numbers, scores, and a confidence for each issue found.
+
+The last four keep the neighbour graph, for rows that come later. They name rows by their places in the table:
+``original`` is the first row of the same embedding; rows that are not their own original have no further ones of these.
+"""
 
 
 def text_of_path(path: str) -> tuple[str, bytes | None]:

@@ -7,6 +7,7 @@ old content.
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,26 +67,49 @@ class Table:
             return pa.schema(fields).empty_table()
         return self._lance._take_rows(list(row_ids), columns=list(columns))
 
-    def vectors(self, column: str = "embedding") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def vectors(
+        self, column: str = "embedding", *, most_bytes: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the rows that have a vector and their vectors.
+
+        Args:
+            column: which vectors.
+            most_bytes: more than that are put into an unnamed file beside the table, which goes with the array; by
+                default half of the machine's memory.
 
         Returns:
             positions: int64, shape (M,), ascending: 0-based places in row order.
-            vectors: float32, shape (M, D), C order. It is the only copy that is held.
+            vectors: float32, shape (M, D), C order, writable. It is the only copy that is held.
         """
         dimension = self.schema.field(column).type.list_size
-        out = np.empty((self.count(), dimension), dtype=np.float32)
+        out = _matrix(self.count(), dimension, self.path.parent, most_bytes)
         positions = np.empty(len(out), dtype=np.int64)
         start, filled = 0, 0
         for batch in self.scan([column]):
             array = batch.column(0)
             valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             if len(valid):
-                flat = array.drop_null().flatten().to_numpy(zero_copy_only=True)
+                held = array.drop_null() if array.null_count else array  # dropping copies
+                flat = held.flatten().to_numpy(zero_copy_only=True)
                 out[filled : filled + len(valid)] = flat.reshape(-1, dimension)
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
         return positions[:filled], out[:filled]
+
+
+def _matrix(rows: int, columns: int, folder: Path, most_bytes: int | None) -> npt.NDArray[np.float32]:
+    """Return an empty matrix, in memory or in a file without a name."""
+    most = _memory_bytes() // 2 if most_bytes is None else most_bytes
+    if rows * columns * 4 <= most:
+        return np.empty((rows, columns), dtype=np.float32)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, columns))
+
+
+def _memory_bytes() -> int:
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 16 * 2**30
 
 
 def warm_up() -> None:
@@ -99,6 +123,15 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     mode = "append" if path.exists() else "create"
+    return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
+
+
+def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Write batches as the whole content of the table at *path*, creating it if need be; return its new version."""
+    import lance
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    mode = "overwrite" if path.exists() else "create"
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 

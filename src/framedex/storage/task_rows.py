@@ -106,10 +106,15 @@ def has_interrupted(connection: sa.Connection) -> bool:
     return connection.execute(query).first() is not None
 
 
+def running(connection: sa.Connection, dataset_id: str) -> str | None:
+    """Return the type of the task of a dataset that is under way; None if there is none."""
+    query = sa.select(tasks.c.task_type).where(tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_RUNNING)).limit(1)
+    return connection.execute(query).scalar()
+
+
 def is_busy(connection: sa.Connection, dataset_id: str) -> bool:
     """Return whether a task of the dataset is under way."""
-    query = sa.select(tasks.c.id).where(tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_RUNNING)).limit(1)
-    return connection.execute(query).first() is not None
+    return running(connection, dataset_id) is not None
 
 
 def _select() -> sa.Select[Any]:

@@ -57,6 +57,10 @@ class Report:
         """Return a function that reports shares of one stage, which takes the job from *start* to *end*."""
         return lambda share: self(stage, start + (end - start) * share)
 
+    def stages(self, start: float, end: float) -> Watcher:
+        """Return a function that reports stages by name, which take the job from *start* to *end*."""
+        return lambda stage, share: self(stage, start + (end - start) * share)
+
 
 Job = Callable[[Report], Commit]
 
@@ -161,6 +165,8 @@ class Task:
                 raise Conflict(f"task {self.id} is {status}; only FAILED and ABORTED tasks can be retried")
             with self._runner.catalog.write() as connection:
                 datasets.find_dataset(connection, self._dataset_id)
+                if (busy := task_rows.running(connection, self._dataset_id)) is not None:
+                    raise Conflict(f"task {self.id} cannot be retried while {busy} task is running")
                 task_rows.update_task(
                     connection,
                     self.id,
@@ -170,7 +176,9 @@ class Task:
                     end_time=None,
                     owner=_owner(),
                 )
-                datasets.update_dataset(connection, self._dataset_id, status=DatasetStatus.INDEXING, progress=0)
+                creates = self.record.task_type is TaskType.DATASET_CREATION
+                shows = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
+                datasets.update_dataset(connection, self._dataset_id, status=shows, progress=0)
             self._start()
         return self.record
 
@@ -207,7 +215,8 @@ class Task:
         with self._runner.catalog.write() as connection:
             error = message if status is TaskStatus.FAILED else None
             task_rows.finish_task(connection, self.id, status, error_message=error, status_message=message)
-            datasets.mark_broken(connection, self._dataset_id)
+            if not task_rows.is_busy(connection, self._dataset_id):  # a task that was given up may have a successor
+                datasets.mark_broken(connection, self._dataset_id)
 
     def beat(self) -> None:
         """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""

@@ -1,0 +1,376 @@
+"""Rows that are added to an index: their neighbours among all rows, and the clusters and groups that they join."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from framedex.analysis.cells import Cells, grouped, look, rows_of
+from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
+from framedex.analysis.linkage import ROUNDING, average_linkage
+from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress, nearest
+from framedex.analysis.products import Products, Survivors, Vectors, best_products, run_all
+
+_QUERIES = 4096
+_TILE = 16384
+_PAIRS = 65_536  # of units and clusters that are compared at a time
+
+Labels = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.integer]
+_Links = tuple[Rows, Rows, npt.NDArray[np.float32]]
+
+
+def extend(
+    graph: Graph,
+    vectors: Vectors,
+    *,
+    k: int,
+    engine: Products | None = None,
+    progress: Progress = ignore_progress,
+) -> tuple[Graph, npt.NDArray[np.bool_]]:
+    """Return the graph with the rows that were added behind those that it knows.
+
+    Added rows look into the cells that the graph was made with; rows that it knows get added neighbours where those are
+    nearer than what they had. Nothing else is compared again.
+
+    Args:
+        graph: of the first M rows.
+        vectors: float32 or float16, shape (N, D), unit length: those rows, and behind them the added ones.
+        k: neighbours a row, as the graph was made with.
+        engine: multiplies.
+        progress: called between blocks.
+
+    Returns:
+        graph: of all N rows.
+        touched: bool, shape (N,): rows whose neighbours changed, the added ones among them.
+    """
+    known, count = len(graph.rows), len(vectors)
+    engine = engine or best_products()
+    if graph.k == 0 or graph.k < min(k, count - 1):  # fewer rows than neighbours so far
+        return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
+    lists = Lists(count, graph.k)
+    lists.put(np.arange(known), graph.rows, graph.similarity)
+    cells = None
+    if graph.cells is None:
+        _by_tiles(vectors, known, lists, engine, progress)
+    else:
+        cells = _by_cells(vectors, known, graph.cells, lists, engine, progress)
+    extended = lists.graph(cells)
+    touched = np.ones(count, dtype=bool)
+    touched[:known] = (extended.rows[:known] != graph.rows).any(axis=1)
+    return extended, touched
+
+
+def _by_tiles(vectors: Vectors, known: int, lists: Lists, engine: Products, progress: Progress) -> None:
+    """Compare the added rows with all rows."""
+    count, k = lists.rows.shape
+    pairs = [(a, b) for a in range(known, count, _QUERIES) for b in range(0, count, _TILE)]
+
+    def handed(pair: tuple[int, int]) -> _Task:
+        added = np.arange(pair[0], min(pair[0] + _QUERIES, count))
+        return _task(added, np.arange(pair[1], min(pair[1] + _TILE, count)), known, lists)
+
+    def compare(task: _Task) -> list[Survivors]:
+        return _offers(vectors, task, k, engine)
+
+    def collect(place: int, found: list[Survivors]) -> None:
+        for each in found:
+            lists.offer(each)
+        progress((place + 1) / len(pairs))
+
+    run_all(engine, compare, map(handed, pairs), after=collect)
+
+
+def _by_cells(vectors: Vectors, known: int, cells: Cells, lists: Lists, engine: Products, progress: Progress) -> Cells:
+    """Compare the added rows with those of the cells that they look into; return the cells with them."""
+    k = lists.rows.shape[1]
+    held = np.bincount(cells.of_row, minlength=len(cells.centroids))
+    added, looks = look(
+        vectors[known:],
+        cells.centroids,
+        cells.reach,
+        least=4 * k,
+        held=held,
+        engine=engine,
+        progress=lambda share: progress(0.2 * share),
+    )
+    of_row = np.concatenate([cells.of_row, added])
+    order, starts = grouped(of_row, len(cells.centroids))
+
+    def handed(cell: int) -> list[_Task]:
+        members = order[starts[cell] : starts[cell + 1]]
+        visitors = np.concatenate([members[members >= known], looks.into(cell) + known])
+        blocks = [visitors[start : start + _QUERIES] for start in range(0, len(visitors), _QUERIES)]
+        return [_task(some, members, known, lists) for some in blocks]
+
+    def compare(tasks: list[_Task]) -> list[Survivors]:
+        return [each for task in tasks for each in _offers(vectors, task, k, engine)]
+
+    def collect(place: int, found: list[Survivors]) -> None:
+        for each in found:
+            lists.offer(each)
+        progress(0.2 + 0.8 * (place + 1) / len(cells.centroids))
+
+    run_all(engine, compare, map(handed, range(len(cells.centroids))), after=collect)
+    lists.settle()
+    lists.complete(vectors, engine)
+    return replace(cells, of_row=of_row)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Added rows that are compared with others.
+
+    Attributes:
+        added: their numbers.
+        members: the others.
+        least: float32: what a candidate must exceed for each added row, when the task is handed out.
+        back: float32: and for each other row.
+    """
+
+    added: Rows
+    members: Rows
+    least: npt.NDArray[np.float32]
+    back: npt.NDArray[np.float32]
+
+
+def _task(added: Rows, members: Rows, known: int, lists: Lists) -> _Task:
+    # Added members are compared with the added rows when those are in turn.
+    back = np.where(members < known, lists.least[members], np.float32(np.inf))
+    return _Task(added, members, lists.least[added], back)
+
+
+def _offers(vectors: Vectors, task: _Task, k: int, engine: Products) -> list[Survivors]:
+    """Return the candidates among a task's members for its added rows, and those as candidates for known members."""
+    added, members = task.added, task.members
+    if not len(added) or not len(members):
+        return []
+    (row, column, score), (member, visitor, same) = engine.above(
+        rows_of(vectors, added), rows_of(vectors, members), task.least, k + 1, back=task.back
+    )
+    foreign = members[column] != added[row]
+    return [(added[row[foreign]], members[column[foreign]], score[foreign]), (members[member], added[visitor], same)]
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Clusters of added rows that have not joined an older one yet.
+
+    Attributes:
+        means: float32, shape (U, D).
+        weights: float64, shape (U,).
+        of_row: int64, shape (A,): the unit of each added row; -1 for those that have joined.
+    """
+
+    means: Vectors
+    weights: npt.NDArray[np.float64]
+    of_row: npt.NDArray[np.int64]
+
+
+def join_clusters(
+    vectors: Vectors,
+    weights: npt.NDArray[np.int64],
+    graph: Graph,
+    labels: Labels,
+    cuts: Sequence[float],
+    first_free: Sequence[int],
+    *,
+    sums: ClusterSums | None = None,
+    engine: Products | None = None,
+    progress: Progress = ignore_progress,
+) -> tuple[Labels, list[int]]:
+    """Return the clusters of added rows: the nearest one within the cut at each level, or new ones of their own.
+
+    An added row that joins a cluster is in all coarser ones that hold it. Added rows that are too far from all older
+    clusters of a level are linked among themselves, and go on together to the next level. Clusters that were there do
+    not change.
+
+    Args:
+        vectors: float32 or float16, shape (N, D), unit length; the added rows are last.
+        weights: int64, shape (N,): how many identical items each row stands for.
+        graph: neighbours of all rows.
+        labels: int32, shape (M, L): the numbers of the known rows' clusters, finest level first, nested.
+        cuts: L ascending cosine distances.
+        first_free: for each level the least number that was never used.
+        sums: of the known rows' clusters at a coarse level, where they are there already.
+        engine: multiplies.
+        progress: called between levels.
+
+    Returns:
+        labels: int32, shape (N - M, L): of the added rows.
+        first_free: for each level, now.
+    """
+    known = len(labels)
+    added = np.arange(known, len(vectors))
+    engine = engine or best_products()
+    out = np.full((len(added), len(cuts)), -1, dtype=np.int32)
+    units = _Units(rows_of(vectors, added), weights[added].astype(np.float64), np.arange(len(added)))
+    means = ClusterMeans(vectors, weights[:known], labels, sums, engine)
+    links, stands_for = _links(graph, known), np.concatenate([np.arange(known), np.full(len(added), -1)])
+    free = list(first_free)
+    for level, cut in enumerate(cuts):
+        if (units.of_row >= 0).any():
+            units = _joined(units, links, stands_for, labels, level, cut, means, out)
+            units = _linked(units, cut, engine)
+            alone = units.of_row >= 0
+            out[alone, level] = free[level] + units.of_row[alone]
+            free[level] += len(units.means)
+        progress((level + 1) / len(cuts))
+    return out, free
+
+
+def _links(graph: Graph, known: int) -> _Links:
+    """Return (added row from 0, other row, similarity) of all pairs of which one has the other among its neighbours."""
+    added = np.repeat(np.arange(len(graph.rows) - known), graph.k)
+    # Added rows that are many and near each other list no known ones, but those may list them.
+    row, place = np.nonzero(graph.rows >= known)
+    return (
+        np.concatenate([added, graph.rows[row, place] - known]),
+        np.concatenate([graph.rows[known:].ravel(), row]),
+        np.concatenate([graph.similarity[known:].ravel(), graph.similarity[row, place]]),
+    )
+
+
+def _joined(
+    units: _Units,
+    links: _Links,
+    stands_for: npt.NDArray[np.int64],
+    labels: Labels,
+    level: int,
+    cut: float,
+    means: ClusterMeans,
+    out: Labels,
+) -> _Units:
+    """Let units join the nearest cluster of a level within the cut, in *out*; return those that are left.
+
+    Those clusters are considered that neighbours are in: known ones, and added ones that have joined. *stands_for* has
+    a known row of its cluster for each row, -1 for none, and is kept up to date.
+    """
+    new = stands_for >= 0  # what was compared once in vain need not be again
+    # A mean similarity that reaches the cut is one of pairs of which at least one reaches it.
+    near = links[2] >= 1 - cut - ROUNDING
+    row, other = links[0][near], links[1][near]
+    while len(units.means):
+        left = (units.of_row[row] >= 0) & new[other]
+        target = _nearest(units, row[left], stands_for[other[left]], labels[:, level], cut, level, means)
+        joins = np.flatnonzero((units.of_row >= 0) & (target[units.of_row] >= 0))
+        if not len(joins):
+            break
+        rows = target[units.of_row[joins]]
+        stands_for[len(labels) + joins] = rows
+        out[joins, level:] = labels[rows, level:]
+        new = np.zeros_like(new)
+        new[len(labels) + joins] = True
+        units = _without(units, target >= 0)
+    return units
+
+
+def _nearest(
+    units: _Units, row: Rows, near: Rows, label: Rows, cut: float, level: int, means: ClusterMeans
+) -> npt.NDArray[np.int64]:
+    """Return a known row of the nearest cluster within the cut for each unit, -1 for none.
+
+    Args:
+        units: clusters of added rows.
+        row: added rows.
+        near: known rows whose clusters are considered for the units of those.
+        label: of the known rows.
+        cut: a cosine distance.
+        level: of the clusters.
+        means: of the clusters.
+    """
+    target = np.full(len(units.means), -1, dtype=np.int64)
+    if not len(row):
+        return target
+    candidate = label[near].astype(np.int64)
+    _, example = np.unique(units.of_row[row] * (int(label.max()) + 1) + candidate, return_index=True)
+    unit, number = units.of_row[row[example]], candidate[example]
+    numbers, which = np.unique(number, return_inverse=True)
+    similarity = _similarities(units.means, unit, means.of(level, numbers), which)
+    order = np.lexsort((number, -similarity, unit))
+    best = order[np.flatnonzero(np.diff(unit[order], prepend=-1))]
+    best = best[similarity[best] >= 1 - cut - ROUNDING]
+    target[unit[best]] = near[example[best]]
+    return target
+
+
+def _similarities(a: Vectors, rows: Rows, b: Vectors, others: Rows) -> npt.NDArray[np.float32]:
+    """Return the dot products of pairs of rows, without a copy of all their vectors at a time."""
+    found = np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        found[part] = np.einsum("ij,ij->i", a[rows[part]], b[others[part]])
+    return found
+
+
+def _without(units: _Units, gone: npt.NDArray[np.bool_]) -> _Units:
+    number = np.cumsum(~gone) - 1
+    of_row = np.where((units.of_row >= 0) & ~gone[units.of_row], number[units.of_row], -1)
+    return _Units(units.means[~gone], units.weights[~gone], of_row)
+
+
+def _linked(units: _Units, cut: float, engine: Products) -> _Units:
+    """Return the units after linking them among themselves."""
+    if len(units.means) < 2:
+        return units
+    graph = nearest(units.means, engine=engine)
+    label = average_linkage(units.means, units.weights.astype(np.int64), graph, [cut], engine=engine)[:, 0]
+    order, starts = grouped(label, int(label.max()) + 1)
+    weights = np.add.reduceat(units.weights[order], starts[:-1])
+    sums = np.add.reduceat(units.means[order] * units.weights[order, None].astype(np.float32), starts[:-1], axis=0)
+    of_row = np.where(units.of_row >= 0, label[units.of_row], -1)
+    return _Units((sums / weights[:, None]).astype(np.float32), weights, of_row)
+
+
+def join_groups(
+    groups: Labels,
+    pairs: tuple[Rows, Rows, npt.NDArray[np.float32]],
+    levels: Sequence[float],
+    first_free: Sequence[int],
+) -> tuple[Labels, list[int]]:
+    """Return near-duplicate groups after adding pairs: groups that a pair connects become one.
+
+    Args:
+        groups: int32, shape (N, L): the group number of each item at each level; -1 for none, as of all added items.
+        pairs: (item, other item, similarity): the pairs with an added item in them.
+        levels: L ascending similarities.
+        first_free: for each level the least number that was never used.
+
+    Returns:
+        groups: int32, shape (N, L); of joined groups the one with the most members gives its number.
+        first_free: for each level, now.
+    """
+    out, free = groups.copy(), list(first_free)
+    for place, level in enumerate(levels):
+        near = pairs[2] >= level - ROUNDING
+        if near.any():
+            out[:, place], free[place] = _connect(out[:, place], pairs[0][near], pairs[1][near], free[place])
+    return out, free
+
+
+def _connect(group: Labels, a: Rows, b: Rows, first_free: int) -> tuple[Labels, int]:
+    """Return the groups after connecting the items of each pair."""
+    # A node is a group, or an item without one.
+    items = np.unique(np.concatenate([a, b]))
+    node = np.where(group[items] >= 0, group[items], first_free + items)
+    names, compact = np.unique(node, return_inverse=True)
+    ends = (compact[np.searchsorted(items, each)] for each in (a, b))
+    links = scipy.sparse.coo_array((np.ones(len(a), np.int8), tuple(ends)), shape=(len(names), len(names)))
+    component = connected_components(links, directed=False)[1]
+    sizes = np.bincount(group[group >= 0], minlength=first_free)
+    size = np.where(names < first_free, sizes[np.minimum(names, max(first_free - 1, 0))] if first_free else 0, 0)
+    order = np.lexsort((names, -size, component))
+    leader = names[order[np.flatnonzero(np.diff(component[order], prepend=-1))]]
+    fresh = leader >= first_free
+    leader[fresh] = first_free + np.arange(int(fresh.sum()))
+    renamed = np.arange(first_free, dtype=np.int32)
+    older = names < first_free
+    renamed[names[older]] = leader[component[older]]
+    out = group.copy()
+    held = group >= 0
+    out[held] = renamed[group[held]]
+    out[items] = leader[component[compact]]
+    return out, first_free + int(fresh.sum())

@@ -1,0 +1,107 @@
+"""The end of a job that writes an index: what later additions need of it, and the commit that makes it the head."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from framedex.analysis.cluster_means import ClusterSums
+from framedex.analysis.products import Vectors
+from framedex.jobs.index import Indexed
+from framedex.records import DatasetStatus, EmbeddingConfig, Generation
+from framedex.storage import datasets, tables
+from framedex.storage.tables import Table
+from framedex.tasks import Commit
+
+MEDIA, CELLS, MEANS = "media", "cells", "means"
+WRITTEN = (MEDIA, CELLS, MEANS)
+"""The tables that each index writes anew."""
+
+
+def finish(
+    indexed: Indexed,
+    config: EmbeddingConfig,
+    *,
+    dataset_id: str,
+    table: Path,
+    rows: int,
+    status: DatasetStatus,
+    summary: Mapping[str, Any],
+    others: Mapping[str, int] | None = None,
+    roots: Sequence[str] = (),
+) -> Commit:
+    """Write what is left to write, wait until all is on the disk, and return the commit.
+
+    Args:
+        indexed: the index that was written.
+        config: how the media were encoded and grouped.
+        dataset_id: the dataset.
+        table: folder of its media table.
+        rows: media in it.
+        status: of the dataset from then on.
+        summary: what else is stored with the generation.
+        others: versions of further tables of the generation.
+        roots: source roots, by number; empty if they are as before.
+    """
+    versions = {**(others or {}), MEDIA: indexed.version}
+    versions |= _write_rest(indexed, table)
+    tables.sync(table)
+
+    def commit(connection: Any) -> None:
+        if roots:
+            datasets.put_roots(connection, dataset_id, roots)
+        datasets.commit_generation(
+            connection,
+            dataset_id,
+            tables=versions,
+            n_images=rows,
+            status=status,
+            config=config,
+            summary={**summary, **indexed.summary, "partial": status is DatasetStatus.PARTIAL_INDEX},
+        )
+
+    return commit
+
+
+def _write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
+    """Write the cells and the sums of clusters, where there are any; return the tables' versions."""
+    versions = {}
+    if indexed.graph.cells is not None:
+        versions[CELLS] = _replace(_path(table, CELLS), {"centroid": _lists(indexed.graph.cells.centroids)})
+    if (sums := indexed.sums) is not None:
+        columns = {"number": pa.array(sums.numbers), "weight": pa.array(sums.weights), "sum": _lists(sums.sums)}
+        versions[MEANS] = _replace(_path(table, MEANS), columns)
+    return versions
+
+
+def _path(table: Path, name: str) -> Path:
+    return table.with_name(f"{name}.lance")
+
+
+def _lists(vectors: Vectors) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+
+
+def _replace(path: Path, columns: dict[str, pa.Array]) -> int:
+    batch = pa.RecordBatch.from_pydict(columns)
+    version = tables.replace(path, [batch], batch.schema)
+    tables.sync(path)
+    return version
+
+
+def read_cells(table: Path, versions: Mapping[str, int]) -> Vectors | None:
+    """Return the centroids that a generation's index was found by: float32, shape (C, D); None without cells."""
+    if CELLS not in versions:
+        return None
+    return Table(_path(table, CELLS), versions[CELLS]).vectors("centroid")[1]
+
+
+def read_sums(table: Path, head: Generation) -> ClusterSums | None:
+    """Return the sums of clusters that were kept with a generation's index; None if there are none."""
+    if MEANS not in head.tables:
+        return None
+    kept = Table(_path(table, MEANS), head.tables[MEANS])
+    held = kept.scan(["number", "weight"]).read_all()
+    numbers, weights = (held.column(name).to_numpy() for name in ("number", "weight"))
+    return ClusterSums(head.summary["means_level"], numbers, weights, kept.vectors("sum")[1])

@@ -1,0 +1,46 @@
+"""Which media a table has already, in 16 bytes each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.storage.tables import Table
+
+_TEXT = 36
+_HEX = np.full(256, 255, dtype=np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+_DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 23)])
+
+
+class KnownIds:
+    """The media ids of a table at one version."""
+
+    def __init__(self, table: Table | None) -> None:
+        parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan(["media_id"])]
+        ids = np.concatenate(parts) if parts else np.empty((0, 2), np.uint64)
+        self._ids = ids[np.lexsort((ids[:, 1], ids[:, 0]))]
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def contains(self, ids: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return for each media id whether the table has it: bool, shape (len(ids),)."""
+        wanted = _halves(pa.array(ids, pa.string()))
+        found = np.zeros(len(wanted), dtype=bool)
+        # Ids are hashes: first halves that are equal are those of one id, but for one chance in 2⁶⁰ a pair.
+        start = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
+        stop = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
+        for offset in range(int((stop - start).max(initial=0))):
+            place = np.minimum(start + offset, len(self._ids) - 1)
+            found |= (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
+        return found
+
+
+def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
+    """Return UUIDs in text form as two numbers each: uint64, shape (N, 2)."""
+    text = np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8).reshape(-1, _TEXT)
+    digits = _HEX[text[:, _DIGITS]].astype(np.uint64)
+    weights = np.uint64(16) ** np.arange(15, -1, -1, dtype=np.uint64)
+    return np.stack([(digits[:, :16] * weights).sum(axis=1), (digits[:, 16:] * weights).sum(axis=1)], axis=1)

@@ -1,0 +1,104 @@
+"""Cells hold rows that are near each other, and a row looks into enough of them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.analysis.cells import assign, cell_count, find_centroids, grouped, look, measure_reach
+from framedex.analysis.neighbours import ignore_progress
+from framedex.analysis.products import CpuProducts
+from tests.analysis.arrays import clustered, uniform, unit
+
+ENGINE = CpuProducts(2)
+
+
+def test_cell_count__grows_with_the_rows() -> None:
+    """There is at least one cell, about 500 rows in each, and fewer cells than rows warrant above a million."""
+    counts = [cell_count(rows) for rows in (1, 499, 1000, 50_000, 1_000_000, 100_000_000)]
+    assert counts == [1, 1, 2, 100, 2000, 20_000]
+
+
+def test_find_centroids__are_directions_of_clusters() -> None:
+    """With more cells than clusters nearly all rows are near a centroid; the seed decides all."""
+    vectors = clustered(3000, 32, centres=6, spread=0.1)
+    found = [
+        find_centroids(vectors, 30, engine=ENGINE, random=np.random.default_rng(seed), progress=ignore_progress)
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+    np.testing.assert_allclose(np.linalg.norm(found[0], axis=1), 1, atol=1e-5)
+    assert np.quantile((vectors @ found[0].T).max(axis=1), 0.05) > 0.9
+
+
+def test_assign__is_the_nearest_centroid() -> None:
+    """Each row, in blocks, belongs to the cell whose centroid is nearest."""
+    vectors, centroids = uniform(9000, 8), uniform(20, 8, seed=1)
+    np.testing.assert_array_equal(assign(vectors, centroids, engine=ENGINE), (vectors @ centroids.T).argmax(axis=1))
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(10, 12))
+def test_grouped__law(groups: list[int], count: int) -> None:
+    """The rows of each group stand together, in their order, from its start to the next one's."""
+    order, starts = grouped(np.array(groups, dtype=np.int64), count)
+    parts = [order[a:b].tolist() for a, b in pairwise(starts)]
+    assert parts == [[row for row, own in enumerate(groups) if own == group] for group in range(count)]
+
+
+def test_measure_reach__more_recall_reaches_further() -> None:
+    """The reach and the rows compared grow with the recall, and the reach is what finds that share of neighbours."""
+    vectors = clustered(6000, 24, centres=40, spread=0.8)
+    centroids = find_centroids(vectors, 12, engine=ENGINE, random=np.random.default_rng(0), progress=ignore_progress)
+    found = [
+        measure_reach(
+            vectors,
+            centroids,
+            k=10,
+            recall=recall,
+            engine=ENGINE,
+            random=np.random.default_rng(0),
+            progress=ignore_progress,
+        )
+        for recall in (0.7, 0.9, 0.99)
+    ]
+    assert sorted(found) == found
+    assert 0 <= found[0][0] < found[-1][0]
+    assert found[-1][1] <= 1.1 * len(vectors)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 60), st.integers(1, 12), st.floats(0, 1.5), st.integers(0, 80), st.booleans(), st.integers(0, 2**16)
+)
+def test_look__law(count: int, cells: int, reach: float, least: int, others: bool, seed: int) -> None:
+    """Rows look into all cells within reach but their own, into none twice, and see enough rows where there are any."""
+    random = np.random.default_rng(seed)
+    vectors, centroids = (unit(random.normal(size=(rows, 3))) for rows in (count, cells))
+    held = random.integers(0, 5, cells) if others else None
+    cell, looks = look(vectors, centroids, reach, least=least, held=held, engine=ENGINE, progress=ignore_progress)
+    scores = vectors @ centroids.T
+    np.testing.assert_array_equal(cell, scores.argmax(axis=1))
+    pairs = [(row, into) for into in range(cells) for row in looks.into(into).tolist()]
+    assert len(set(pairs)) == len(pairs) == len(looks.rows)
+    assert all(cell[row] != into for row, into in pairs)
+    within = scores >= scores.max(axis=1, keepdims=True) - reach + 1e-6
+    within[np.arange(count), cell] = False
+    assert set(pairs) >= set(zip(*(each.tolist() for each in np.nonzero(within)), strict=True))
+    sizes = np.bincount(cell, minlength=cells) + (0 if held is None else held)
+    seen = sizes[cell]
+    for row, into in pairs:
+        seen[row] += sizes[into]
+    assert np.all(seen >= min(least, sizes.sum()))
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.1])
+def test_look__rows_without_direction_look_everywhere(reach: float) -> None:
+    """A vector of zeros is as near to one centroid as to any other."""
+    cell, looks = look(
+        np.zeros((3, 4), np.float32), uniform(5, 4), reach, least=0, engine=ENGINE, progress=ignore_progress
+    )
+    assert sorted([*looks.rows.tolist(), *range(3)]) == sorted([*range(3)] * 5)
+    assert len(set(cell.tolist())) == 1

@@ -1,0 +1,227 @@
+"""What repeats: near-duplicates and equal files, and which of them is best to keep."""
+
+import os
+import pickle
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from framedex import Dataset, InvalidInput, Workspace
+from framedex.ids import Kind
+from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
+from tests.gallery import ANIMALS, COPIES, NEAR, Averages, Gallery, embedded
+from tests.pictures import encode, photo, write
+
+
+def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
+    """Return a dataset of a folder, whose files were last changed at the given times, by their names without suffix."""
+    for path in folder.iterdir():
+        if path.stem in times:
+            os.utime(path, (0, times[path.stem]))
+    return workspace.create_dataset("files", folder, Averages())
+
+
+def best(group: DuplicateGroup) -> tuple[str, str]:
+    """Return the name of the best member of a group, and why it is."""
+    return group.file_names[group.media_ids.index(group.keep)], group.keep_reason
+
+
+def test_duplicates__groups(gallery: Gallery) -> None:
+    """Copies and edits of one picture are a group; groups are ordered by size and name their members."""
+    groups = gallery.dataset.duplicates()
+    assert [sorted(gallery.names(group.media_ids)) for group in groups] == [sorted(COPIES), *map(sorted, NEAR)]
+    assert [len(group.file_names) for group in groups] == [3, 2, 2]
+    assert groups[0].similarity == 1
+    assert all(0.96 <= group.similarity <= 1 and group.threshold == 0.96 for group in groups)
+    assert len({group.group_id for group in groups}) == 3
+    assert gallery.dataset.duplicates(limit=1) == groups[:1]
+    assert groups[0].confidence == 1
+    assert all(0.96 <= group.confidence <= group.similarity for group in groups)
+
+
+@pytest.mark.parametrize("level", DUPLICATE_LEVELS)
+def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
+    """A group at a stricter level lies within one of each looser level."""
+    looser = [set(group.media_ids) for group in gallery.dataset.duplicates(0.96)]
+    for group in gallery.dataset.duplicates(level):
+        assert group.threshold == level
+        assert sum(set(group.media_ids) <= members for members in looser) == 1
+
+
+@pytest.mark.parametrize(("asked", "used"), [(0, 0.96), (0.5, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
+def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float) -> None:
+    """Between two levels the stricter one is used, and the groups say which."""
+    groups = gallery.dataset.duplicates(asked)
+    assert groups == gallery.dataset.duplicates(used)
+    assert {group.threshold for group in groups} == {used}
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.96", None, True])
+def test_duplicates__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
+    """A similarity lies in 0 to 1."""
+    with pytest.raises(InvalidInput, match="similarity from 0 to 1"):
+        gallery.dataset.duplicates(threshold)
+
+
+def test_duplicates__of_a_view(gallery: Gallery) -> None:
+    """A group of which a filter leaves one member is none."""
+    view = gallery.dataset.where([{"labels": {"op": "is", "value": "animal"}}])
+    assert view.duplicates() == []
+
+
+def test_duplicates__of_given_embeddings(workspace: Workspace) -> None:
+    """Groups are joined by pairs that are similar enough, whatever the encoder."""
+    dataset = workspace.create_dataset("d", embedded([[1, 0], [0.98, 0.199], [0, 1], [0.0, 2.0]]))
+    assert [group.file_names for group in dataset.duplicates(0.97)] == [["0.jpg", "1.jpg"], ["2.jpg", "3.jpg"]]
+    assert [group.file_names for group in dataset.duplicates(0.99)] == [["2.jpg", "3.jpg"]]
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "3", True])
+@pytest.mark.parametrize("exact", [False, True])
+def test_duplicates__unusable_limit(gallery: Gallery, limit: Any, exact: bool) -> None:
+    """A limit is a count."""
+    with pytest.raises(InvalidInput, match="limit must be a whole number"):
+        gallery.dataset.duplicates(exact=exact, limit=limit)
+
+
+def test_duplicates__confidence_is_the_lowest_similarity(workspace: Workspace) -> None:
+    """A group is as sure as its least similar member."""
+    (group,) = workspace.create_dataset("d", embedded([[1, 0], [1, 0], [0.98, 0.199]])).duplicates()
+    assert group.similarity == 1
+    assert group.confidence == pytest.approx(0.98, abs=1e-3)
+
+
+def test_keep__the_largest(gallery: Gallery) -> None:
+    """A picture is better than its small version, and the reason has both sizes."""
+    group = gallery.dataset.duplicates()[1]
+    assert best(group) == ("02.jpg", "largest: 160×120 against at most 80×60")
+
+
+def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
+    """Of pictures of one size and sharpness the one with more bytes a pixel is better, though it is newer."""
+    write(tmp_path / "p" / "a.jpg", photo(1), quality=92)
+    write(tmp_path / "p" / "b.jpg", photo(1), quality=98)
+    (group,) = of_files(workspace, tmp_path / "p", a=1e9, b=1.5e9).duplicates(0.99)
+    name, reason = best(group)
+    assert name == "b.jpg"
+    assert reason.startswith("same size; equally sharp; least compressed: ")
+    assert " bytes a pixel against at most " in reason
+
+
+def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
+    """Of pictures of one size the sharper one is better, though it is compressed more."""
+    sharp = photo(7, width=320, height=240)
+    write(tmp_path / "p" / "a.png", np.asarray(cv2.GaussianBlur(sharp, (0, 0), 2), dtype=np.uint8))
+    write(tmp_path / "p" / "b.jpg", sharp, quality=90)
+    (group,) = of_files(workspace, tmp_path / "p").duplicates()
+    name, reason = best(group)
+    assert name == "b.jpg"
+    assert re.fullmatch(r"same size; sharpest: 0\.\d\d+ against at most 0\.\d\d+", reason)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({"a": 1.5e9, "b": 1e9}, ("b.png", "oldest: 2001-09-09 against 2017-07-14 at the earliest")),
+        (
+            {"a": 1.5e9, "b": 1.5e9 - 9},
+            ("b.png", "oldest: 2017-07-14 02:39:51 against 2017-07-14 02:40:00 at the earliest"),
+        ),
+        ({"a": 1.5e9, "b": 1.5e9 - 1}, ("a.png", "same age; first in order")),
+    ],
+)
+def test_keep__the_oldest(
+    workspace: Workspace, tmp_path: Path, times: dict[str, float], expected: tuple[str, str]
+) -> None:
+    """Of equal files the one changed first is better, if by more than 2 s; else the first in order."""
+    for name in ("a", "b"):
+        write(tmp_path / "p" / f"{name}.png", photo(1))
+    dataset = of_files(workspace, tmp_path / "p", **times)
+    (equal,) = dataset.duplicates(exact=True)
+    assert best(equal) == expected
+    (near,) = dataset.duplicates()
+    assert best(near) == (expected[0], f"same size; equally sharp; equally compressed; {expected[1]}")
+
+
+def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
+    """Where several are largest, the next criterion decides among these alone, and both are said."""
+    write(tmp_path / "p" / "a.png", photo(1, width=80, height=60))
+    for name in ("b", "c"):
+        write(tmp_path / "p" / f"{name}.png", photo(1))
+    (group,) = of_files(workspace, tmp_path / "p", a=1e8, b=1.5e9, c=1.4e9).duplicates()
+    assert best(group) == (
+        "c.png",
+        "largest with 1 more: 160×120 against at most 80×60; equally sharp; equally compressed; "
+        "oldest: 2014-05-13 against 2017-07-14 at the earliest",
+    )
+
+
+def test_keep__unknown_loses(workspace: Workspace) -> None:
+    """A picture of known size is better than one of unknown size; where nothing is known, the first is."""
+    table = embedded([[1, 0], [1, 0], [0, 1], [0, 1]], width=[None, 6, None, None], height=[None, 4, None, None])
+    first, second = workspace.create_dataset("d", table).duplicates()
+    assert best(first) == ("1.jpg", "largest: 6×4, the others unknown")
+    assert best(second) == ("2.jpg", "first in order")
+
+
+def test_keep__of_what_a_filter_leaves(gallery: Gallery) -> None:
+    """The best member of a filtered group is the best that is left."""
+    original = {"labels": {"op": "is", "value": "fur"}}
+    (group,) = gallery.dataset.where([{"not": original}]).duplicates()
+    assert sorted(gallery.names(group.media_ids)) == COPIES[1:]
+    assert group.keep in group.media_ids
+
+
+def test_exact__groups_of_equal_files(gallery: Gallery) -> None:
+    """Files of equal content are a group of similarity 1, and others are not."""
+    (group,) = gallery.dataset.duplicates(exact=True)
+    assert sorted(gallery.names(group.media_ids)) == sorted(COPIES)
+    assert (group.threshold, group.similarity, group.confidence) == (1, 1, 1)
+    assert group.keep in group.media_ids
+    assert gallery.dataset.duplicates(exact=True, limit=0) == []
+
+
+def test_exact__broken_files_too(workspace: Workspace, tmp_path: Path) -> None:
+    """Broken files that are equal are a group; groups come by size, then by their first members."""
+    contents = {"a": b"broken", "b": encode(photo(1)), "c": encode(photo(2)), "d": b"broken", "e": encode(photo(2))}
+    (tmp_path / "p").mkdir()
+    for name, content in contents.items():
+        (tmp_path / "p" / f"{name}.png").write_bytes(content)
+    (tmp_path / "p" / "f.png").write_bytes(contents["e"])
+    dataset = of_files(workspace, tmp_path / "p", a=1e9, d=1.5e9)
+    groups = dataset.duplicates(exact=True)
+    assert [group.file_names for group in groups] == [["c.png", "e.png", "f.png"], ["a.png", "d.png"]]
+    assert best(groups[1]) == ("a.png", "oldest: 2001-09-09 against 2017-07-14 at the earliest")
+    left = dataset.where([{"issues": {"op": "issue", "value": "corrupted"}}]).duplicates(exact=True)
+    assert left == groups[1:]
+
+
+def test_exact__ids_are_those_of_the_content(gallery: Gallery, workspace: Workspace, tmp_path: Path) -> None:
+    """The id of a group is the same with other files around it, and another one in another dataset."""
+    (found,) = gallery.dataset.duplicates(exact=True)
+    raw = uuid.UUID(found.group_id)
+    assert (raw.version, raw.bytes[7]) == (8, Kind.CONTENT_GROUP)
+    view = gallery.dataset.where([{"labels": {"op": "is_not", "value": "fur"}}])
+    assert [group.group_id for group in view.duplicates(exact=True)] == [found.group_id]
+    for name in ("a", "b"):
+        write(tmp_path / "p" / f"{name}.jpg", photo(0), quality=95)
+    assert (tmp_path / "p" / "a.jpg").read_bytes() == (gallery.folder / ANIMALS[0]).read_bytes()
+    (other,) = of_files(workspace, tmp_path / "p").duplicates(exact=True)
+    assert other.group_id != found.group_id
+
+
+def test_exact__without_files(workspace: Workspace) -> None:
+    """Media whose files were not read are in no group."""
+    assert workspace.create_dataset("d", embedded([[1, 0], [1, 0]])).duplicates(exact=True) == []
+
+
+def test_duplicates__copies_are_plain_lists(gallery: Gallery) -> None:
+    """Groups can be copied and pickled without the workspace that they came from."""
+    groups = gallery.dataset.duplicates()
+    copied = pickle.loads(pickle.dumps(groups))
+    assert (type(copied), copied) == (list, groups)
