@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import Dataset
+from framedex import Dataset, Workspace
 from framedex.context import open_media
+from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import unit
 
@@ -56,3 +57,18 @@ def ids_of(dataset: Dataset) -> dict[str, str]:
 def groups_of(dataset: Dataset, threshold: float = 0.96) -> dict[str, set[str]]:
     """Return the uris of near-duplicate groups by group id."""
     return {group.group_id: set(group.paths) for group in dataset.duplicates(threshold)}
+
+
+def status_of(dataset: Dataset) -> DatasetStatus:
+    """Return the dataset's status now; a call, of which no type checker thinks that it stays the same."""
+    return dataset.info.status_new
+
+
+def grown(workspace: Workspace, rows: Any, *sizes: int, name: str = "d") -> Dataset:
+    """Return a dataset of the first rows to which the others were added in turn."""
+    dataset = workspace.create_dataset(name, part(rows[: sizes[0]]), thresholds=THRESHOLDS)
+    start = sizes[0]
+    for size in sizes[1:]:
+        dataset.add_media(part(rows[start : start + size], start))
+        start += size
+    return dataset

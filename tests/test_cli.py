@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from framedex import NotFound, Workspace
 from framedex.cli import main, printable
 
 Run = Callable[..., tuple[int, str, str]]
@@ -148,6 +150,12 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),
         (("report", "pets", "-o", "no/such/folder/x.html"), "cannot write no/such/folder/x.html"),
+        (("add", "pets", "no/such/folder"), "there is nothing at"),
+        (("add", "nothing", "."), "no dataset 'nothing'"),
+        (("reindex", "pets"), "Operation 'reindex' needs the dataset status PARTIAL INDEX; it is READY"),
+        (("reindex", "pets", "--threshold", "0.5"), "thresholds must be five ascending cosine distances"),
+        (("not-duplicates", "pets", "a", "b"), "no media 'a' in this dataset"),
+        (("not-duplicates", "pets", "a"), "two or more different media ids"),
     ],
 )
 def test_errors__are_one_line_and_a_status(
@@ -169,6 +177,8 @@ def test_errors__are_one_line_and_a_status(
         (["explore", "pets", "--threshold", "many"], "Invalid value for '--threshold'"),
         (["explode"], "No such command 'explode'"),
         (["ls", "--color"], "No such option: --color"),
+        (["add", "pets"], "Missing argument 'source'. (see: framedex add --help)"),
+        (["not-duplicates", "pets"], "Missing argument 'media_id'. (see: framedex not-duplicates --help)"),
     ],
 )
 def test_errors__wrong_usage_is_one_line(
@@ -209,6 +219,63 @@ def test_create__and_rm(run: Run, tmp_path: Path) -> None:
     assert run("rm", "short-lived", "--yes")[0] == 0
     assert (tmp_path / "one.png").is_file()
     assert run("show", "short-lived")[0] == 1
+
+
+@pytest.fixture
+def growing(run: Run, tmp_path: Path) -> Path:
+    """A folder with two pictures of one colour each; the dataset ``growing`` was made of one of them."""
+    folder = tmp_path / "growing"
+    folder.mkdir()
+    Image.new("RGB", (20, 10), "red").save(folder / "red.png")
+    assert run("create", "growing", str(folder))[0] == 0
+    Image.new("RGB", (20, 10), "blue").save(folder / "blue.png")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _without_growing(workspace: Path) -> Iterator[None]:
+    """Delete the dataset ``growing``, since the workspace is that of all tests."""
+    yield
+    with Workspace(workspace) as opened, suppress(NotFound):
+        opened.delete_dataset("growing")
+
+
+def test_add__and_reindex(run: Run, growing: Path) -> None:
+    """Additions say how many were new and what was left out; a reindex settles them, with other thresholds if given."""
+    added = _json(run, "add", "growing", str(growing))
+    assert (added["added"], added["n_images"], added["status_new"]) == (1, 2, "PARTIAL INDEX")
+    assert added["skipped"] == {"media that are there already": 1}
+    status, out, _ = run("add", "growing", str(growing))
+    assert status == 0
+    assert "growing: 0 pictures added" in out
+    assert "left out: 2 media that are there already" in out
+    assert "`framedex reindex`" in out
+    status, out, _ = run("reindex", "growing")
+    assert (status, "growing: 2 pictures indexed" in out) == (0, True)
+    cuts = [0.1, 0.2, 0.3, 0.4, 0.5]
+    indexed = _json(run, "reindex", "growing", *(word for cut in cuts for word in ("--threshold", str(cut))))
+    assert (indexed["status_new"], indexed["embedding_config"]["thresholds"]) == ("READY", cuts)
+
+
+def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
+    """With --reindex the dataset is READY afterwards, and nobody is told to index it."""
+    status, out, _ = run("add", "growing", str(growing), "--reindex")
+    assert status == 0
+    assert "growing: 1 pictures added" in out
+    assert "`framedex reindex`" not in out
+    assert _json(run, "show", "growing")["status_new"] == "READY"
+
+
+def test_not_duplicates__keeps_pictures_apart(run: Run, growing: Path) -> None:
+    """Pictures that are decided to be no duplicates are no group any more."""
+    (growing / "copy.png").write_bytes((growing / "red.png").read_bytes())
+    run("add", "growing", str(growing))
+    (group,) = _json(run, "duplicates", "growing")
+    decision = _json(run, "not-duplicates", "growing", *group["media_ids"])
+    assert decision["media_ids"] == group["media_ids"]
+    assert _json(run, "duplicates", "growing") == []
+    status, out, _ = run("not-duplicates", "growing", *group["media_ids"])
+    assert (status, "2 pictures are kept apart by decision" in out) == (0, True)
 
 
 def test_module__runs_with_the_workspace_of_the_environment(workspace: Path) -> None:

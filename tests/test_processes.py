@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from framedex import Conflict, Workspace
+from framedex import Conflict, Dataset, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from framedex.storage import schema
 from tests.gallery import SETTINGS, embedded, fill
+from tests.growth import GROUPS, columns_of, families, part, summary_of
 from tests.processes import finish, start
 
 WRITER = """
@@ -241,3 +242,123 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
     out = finish(start(code, tmp_path / "ws", fill(folder, 80)))
     assert out.strip() == "interrupted ['ABORTED'] []"
     assert list((tmp_path / "ws" / "datasets").iterdir()) == []
+
+
+def test_reader__beside_additions(tmp_path: Path) -> None:
+    """While one process adds media and indexes them, another one sees whole additions only, each with its groups."""
+    code = """
+        import sys, framedex
+
+        with framedex.Workspace(sys.argv[1], read_only=True) as workspace:
+            dataset = workspace.dataset("d")
+            print("ready", flush=True)
+            rounds, seen = 0, 20
+            while seen < 70 or dataset.info.status_new != "READY":
+                table = dataset.to_arrow(["media_id", "cluster_id"])
+                assert table["cluster_id"].null_count == 0
+                assert table.num_rows >= seen and table.num_rows % 10 == 0, table.num_rows
+                assert len(set(table["media_id"].to_pylist())) == table.num_rows
+                seen = table.num_rows
+                assert sum(cluster.n_images for cluster in dataset.explore().clusters) >= seen
+                groups = dataset.duplicates()
+                grouped = [one for group in groups for one in group.media_ids]
+                assert len(set(grouped)) == len(grouped)
+                rounds += 1
+            print(rounds)
+    """
+    rows = families(70, dimension=4)
+    with Workspace(tmp_path, settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("d", part(rows[:20]))
+        reader = start(code, tmp_path)
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+        for first in range(20, 70, 10):
+            dataset.add_media(part(rows[first : first + 10], first))
+        dataset.not_duplicates(dataset.duplicates()[0].media_ids)
+        dataset.reindex()
+        assert int(finish(reader)) > 1
+
+
+CHANGER = """
+    import sys, framedex
+    from tests.growth import families, part
+    from tests.pauses import Pause, watched
+
+    workspace = framedex.Workspace(sys.argv[1])
+    dataset = workspace.dataset("d")
+    pause = Pause(sys.argv[3], float(sys.argv[4]))
+    begin = dataset.reindex if sys.argv[2] == "reindex" else lambda wait: dataset.add_media(
+        part(families(60)[45:], 45), wait=wait
+    )
+    workspace.create_dataset("other", part(families(2)))
+    watched(workspace, lambda: begin(wait=False), pause)
+    assert pause.reached.wait(60)
+    print("waits", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def partly_indexed(workspace: Workspace, name: str) -> Dataset:
+    """Return a dataset to which some of its 45 rows were added."""
+    dataset = workspace.create_dataset(name, part(families(60)[:30]))
+    dataset.add_media(part(families(60)[30:45], 30))
+    return dataset
+
+
+@pytest.mark.parametrize(
+    ("operation", "stage", "share"),
+    [
+        ("add_media", "reading vectors", 0.01),  # rows are appended
+        ("add_media", "finding duplicates", 0.0),
+        ("add_media", "writing", 1.0),  # all is written but the commit
+        ("reindex", "clustering", 0.0),
+        ("reindex", "writing", 1.0),
+    ],
+)
+def test_killed_process__while_a_dataset_changes(tmp_path: Path, operation: str, stage: str, share: float) -> None:
+    """After kill -9 the dataset is what it was before; the same change then ends as if there had been no first try."""
+    with Workspace(tmp_path, settings=SETTINGS) as workspace:
+        dataset = partly_indexed(workspace, "d")
+        before = columns_of(dataset, [*GROUPS, "path", "uniqueness"])
+    process = start(CHANGER, tmp_path, operation, stage, share)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waits\n", process.communicate()[1]
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    with Workspace(tmp_path, settings=SETTINGS) as workspace:
+        dataset = workspace.dataset("d")
+        under_way = DatasetStatus.READ_ONLY if operation == "add_media" else DatasetStatus.INDEXING
+        assert dataset.info.status_new is under_way
+        assert columns_of(dataset, [*GROUPS, "path", "uniqueness"]) == before
+        task_type = "MEDIA_ADDITION" if operation == "add_media" else "REINDEX"
+        with pytest.raises(Conflict, match=f"is blocked while {task_type} task is running"):
+            dataset.not_duplicates(["a", "b"])
+
+        calm = partly_indexed(workspace, "calm")
+        let_heartbeats_grow_old(workspace)  # the change itself notices it
+        for each in (dataset, calm):
+            if operation == "add_media":
+                each.add_media(part(families(60)[45:], 45))
+            else:
+                each.reindex()
+        (interrupted,) = [task for task in workspace.tasks() if task.status is TaskStatus.FAILED]
+        assert (interrupted.task_type, interrupted.error_message) == (task_type, "interrupted")
+        names = [*GROUPS, "path", "batch", "uniqueness", "outlier_distance", "neighbours"]
+        assert columns_of(dataset, names) == columns_of(calm, names)
+        assert summary_of(dataset) == summary_of(calm)
+        assert dataset.info.status_new is calm.info.status_new
+
+
+def test_killed_process__its_dataset_is_what_its_head_supports(tmp_path: Path) -> None:
+    """Once the sign of life is old, a dataset whose change was interrupted is as it was, and can be deleted."""
+    with Workspace(tmp_path, settings=SETTINGS) as workspace:
+        partly_indexed(workspace, "d")
+    process = start(CHANGER, tmp_path, "reindex", "clustering", 0)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waits\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    with Workspace(tmp_path, settings=SETTINGS) as workspace:
+        let_heartbeats_grow_old(workspace)
+        assert workspace.dataset("d").info.status_new is DatasetStatus.PARTIAL_INDEX
+        workspace.delete_dataset("d")

@@ -97,6 +97,74 @@ def create(
 
 
 @app.command()
+def add(
+    name: NameArgument,
+    source: Annotated[
+        Path, typer.Argument(help="A folder, a .txt, .csv or .parquet list, or a Parquet with embeddings.")
+    ],
+    settle: Annotated[bool, typer.Option("--reindex", help="Then find clusters and duplicates of all anew.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add the pictures in SOURCE to a dataset; those that it has already are left out."""
+    with _open(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        before = dataset.count()
+        dataset.add_media(source, auto_reindex=settle)
+        seconds = time.perf_counter() - start
+        info = dataset.info
+        added = info.n_images - before
+        if as_json:
+            _print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
+            return
+        _say(f"{info.display_name}: {added:,} pictures added in {seconds:.1f} s, {info.n_images:,} in all")
+        for reason, count in dataset.skipped.items():
+            _say(f"left out: {count:,} {reason}")
+        if info.status_new is DatasetStatus.PARTIAL_INDEX:
+            _say("they joined the clusters that were there; `framedex reindex` finds all anew")
+
+
+@app.command()
+def reindex(
+    name: NameArgument,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="Cosine distance of a cluster level; give it five times, ascending, for levels 0 to 4."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find clusters, duplicates and scores of all pictures anew, after additions or with other thresholds."""
+    with _open(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        dataset.reindex(thresholds=threshold or None)
+        seconds = time.perf_counter() - start
+        info, config = dataset.info, dataset.embedding_config
+        if as_json:
+            _print_json({**info.model_dump(mode="json"), "embedding_config": config.model_dump(mode="json")})
+            return
+        _say(f"{info.display_name}: {info.n_images:,} pictures indexed in {seconds:.1f} s")
+
+
+@app.command("not-duplicates")
+def not_duplicates(
+    name: NameArgument,
+    media_id: Annotated[list[str], typer.Argument(help="Ids of two or more pictures, as JSON output has them.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide that no two of some pictures are duplicates of each other, from now on."""
+    with _open(workspace) as ws:
+        decision = ws.dataset(name).not_duplicates(media_id)
+        if as_json:
+            _print_json(decision)
+            return
+        _say(f"{len(decision.media_ids):,} pictures are kept apart by decision {decision.decision_id}")
+
+
+@app.command()
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the datasets, newest first."""
     with _open(workspace) as ws:

@@ -15,11 +15,12 @@ from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
 from framedex.ids import media_id
 from framedex.jobs import ingest as ingest_module
-from framedex.jobs.ingest import Ingested, ingest
+from framedex.jobs.ingest import Ingested, Place, ingest
 from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.settings import Settings
 from framedex.storage import tables
+from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import MEASURES, media_schema
 from framedex.storage.tables import Table
 from tests.jobs.fakes import Colours, StopAt, ignore
@@ -36,6 +37,7 @@ def run(
     annotations: Annotations | None = None,
     settings: Settings | None = None,
     progress: Any = ignore,
+    **options: Any,
 ) -> Ingested:
     """Ingest a folder or a list into a table."""
     return ingest(
@@ -46,6 +48,7 @@ def run(
         dataset_id=DATASET,
         settings=settings or Settings(threads=2),
         progress=progress,
+        **options,
     )
 
 
@@ -323,3 +326,72 @@ def test_encoder__that_fails_ends_the_run(folder: Path, table: Path) -> None:
         run(folder, table, encoder=encoder)
     assert caught.value is not None
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("framedex-decode")]
+
+
+def test_known__files_are_not_read(folder: Path, table: Path) -> None:
+    """Files that the table has are left out unread, and the others come behind it in the order of the source."""
+    for number in (1, 3, 5):
+        write(folder / f"{number}.png", photo(number))
+    first = run(folder, table)
+    for number in (0, 2, 6):
+        write(folder / f"{number}.png", photo(number))
+    for number in (1, 3, 5):
+        (folder / f"{number}.png").write_bytes(b"changed")
+    encoder = Colours()
+    heard: list[float] = []
+    second = run(
+        folder, table, encoder=encoder, known=KnownIds(Table(table, first.version)), place=Place(batch=1),
+        progress=heard.append,
+    )  # fmt: skip
+    rows = rows_of(table, second)
+    assert [row["path"] for row in rows] == [f"{number}.png" for number in (1, 3, 5, 0, 2, 6)]
+    assert [row["batch"] for row in rows] == [0] * 3 + [1] * 3
+    assert (second.rows, second.present, encoder.prepared) == (3, 3, 3)
+    assert heard == sorted(heard)
+    assert heard[-1] == 1
+
+
+def test_known__all_of_them(folder: Path, table: Path) -> None:
+    """Where nothing is new nothing is written, whatever the annotations say, which all have their picture."""
+    write(folder / "0.png", photo(0))
+    first = run(folder, table)
+    annotations = Annotations()
+    annotations.add("0.png", ("cat",), None)
+    second = run(folder, table, annotations=annotations, known=KnownIds(Table(table, first.version)))
+    assert second == Ingested(version=0, rows=0, unmatched=0, present=1)
+    assert tables.roll_back(table, first.version) == first.version
+
+
+def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files are looked up at a time, those that are there are left out."""
+    monkeypatch.setattr(ingest_module, "_ASKED", 3)
+    for number in range(0, 20, 2):
+        write(folder / f"{number:02}.png", flat(RED))
+    first = run(folder, table)
+    for number in range(1, 20, 2):
+        write(folder / f"{number:02}.png", flat(BLUE))
+    second = run(folder, table, known=KnownIds(Table(table, first.version)))
+    assert [row["path"] for row in rows_of(table, second)][10:] == [f"{number:02}.png" for number in range(1, 20, 2)]
+    assert second.present == 10
+
+
+def test_place__of_files(folder: Path, table: Path) -> None:
+    """Paths are relative to the source root, and one path below two roots is two files."""
+    for root in (folder, folder / "below"):
+        write(root / "x.png", photo(1))
+    run(folder / "below", table, place=Place(0, "below/", 1))
+    below, other = rows_of(table, run(folder / "below", table, place=Place(1, "", 2)))
+    first, whole = rows_of(folder.parent / "whole.lance", run(folder, folder.parent / "whole.lance"))
+    assert (first["path"], whole["path"]) == ("x.png", "below/x.png")
+    assert (below["path"], below["root"], below["batch"]) == ("below/x.png", 0, 1)
+    assert (other["path"], other["root"], other["batch"]) == ("x.png", 1, 2)
+    assert below["media_id"] == whole["media_id"] == media_id(DATASET, "below/x.png")
+    assert other["media_id"] not in (first["media_id"], whole["media_id"])
+
+
+@pytest.mark.parametrize("name", ["1:x.png", "1\\x.png", "1/x.png"])
+def test_place__no_name_is_that_of_another_root(name: str) -> None:
+    """Ids of files below the first root differ from those of files below others."""
+    assert Place(0).media_id(DATASET, name) == media_id(DATASET, name)
+    others = {Place(0).media_id(DATASET, name), Place(2).media_id(DATASET, "x.png")}
+    assert Place(1).media_id(DATASET, "x.png") not in others

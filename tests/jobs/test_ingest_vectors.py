@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from framedex.errors import Aborted, InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
+from framedex.jobs.ingest import Ingested, Place
 from framedex.jobs.ingest_vectors import ingest_vectors, is_vector_file, open_vectors
+from framedex.storage import tables
+from framedex.storage.known_ids import KnownIds
 from framedex.storage.tables import Table
 from tests.jobs.fakes import StopAt, ignore
 
@@ -295,3 +298,38 @@ def test_progress__can_stop_the_work(path: Path) -> None:
     """What progress raises ends the ingestion."""
     with pytest.raises(Aborted):
         run(two([[1.0], [2.0]]), path, progress=StopAt(0))
+
+
+def test_known__rows_are_left_out(path: Path) -> None:
+    """Rows whose uri the table has are left out, and the others come behind it, with their root and batch."""
+    first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
+    more = pa.table({"uri": ["c.jpg", "b.jpg", "http://x/d.jpg"], "embedding": [[1.0, 1.0], [9.0, 9.0], None]})
+    second = ingest_vectors(
+        open_vectors(more), table=path, dataset_id=DATASET, progress=ignore, place=Place(3, "", 2),
+        known=KnownIds(Table(path, first.version)),
+    )  # fmt: skip
+    assert (second.rows, second.present) == (2, 1)
+    rows = Table(path, second.version).scan(["path", "root", "batch", "media_id"]).read_all().to_pylist()
+    assert [tuple(row.values())[:3] for row in rows] == [
+        ("a.jpg", 0, 0), ("b.jpg", 0, 0), ("c.jpg", 3, 2), ("http://x/d.jpg", None, 2),
+    ]  # fmt: skip
+    assert rows[2]["media_id"] == media_id(DATASET, "c.jpg")
+
+
+def test_known__all_of_them(path: Path) -> None:
+    """Where all rows are there already nothing is written."""
+    source = open_vectors(two([[1, 0], [0, 1]]))
+    first = ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore)
+    known = KnownIds(Table(path, first.version))
+    assert ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore, known=known) == Ingested(0, 0, 0, 2)
+    assert tables.roll_back(path, first.version) == first.version
+
+
+def test_known__rows_that_cannot_be_used(path: Path) -> None:
+    """A row that is there already is checked all the same, and a uri may not occur twice."""
+    first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
+    known = KnownIds(Table(path, first.version))
+    twice = pa.table({"uri": ["a.jpg", "a.jpg"], "embedding": [[1.0, 1.0], [2.0, 1.0]]})
+    for table, message in ((two([[1, 0], [np.inf, 1]]), "row 1"), (twice, "occurs twice")):
+        with pytest.raises(InvalidInput, match=message):
+            ingest_vectors(open_vectors(table), table=path, dataset_id=DATASET, progress=ignore, known=known)

@@ -15,16 +15,16 @@ from framedex.storage.schema import generations
 CONFIG = EmbeddingConfig(encoder="gist", dimension=4, thresholds=(0.1, 0.2, 0.3, 0.4, 0.5), reason="chosen by name")
 
 
-def commit(connection: sa.Connection, dataset_id: str, **tables: int) -> Generation:
+def commit(connection: sa.Connection, dataset_id: str, *, partial: bool = False, **tables: int) -> Generation:
     """Commit a generation of those tables."""
     return datasets.commit_generation(
         connection,
         dataset_id,
         tables=tables,
         n_images=7,
-        status=DatasetStatus.READY,
+        status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
         config=CONFIG,
-        summary={"skipped": {"videos": 1}},
+        summary={"skipped": {"videos": 1}} | ({"partial": True} if partial else {}),
     )
 
 
@@ -157,6 +157,32 @@ def test_mark_broken__gives_the_status_that_the_head_supports(catalog: Catalog) 
         assert datasets.find_dataset(connection, empty).status_new is DatasetStatus.ERROR
         record = datasets.find_dataset(connection, full)
     assert (record.status_new, record.progress) == (DatasetStatus.READY, 100)
+
+
+@pytest.mark.parametrize("under_way", [DatasetStatus.INDEXING, DatasetStatus.READ_ONLY])
+@pytest.mark.parametrize("partial", [False, True])
+def test_mark_broken__knows_a_partial_index(catalog: Catalog, under_way: DatasetStatus, partial: bool) -> None:
+    """A dataset whose change was left unfinished has the status that its head was committed with."""
+    with catalog.write() as connection:
+        dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
+        commit(connection, dataset_id, partial=partial, media=1)
+        committed = datasets.find_dataset(connection, dataset_id)
+        for change in ({}, {"status": under_way, "progress": 40}):
+            datasets.update_dataset(connection, dataset_id, **{"n_videos": 0} | change)
+            datasets.mark_broken(connection, dataset_id)
+            assert datasets.find_dataset(connection, dataset_id) == committed
+    assert committed.status_new is (DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY)
+
+
+def test_roots__are_replaced(catalog: Catalog) -> None:
+    """Roots that are stored again take the place of those before, and those of other datasets stay."""
+    with catalog.write() as connection:
+        first, second = (datasets.insert_dataset(connection, name, owned_by="me") for name in ("first", "second"))
+        datasets.put_roots(connection, second, ["/s"])
+        for roots in (["/a"], ["/a", "/b"], ["/c"]):
+            datasets.put_roots(connection, first, roots)
+            assert datasets.get_roots(connection, first) == roots
+        assert datasets.get_roots(connection, second) == ["/s"]
 
 
 def test_progress__only_while_indexing(catalog: Catalog) -> None:

@@ -173,3 +173,5 @@ def test_layout__places(tmp_path: Path) -> None:
     places = [layout.marker, layout.catalog, layout.dataset("x"), layout.media("x"), layout.thumbnails("x")]
     names = [str(place.relative_to(tmp_path)) for place in places]
     assert names == [MARKER, "catalog.db", "datasets/x", "datasets/x/media.lance", "cache/thumbnails/x"]
+    assert layout.table("x", "media") == layout.media("x")
+    assert layout.table("x", "cells").parent == layout.dataset("x")

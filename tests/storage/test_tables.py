@@ -71,6 +71,23 @@ def test_open__a_version_that_is_not_there(path: Path, version: int) -> None:
         Table(path, version)
 
 
+def test_replace__is_the_whole_content(path: Path) -> None:
+    """A table that is replaced has the new rows only, also none at all; a reader keeps what it had."""
+    versions = [tables.replace(path, [rows(start, count)], SCHEMA) for start, count in ((0, 3), (5, 1), (0, 0), (9, 2))]
+    assert versions == sorted(set(versions))
+    assert [column(Table(path, version), "n") for version in versions] == [[0, 1, 2], [5], [], [9, 10]]
+
+
+def test_replace__with_other_columns(path: Path) -> None:
+    """What replaces a table may have other columns than it had, as vectors of another length."""
+    tables.replace(path, [rows(0, 3)], SCHEMA)
+    other = pa.schema([pa.field("centroid", pa.list_(pa.float32(), 2))])
+    batch = pa.RecordBatch.from_arrays([pa.array([[1, 2]], other.field(0).type)], schema=other)
+    replaced = Table(path, tables.replace(path, [batch], other))
+    assert replaced.schema.names == ["centroid"]
+    np.testing.assert_array_equal(replaced.vectors("centroid")[1], [[1, 2]])
+
+
 def test_scan__is_in_row_order_and_bounded(path: Path) -> None:
     """Batches come in row order over all fragments, none beyond the limit, with row ids on request."""
     for start in range(0, 30_000, 10_000):

@@ -52,6 +52,25 @@ def test_task__from_start_to_end(catalog: Catalog) -> None:
         assert task_rows.get_task(connection, task_id) == done
 
 
+def test_running__says_what_is_under_way(catalog: Catalog) -> None:
+    """The type of the task that waits or runs is told, for its own dataset only, until it ends."""
+    with catalog.write() as connection:
+        dataset_id, task_id = insert(connection, "pets")
+        other, _ = insert(connection, "other")
+        task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
+        assert task_rows.running(connection, dataset_id) is None
+        record = datasets.find_dataset(connection, dataset_id)
+        addition = task_rows.insert_task(
+            connection, record, task_type=TaskType.MEDIA_ADDITION, created_by="me", owner="here:1"
+        )
+        for status in (TaskStatus.INITIALIZING, TaskStatus.RUNNING):
+            task_rows.update_task(connection, addition, status=status)
+            assert task_rows.running(connection, dataset_id) == TaskType.MEDIA_ADDITION
+        assert task_rows.running(connection, other) == TaskType.DATASET_CREATION
+        task_rows.finish_task(connection, addition, TaskStatus.FAILED)
+        assert task_rows.running(connection, dataset_id) is None
+
+
 def test_get__unknown(catalog: Catalog) -> None:
     """An unknown id is an error that names it."""
     with catalog.read() as connection, pytest.raises(NotFound, match="no task 'x'"):

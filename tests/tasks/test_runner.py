@@ -103,8 +103,7 @@ def test_wait__watcher(workspace: Workspace, tmp_path: Path) -> None:
     assert shares[-1] == 1
     stages = list(dict.fromkeys(stage for stage, _ in heard))
     assert stages == [
-        "reading pictures", "reading vectors", "finding neighbours", "finding duplicates", "checking labels",
-        "clustering", "writing",
+        "reading pictures", "loading vectors", "finding neighbours", "finding duplicates", "clustering", "writing",
     ]  # fmt: skip
 
 
@@ -360,3 +359,20 @@ def test_heartbeat__survives_a_catalog_that_cannot_be_written(workspace: Workspa
     connection.close()
     gate.opened.set()
     task.wait(60)
+
+
+def test_given_up_task__does_not_end_its_successor(workspace: Workspace, folder: Path) -> None:
+    """A task that was given up, and ends while another one changes its dataset, leaves that dataset's status alone."""
+    from framedex.records import TaskType
+    from framedex.storage import datasets, task_rows
+
+    dataset, task, gate = held(workspace, folder)
+    context = workspace._context
+    with context.catalog.write() as connection:
+        task_rows.finish_task(connection, task.id, TaskStatus.FAILED, error_message="interrupted")
+        record = datasets.find_dataset(connection, dataset.id)
+        context.runner.insert(connection, record, TaskType.DATASET_CREATION)
+    gate.opened.set()
+    with pytest.raises(Conflict, match="given up"):
+        task.wait(60)
+    assert dataset.info.status_new is DatasetStatus.INDEXING

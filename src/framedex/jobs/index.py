@@ -88,7 +88,7 @@ def index(
         apart: sets of media ids of which no two are duplicates.
     """
     count = table.count()
-    tell("reading vectors", 0.0)
+    tell("loading vectors", 0.0)
     positions, vectors = table.vectors()
     tell("finding neighbours", 0.05)
     first, inverse = unique_rows(vectors)

@@ -61,7 +61,7 @@ def index_added(
         apart: sets of media ids of which no two are duplicates.
     """
     count = table.count()
-    tell("reading vectors", 0.0)
+    tell("loading vectors", 0.0)
     known = read_known(table, centroids, summary["reach"] or 0.0)
     positions, vectors = table.vectors()
     tell("finding neighbours", 0.3)

@@ -108,7 +108,7 @@ def graph_columns(graph: Graph, first: Positions, inverse: Positions, positions:
     place = positions[first]
     rows = np.full((len(first), NEIGHBOURS), -1, dtype=np.int32)
     rows[:, : graph.k] = place[graph.rows]
-    similarity = np.full((len(first), NEIGHBOURS), -1, dtype=np.float32)
+    similarity = np.full((len(first), NEIGHBOURS), -1 if graph.k else np.nan, dtype=np.float32)
     similarity[:, : graph.k] = graph.similarity
     cell = np.zeros(len(first), np.int32) if graph.cells is None else graph.cells.of_row
     return {
