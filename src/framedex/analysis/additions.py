@@ -15,6 +15,7 @@ from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress
 from framedex.analysis.products import Products, Survivors, Vectors, best_products, run_all
 
 _QUERIES = 4096
+_DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
 _TILE = 16384
 _PAIRS = 65_536  # of units and clusters that are compared at a time
 
@@ -51,17 +52,12 @@ def extend(
     engine = engine or best_products()
     if graph.k == 0 or graph.k < min(k, count - 1):  # fewer rows than neighbours so far
         return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
-    lists = Lists(count, graph.k)
-    lists.put(np.arange(known), graph.rows, graph.similarity)
-    cells = None
+    lists, cells = Lists.of(graph, count), None
     if graph.cells is None:
         _by_tiles(vectors, known, lists, engine, progress)
     else:
         cells = _by_cells(vectors, known, graph.cells, lists, engine, progress)
-    extended = lists.graph(cells)
-    touched = np.ones(count, dtype=bool)
-    touched[:known] = (extended.rows[:known] != graph.rows).any(axis=1)
-    return extended, touched
+    return lists.graph(cells), lists.changed
 
 
 def _by_tiles(vectors: Vectors, known: int, lists: Lists, engine: Products, progress: Progress) -> None:
@@ -317,7 +313,9 @@ def _linked(units: _Units, cut: float, engine: Products) -> _Units:
     if len(units.means) < 2:
         return units
     graph = nearest(units.means, engine=engine)
-    label = average_linkage(units.means, units.weights.astype(np.int64), graph, [cut], engine=engine)[:, 0]
+    label = average_linkage(
+        units.means, units.weights.astype(np.int64), graph, [cut], dense_rows=_DENSE_ROWS, engine=engine
+    )[:, 0]
     order, starts = grouped(label, int(label.max()) + 1)
     weights = np.add.reduceat(units.weights[order], starts[:-1])
     sums = np.add.reduceat(units.means[order] * units.weights[order, None].astype(np.float32), starts[:-1], axis=0)

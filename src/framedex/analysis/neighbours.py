@@ -136,6 +136,7 @@ class Lists:
         rows: int32, shape (N, k), in no order; -1 for none.
         similarity: float32, shape (N, k); -inf for none.
         least: float32, shape (N,): what a candidate must exceed; -inf while a list is not full.
+        changed: bool, shape (N,): rows whose lists are not those that they began with.
         compared: how many similarities were computed.
     """
 
@@ -143,9 +144,19 @@ class Lists:
         self.rows = np.full((count, k), -1, dtype=np.int32)
         self.similarity = np.full((count, k), -np.inf, dtype=np.float32)
         self.least = np.full(count, -np.inf, dtype=np.float32)
+        self.changed = np.ones(count, dtype=bool)
         self.compared = 0
         self._waiting: list[Survivors] = []
         self._held = 0
+
+    @classmethod
+    def of(cls, graph: Graph, count: int) -> "Lists":
+        """Return the lists of a graph, and behind them empty ones, *count* in all."""
+        lists, known = cls(count, graph.k), len(graph.rows)
+        lists.rows[:known], lists.similarity[:known] = graph.rows, graph.similarity
+        lists.least[:known] = graph.similarity[:, -1]
+        lists.changed[:known] = False
+        return lists
 
     def put(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], scores: Vectors) -> None:
         """Set the first lists of some rows: shape (R, ≤ k), descending."""
@@ -195,6 +206,7 @@ class Lists:
         self.rows[touched] = np.take_along_axis(others, best, axis=1)
         self.similarity[touched] = scores
         self.least[touched] = scores.min(axis=1)
+        self.changed[touched] = True
 
     def complete(self, vectors: Vectors, engine: Products) -> None:
         """Compare rows whose lists are not full with all others."""
@@ -216,8 +228,9 @@ class Lists:
     def graph(self, cells: Cells | None) -> Graph:
         """Return the lists, sorted."""
         self.settle()
-        for start in range(0, len(self.rows), 65536):
-            part = slice(start, start + 65536)
+        changed = np.flatnonzero(self.changed)
+        for start in range(0, len(changed), 65536):
+            part = changed[start : start + 65536]
             # Clipped first, or rows that are equally near after it would not be in row order.
             rows, scores = self.rows[part], np.clip(self.similarity[part], -1, 1)
             order = np.argsort(rows, axis=1)

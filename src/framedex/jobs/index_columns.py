@@ -153,15 +153,15 @@ def read_known(table: Table, centroids: Vectors | None, reach: float) -> Known:
     columns = {name: _values(held.column(name)) for name in names if not name.startswith("neighbour")}
     original, cell = columns.pop("original"), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))
-    row_of = np.full(rows, -1, dtype=np.int64)
+    row_of = np.full(rows, -1, dtype=np.int32)
     row_of[first] = np.arange(len(first))
     k = min(NEIGHBOURS, max(len(first) - 1, 0))
     neighbours, similarity = (
         _matrix(held.column(name), len(first))[:, :k] for name in ("neighbours", "neighbour_similarity")
     )
     cells = None if centroids is None else Cells(centroids, cell[first], reach)
-    graph = Graph(row_of[neighbours].astype(np.int32), similarity, cells)
-    return Known(rows, graph, first, row_of[original[original >= 0]], columns)
+    graph = Graph(row_of[neighbours], similarity, cells)
+    return Known(rows, graph, first, row_of[original[original >= 0]].astype(np.int64), columns)
 
 
 _NOT_CONTINUED = (
