@@ -132,6 +132,7 @@ def measure_reach(
     *,
     k: int,
     recall: float,
+    least: float = -np.inf,
     engine: Products,
     random: np.random.Generator,
     progress: Progress,
@@ -143,6 +144,7 @@ def measure_reach(
         centroids: of the cells.
         k: neighbours a row.
         recall: wanted share of the true neighbours, below 1.
+        least: only neighbours at least that similar are to be found.
         engine: multiplies.
         random: chooses the rows that are tested.
         progress: called between blocks.
@@ -153,15 +155,15 @@ def measure_reach(
     """
     tested = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
     queries = rows_of(vectors, tested)
-    neighbours = _exact(vectors, tested, queries, k, engine, progress)
+    neighbours, similarity = _exact(vectors, tested, queries, k, engine, progress)
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
     cell = assign(rows_of(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
-    behind = own - np.take_along_axis(to_centroids, cell, axis=1)
+    behind = (own - np.take_along_axis(to_centroids, cell, axis=1))[similarity >= least]
     # One standard error more, because the sample's rows are few.
     missed = 1 - recall
     error = np.sqrt(missed * recall / len(tested))
-    reach = float(np.quantile(behind, 1 - max(missed - error, missed / 2)))
+    reach = float(np.quantile(behind, 1 - max(missed - error, missed / 2))) if len(behind) else 0.0
     # Cells are about equally likely to be hit, weighted with their sizes, so tested rows stand for all of them.
     sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (len(vectors) / cell.size)
     looked = to_centroids >= own - reach
@@ -175,8 +177,8 @@ def _exact(
     k: int,
     engine: Products,
     progress: Progress,
-) -> npt.NDArray[np.int64]:
-    """Return the exact neighbours of a few rows among all, without themselves: int64, shape (T, k)."""
+) -> tuple[npt.NDArray[np.int64], Vectors]:
+    """Return (rows, similarities) of the exact neighbours of a few rows among all, without themselves: shape (T, k)."""
     block = 16384
     best = np.full((len(tested), 0), -1, dtype=np.int64)
     scores = np.empty((len(tested), 0), dtype=np.float32)
@@ -195,7 +197,7 @@ def _exact(
         return engine.largest(queries, rows, min(k + 1, len(rows)))
 
     run_all(engine, compare, range(0, len(vectors), block), after=note)
-    return best
+    return best, scores
 
 
 def look(

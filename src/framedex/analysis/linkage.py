@@ -87,7 +87,9 @@ def average_linkage(
     current: Graph | None = graph
     while len(forest) > dense_rows:
         if current is None:
-            current = nearest(forest.means, engine=engine, progress=forest.share(progress, 0.0, 0.5))
+            current = nearest(
+                forest.means, least=forest.floor, engine=engine, progress=forest.share(progress, 0.0, 0.5)
+            )
         before = len(forest)
         forest.link_blocks(current, forest.share(progress, 0.5, 1.0))
         if len(forest) == before:  # no two near ones share a block, and so may it be in the next round

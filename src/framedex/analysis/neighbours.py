@@ -84,6 +84,7 @@ def nearest(
     *,
     k: int = DEFAULT_K,
     recall: float = DEFAULT_RECALL,
+    least: float = -np.inf,
     seed: int = 0,
     exact: bool | None = None,
     engine: Products | None = None,
@@ -100,6 +101,7 @@ def nearest(
         k: neighbours a row; at most N - 1 are returned.
         recall: the share of true neighbours to be found, above 0.5, below 1; more takes longer. It is measured on a
             sample, so it holds within about one percent.
+        least: the recall is that of neighbours at least that similar; others come as they are found.
         seed: of the random sample.
         exact: compare all rows, or never; by default what is cheaper for that recall.
         engine: multiplies; by default the GPU where there is one, else the CPU.
@@ -117,7 +119,7 @@ def nearest(
         return lists.graph(None)
     engine = engine or (best_products() if count > _EXACT_ROWS else CpuProducts())
     if exact is False or (exact is None and count > _EXACT_ROWS):
-        cells = _by_cells(vectors, lists, k, recall, seed, engine, progress, forced=exact is False)
+        cells = _by_cells(vectors, lists, k, recall, least, seed, engine, progress, forced=exact is False)
         if cells is not None:
             return lists.graph(cells)
         progress = _rest(progress, 0.2)
@@ -292,6 +294,7 @@ def _by_cells(
     lists: Lists,
     k: int,
     recall: float,
+    least: float,
     seed: int,
     engine: Products,
     progress: Progress,
@@ -309,6 +312,7 @@ def _by_cells(
         centroids,
         k=k,
         recall=recall,
+        least=least,
         engine=engine,
         random=random,
         progress=lambda share: progress(0.1 + 0.1 * share),

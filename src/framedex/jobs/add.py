@@ -105,8 +105,15 @@ def reindex(base: Base, *, report: Report) -> Commit:
 
 
 def _index(base: Base, table: Table, tell: Any) -> Indexed:
-    first_free = base.head.summary.get("first_free")
-    return index(table, base.config.thresholds, tell=tell, first_free=first_free, apart=base.apart)
+    summary = base.head.summary
+    return index(
+        table,
+        base.config.thresholds,
+        tell=tell,
+        first_free=summary.get("first_free"),
+        settled=summary.get("settled"),
+        apart=base.apart,
+    )
 
 
 def _index_added(base: Base, table: Table, tell: Any) -> Indexed:

@@ -45,6 +45,7 @@ class Indexed:
         thresholds: the limit of each issue in this dataset; None where it could not be set.
         uniqueness_scale: the distance that has uniqueness 1.
         first_free: by column of clusters and groups: the least number that was never used.
+        settled: how many of the table's first rows were grouped all at once; those behind them joined later.
         graph: the neighbours, with the cells that they were found by.
         sums: of coarse clusters.
     """
@@ -53,6 +54,7 @@ class Indexed:
     thresholds: dict[str, float | None]
     uniqueness_scale: float
     first_free: dict[str, int]
+    settled: int
     graph: Graph = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
 
@@ -63,6 +65,7 @@ class Indexed:
             "issue_thresholds": self.thresholds,
             "uniqueness_scale": self.uniqueness_scale,
             "first_free": self.first_free,
+            "settled": self.settled,
             "reach": self.graph.cells.reach if self.graph.cells else None,
             "means_level": self.sums.level if self.sums else None,
         }
@@ -74,6 +77,7 @@ def index(
     *,
     tell: Tell,
     first_free: Mapping[str, int] | None = None,
+    settled: int | None = None,
     apart: Sequence[Sequence[str]] = (),
 ) -> Indexed:
     """Compute all index columns of a media table and write them; return what was written.
@@ -85,6 +89,7 @@ def index(
         thresholds: five ascending cosine distances.
         tell: called with the stage and the share that is done; raises to stop.
         first_free: by column of clusters and groups: numbers below it were used before.
+        settled: how many rows the last index of all covered; by default all that there are.
         apart: sets of media ids of which no two are duplicates.
     """
     count = table.count()
@@ -100,7 +105,9 @@ def index(
         inverse
     ]
     columns |= {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
-    free = _keep_numbers(table, columns, dict(FIRST_NUMBERS | dict(first_free or {})))
+    free = _keep_numbers(
+        table, columns, dict(FIRST_NUMBERS | dict(first_free or {})), count if settled is None else settled
+    )
     numbers = np.stack([columns[name][positions[first]] for name in CLUSTERS], axis=1)
     sums = cluster_sums(vectors, weights, numbers, engine=CpuProducts())
     del vectors
@@ -111,7 +118,7 @@ def index(
     tell("writing", 0.92)
     version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
     tell("writing", 1.0)
-    return Indexed(version, finite(limits), scale, free, graph, sums)
+    return Indexed(version, finite(limits), scale, free, count, graph, sums)
 
 
 def _by_graph(
@@ -181,8 +188,11 @@ def items_apart(table: Table, positions: Positions, apart: Sequence[Sequence[str
     return [each for each in found if len(each) > 1]
 
 
-def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int]) -> dict[str, int]:
-    """Give the new clusters and groups the numbers of those that they continue, in place; return the next free ones."""
+def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int], settled: int) -> dict[str, int]:
+    """Give the new clusters and groups the numbers of those that they continue, in place; return the next free ones.
+
+    What a cluster was is said by its settled members; those that joined it later count where it has no others.
+    """
     had = set(table.schema.names)
     for name in FIRST_NUMBERS:
         new = columns[name]
@@ -190,6 +200,8 @@ def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int]) ->
         if name in had:
             held = table.scan([name]).read_all().column(0).fill_null(-1).to_numpy()
             old = np.where(held < FIRST_NUMBERS[name], -1, held).astype(np.int32)
+            joined = old[settled:]
+            joined[np.isin(joined, old[:settled])] = -1
         columns[name], first_free[name] = keep_numbers(old, new, first_free=first_free[name])
     return first_free
 

@@ -100,7 +100,7 @@ def index_added(
     tell("writing", 0.9)
     version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
     tell("writing", 1.0)
-    return Indexed(version, finite(limits), scale, free, more.graph, sums)
+    return Indexed(version, finite(limits), scale, free, summary["settled"], more.graph, sums)
 
 
 @dataclass(frozen=True)
