@@ -32,6 +32,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/duplicates.py
 	$(BIN)/python benchmarks/issues.py
 	$(BIN)/python benchmarks/ingestion.py
+	for part in scale recall clusters peers duplicates mislabels incremental stable; do \
+		$(BIN)/python benchmarks/index.py $$part || exit 1; done
 
 clean:
 	rm -rf $(VENV) demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -234,11 +234,19 @@ def plot_curves(curves: str, target: str, **_: Any) -> Answer:
     for tool, points in json.loads(Path(curves).read_text("utf-8")).items():
         shown = [(each["groups"]["recall"], each["groups"]["precision"], each["threshold"]) for each in points]
         axes.plot([point[0] for point in shown], [point[1] for point in shown], marker=".", label=tool)
-        for x, y, threshold in shown[:: max(1, len(shown) // 8)]:
-            axes.annotate(f"{threshold:g}", (x, y), fontsize=7)
+        _name_points(axes, shown)
     axes.legend()
     figure.savefig(target, dpi=120)
     return {"seconds": 0, "drawn": True}
+
+
+def _name_points(axes: Any, points: list[tuple[float, float, float]]) -> None:
+    """Write thresholds beside points of a curve, where there is room for them."""
+    last = (-1.0, -1.0)
+    for x, y, threshold in points:
+        if abs(x - last[0]) + abs(y - last[1]) > 0.12:
+            axes.annotate(f"{threshold:g}", (x, y), fontsize=7, xytext=(3, 4), textcoords="offset points")
+            last = (x, y)
 
 
 # --- wrong labels ---------------------------------------------------------------------------------------------------

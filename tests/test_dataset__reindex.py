@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from framedex import Aborted, Conflict, Dataset, InvalidInput, Task, TaskFailed, Workspace
@@ -47,6 +48,18 @@ def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
         assert columns_of(dataset) == before
         assert summary_of(dataset)["first_free"] == free
     assert dataset.explore(threshold=2) == clusters
+
+
+def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -> None:
+    """A cluster is known by its settled members: many that joined it and are taken elsewhere leave it its id."""
+    turns = np.radians(np.repeat([0.0, 11.0, 20.0], [2, 5, 10]) + np.linspace(0, 0.1, 17))
+    rows = np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+    source = pa.table({"uri": [f"{place}.jpg" for place in range(17)], "embedding": list(rows)})
+    dataset = workspace.create_dataset("d", source.slice(0, 2), thresholds=(0.02, 0.5, 0.6, 0.7, 0.8))
+    dataset.add_media(source.slice(2))
+    assert columns_of(dataset, ["cluster_0"])["cluster_0"] == [1] * 7 + [2] * 10
+    dataset.reindex()
+    assert columns_of(dataset, ["cluster_0"])["cluster_0"] == [1] * 2 + [2] * 15
 
 
 def test_reindex__over_several_rounds(workspace: Workspace) -> None:
