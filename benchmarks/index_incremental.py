@@ -8,8 +8,8 @@ rows that they share most.
 from collections.abc import Sequence
 from typing import Any
 
-from common import arguments, save, table, verdict
-from index_jobs import framedex_python, job_folder, run_job
+from common import save, table, verdict
+from index_jobs import addition_arguments, framedex_python, job_folder, run_job, write_parts
 from index_scale import index_figures
 
 SHARE = 0.05  # of the time of the whole
@@ -17,18 +17,12 @@ SHARE = 0.05  # of the time of the whole
 
 def main(given: Sequence[str]) -> None:
     """Measure, print and write."""
-    parser = arguments(__doc__, data=False)
-    parser.prog = "index.py incremental"
-    parser.add_argument("--rows", type=int, default=1_000_000, help="vectors of the dataset")
-    parser.add_argument("--added", type=float, default=0.01, help="share of them that is added")
-    parser.add_argument("--dimension", type=int, default=512, help="of the vectors")
+    parser = addition_arguments(__doc__, "incremental", rows=1_000_000, added=0.01)
     options = parser.parse_args(given)
     python = framedex_python(options.peers)
     new = round(options.rows * options.added)
     with job_folder() as folder:
-        whole, part = folder / "whole.parquet", folder / "part.parquet"
-        targets = [(str(whole), options.rows), (str(part), new)]
-        run_job(python, "write_tables", folder, targets=targets, dimension=options.dimension)
+        whole, part = write_parts(python, folder, options.rows, new, options.dimension)
         created = run_job(python, "create", folder, source=whole)
         print(f"{options.rows:,} rows made in {created.call_s:.1f} s", flush=True)
         added = run_job(python, "add", folder, source=part)

@@ -4,6 +4,7 @@ Like ``common`` it imports the standard library only, and no vectors pass throug
 folder that all of them are given.
 """
 
+import argparse
 import json
 import signal
 import sys
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, Run, environment, photos, run_worker
+from common import RESULTS, Run, arguments, environment, photos, run_worker
 
 CUTS = (0.04, 0.10, 0.20, 0.30, 0.45)  # cosine distances of Framedex's levels for embeddings of unknown origin
 UNIFORM_CUTS = (0.66, 0.72, 0.78, 0.84, 0.90)  # where 128 random values begin to be near
@@ -49,6 +50,23 @@ def run_job(python: Path, task: str, folder: Path, *, limit_s: int = 0, **option
     """
     (folder / "job.json").write_text(json.dumps({"limit_s": limit_s, "options": options}, default=str), "utf-8")
     return run_worker(python, task, folder, script=_SCRIPT)
+
+
+def addition_arguments(description: str | None, part: str, *, rows: int, added: float) -> argparse.ArgumentParser:
+    """Return the options of a part that adds rows to a dataset, with its usual sizes."""
+    parser = arguments(description, data=False)
+    parser.prog = f"index.py {part}"
+    parser.add_argument("--rows", type=int, default=rows, help="vectors of the dataset")
+    parser.add_argument("--added", type=float, default=added, help="share of them that is added")
+    parser.add_argument("--dimension", type=int, default=512, help="of the vectors")
+    return parser
+
+
+def write_parts(python: Path, folder: Path, rows: int, new: int, dimension: int) -> tuple[Path, Path]:
+    """Write clustered vectors as two files, the dataset and what is added to it; return them."""
+    whole, part = folder / "whole.parquet", folder / "part.parquet"
+    run_job(python, "write_tables", folder, targets=[(str(whole), rows), (str(part), new)], dimension=dimension)
+    return whole, part
 
 
 def try_job(python: Path, task: str, folder: Path, *, limit_s: int, **options: Any) -> Run | str:

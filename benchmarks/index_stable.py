@@ -6,26 +6,20 @@ apart or were joined, those count as kept whose id is borne by the cluster that 
 
 from collections.abc import Sequence
 
-from common import arguments, save, table, verdict
-from index_jobs import framedex_python, job_folder, run_job
+from common import save, table, verdict
+from index_jobs import addition_arguments, framedex_python, job_folder, run_job, write_parts
 
 KEPT = 1.0
 
 
 def main(given: Sequence[str]) -> None:
     """Measure, print and write."""
-    parser = arguments(__doc__, data=False)
-    parser.prog = "index.py stable"
-    parser.add_argument("--rows", type=int, default=100_000, help="vectors of the dataset")
-    parser.add_argument("--added", type=float, default=0.05, help="share of them that is added")
-    parser.add_argument("--dimension", type=int, default=512, help="of the vectors")
+    parser = addition_arguments(__doc__, "stable", rows=100_000, added=0.05)
     options = parser.parse_args(given)
     python = framedex_python(options.peers)
     new = round(options.rows * options.added)
     with job_folder() as folder:
-        whole, part = folder / "whole.parquet", folder / "part.parquet"
-        targets = [(str(whole), options.rows), (str(part), new)]
-        run_job(python, "write_tables", folder, targets=targets, dimension=options.dimension)
+        whole, part = write_parts(python, folder, options.rows, new, options.dimension)
         run_job(python, "create", folder, source=whole)
         before, after = folder / "before.npz", folder / "after.npz"
         run_job(python, "read_clusters", folder, target=before)

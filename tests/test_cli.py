@@ -249,7 +249,7 @@ def test_add__and_reindex(run: Run, growing: Path) -> None:
     assert status == 0
     assert "growing: 0 pictures added" in out
     assert "left out: 2 media that are there already" in out
-    assert "`framedex reindex`" in out
+    assert "earlier additions are not settled; `framedex reindex`" in out
     status, out, _ = run("reindex", "growing")
     assert (status, "growing: 2 pictures indexed" in out) == (0, True)
     cuts = [0.1, 0.2, 0.3, 0.4, 0.5]

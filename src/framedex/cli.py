@@ -67,7 +67,7 @@ def _command(arguments: Sequence[str]) -> list[str]:
 
 
 def _fail(message: str, *, status: int) -> NoReturn:
-    print("error:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201
+    print("error:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201 - a command line prints
     sys.exit(status)
 
 
@@ -122,7 +122,8 @@ def add(
         for reason, count in dataset.skipped.items():
             _say(f"left out: {count:,} {reason}")
         if info.status_new is DatasetStatus.PARTIAL_INDEX:
-            _say("they joined the clusters that were there; `framedex reindex` finds all anew")
+            joined = "they joined the clusters that were there" if added else "earlier additions are not settled"
+            _say(f"{joined}; `framedex reindex` finds all anew")
 
 
 @app.command()
@@ -387,14 +388,14 @@ def _short(value: float | None) -> str:
 
 
 def _say(line: str) -> None:
-    print(printable(line))  # noqa: T201
+    print(printable(line))  # noqa: T201 - a command line prints
 
 
 def _print_json(value: Any) -> None:
     def plain(part: Any) -> Any:
         return part.model_dump(mode="json") if isinstance(part, Record) else str(part)
 
-    print(json.dumps(value, indent=2, default=plain, allow_nan=False))  # noqa: T201
+    print(json.dumps(value, indent=2, default=plain, allow_nan=False))  # noqa: T201 - a command line prints
 
 
 def _print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

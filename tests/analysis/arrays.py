@@ -24,6 +24,12 @@ def uniform(count: int, dimension: int, *, seed: int = 0) -> Vectors:
     return unit(np.random.default_rng(seed).normal(size=(count, dimension)))
 
 
+def at_angles(*degrees: float) -> Vectors:
+    """Return vectors of the plane at angles."""
+    turn = np.radians(degrees)
+    return unit(np.stack([np.cos(turn), np.sin(turn)], axis=1))
+
+
 def clustered(count: int, dimension: int, *, seed: int = 0, centres: int = 12, spread: float = 0.25) -> Vectors:
     """Return directions around some centres."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,16 @@ from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.records import DUPLICATE_LEVELS
-from tests.analysis.arrays import Vectors, clustered, crowd, reference_components, same_partition, uniform, unit
+from tests.analysis.arrays import (
+    Vectors,
+    at_angles,
+    clustered,
+    crowd,
+    reference_components,
+    same_partition,
+    uniform,
+    unit,
+)
 
 
 def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
@@ -21,12 +30,6 @@ def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tu
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
-
-
-def at_angles(*degrees: float) -> Vectors:
-    """Return vectors of the plane at angles."""
-    turn = np.radians(degrees)
-    return unit(np.stack([np.cos(turn), np.sin(turn)], axis=1))
 
 
 def test_groups__chains_are_connected() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
-from tests.analysis.arrays import Vectors, same_partition, uniform, unit
+from tests.analysis.arrays import Vectors, at_angles, same_partition, uniform, unit
 
 LEVELS = (0.5, 0.8, 0.95, 1.0)
 Groups = list[list[int]]
@@ -29,12 +29,6 @@ def groups(
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
-
-
-def at_angles(*degrees: float) -> Vectors:
-    """Return vectors of the plane at angles."""
-    turn = np.radians(degrees)
-    return unit(np.stack([np.cos(turn), np.sin(turn)], axis=1))
 
 
 def slowly(scores: Vectors, apart: Sequence[Sequence[int]], level: float) -> list[int]:

@@ -67,26 +67,8 @@ def index_added(
     tell("finding neighbours", 0.3)
     more = _extended(known, vectors, positions, tell)
     del vectors
-    tell("joining clusters", 0.5)
     free = dict(summary["first_free"])
-    weights = np.bincount(more.inverse, minlength=len(more.first))
-    labels = np.stack([known.columns[name][known.first] for name in CLUSTERS], axis=1)
-    added, numbers = join_clusters(
-        more.vectors,
-        weights,
-        more.graph,
-        labels,
-        thresholds,
-        [free[name] for name in CLUSTERS],
-        sums=sums,
-        progress=part(tell, "joining clusters", 0.5, 0.75),
-    )
-    free |= dict(zip(CLUSTERS, numbers, strict=True))
-    if sums is not None:
-        sums = sums.with_rows(more.vectors[len(labels) :], weights[len(labels) :], added)
-    clusters = np.concatenate([labels, added])[more.inverse]
-    columns: Columns = {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
-    columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
+    columns, sums = _clusters(known, more, positions, count, thresholds, sums, free, tell)
     columns |= _duplicates(table, known, more, positions, count, free, apart, tell)
     scores, scale = _scores(known, more, positions, count, summary["uniqueness_scale"])
     columns |= scores
@@ -136,6 +118,38 @@ def _extended(known: Known, vectors: Vectors, positions: Positions, tell: Tell) 
     graph, touched = extend(known.graph, kept, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.35, 0.5))
     all_inverse = np.concatenate([known.inverse, len(known.first) + inverse])
     return _More(kept, graph, touched, first, all_inverse, known_items)
+
+
+def _clusters(
+    known: Known,
+    more: _More,
+    positions: Positions,
+    count: int,
+    thresholds: Sequence[float],
+    sums: ClusterSums | None,
+    free: dict[str, int],
+    tell: Tell,
+) -> tuple[Columns, ClusterSums | None]:
+    """Return the columns of clusters, and their sums with the added rows; *free* gets the next free numbers."""
+    tell("joining clusters", 0.5)
+    weights = np.bincount(more.inverse, minlength=len(more.first))
+    labels = np.stack([known.columns[name][known.first] for name in CLUSTERS], axis=1)
+    added, numbers = join_clusters(
+        more.vectors,
+        weights,
+        more.graph,
+        labels,
+        thresholds,
+        [free[name] for name in CLUSTERS],
+        sums=sums,
+        progress=part(tell, "joining clusters", 0.5, 0.75),
+    )
+    free |= dict(zip(CLUSTERS, numbers, strict=True))
+    if sums is not None:
+        sums = sums.with_rows(more.vectors[len(labels) :], weights[len(labels) :], added)
+    clusters = np.concatenate([labels, added])[more.inverse]
+    columns: Columns = {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
+    return {name: np.where(values < 0, NO_EMBEDDING, values) for name, values in columns.items()}, sums
 
 
 def _duplicates(

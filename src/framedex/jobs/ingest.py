@@ -189,7 +189,8 @@ class _Examiner:
     def examine(self, item: Item) -> Examined:
         """Read, decode, measure and prepare one file; all that is large is let go before returning."""
         try:
-            status, data = read_file(os.path.join(self.root, item.path), self.settings.max_file_bytes)  # noqa: PTH118
+            path = os.path.join(self.root, item.path)  # noqa: PTH118 - names may be any bytes
+            status, data = read_file(path, self.settings.max_file_bytes)
         except CannotDecode as error:
             return Examined(item, error=str(error))
         found: dict[str, Any] = {
