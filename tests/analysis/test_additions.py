@@ -1,6 +1,7 @@
 """Rows that are added to an index get the neighbours, clusters and groups that indexing all anew would give them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
 from framedex.analysis.neighbours import Graph, nearest
 from framedex.analysis.products import CpuProducts
+from framedex.analysis.stored import InMemory
 from tests.analysis.arrays import (
     Vectors,
     assert_sound,
@@ -30,6 +32,12 @@ ONE = CpuProducts(1)  # for few rows it is quicker without threads
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
+def extended(before: Graph, vectors: Vectors, **options: Any) -> tuple[Graph, npt.NDArray[np.bool_]]:
+    """Return the graph with all rows behind those that it knows."""
+    known = len(before.rows)
+    return extend(before, InMemory(vectors[:known]), vectors[known:], **options)
+
+
 def assert_touched(touched: npt.NDArray[np.bool_], graph: Graph, before: Graph) -> None:
     """Check that the rows whose neighbours changed are named: those with added neighbours, and the added ones."""
     known = len(before.rows)
@@ -44,7 +52,7 @@ def test_extend__equals_comparing_all(known: int, count: int) -> None:
     """The graph of known rows, extended, is that of all rows; rows whose neighbours changed are named."""
     vectors = clustered(count, 16, seed=count, centres=8, spread=0.8)
     before = nearest(vectors[:known], k=10)
-    graph, touched = extend(before, vectors, k=10)
+    graph, touched = extended(before, vectors, k=10)
     assert_sound(graph, vectors, 10)
     np.testing.assert_allclose(graph.similarity, nearest(vectors, k=10).similarity, atol=2e-6)
     assert_touched(touched, graph, before)
@@ -56,7 +64,7 @@ def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(additions, "_TILE", 100)
     vectors = clustered(700, 12, centres=4, spread=0.8)
     shares: list[float] = []
-    graph, _ = extend(nearest(vectors[:300], k=8), vectors, k=8, progress=shares.append)
+    graph, _ = extended(nearest(vectors[:300], k=8), vectors, k=8, progress=shares.append)
     assert_sound(graph, vectors, 8)
     np.testing.assert_allclose(graph.similarity, nearest(vectors, k=8).similarity, atol=2e-6)
     assert shares == sorted(shares)
@@ -70,7 +78,7 @@ def test_extend__by_cells(added: int) -> None:
     before = nearest(vectors[:4000], k=10, exact=False)
     assert before.cells is not None
     shares: list[float] = []
-    graph, touched = extend(before, vectors, k=10, progress=shares.append)
+    graph, touched = extended(before, vectors, k=10, progress=shares.append)
     assert_sound(graph, vectors, 10)
     assert_touched(touched, graph, before)
     assert recall_of(graph, vectors) >= recall_of(nearest(vectors, k=10, exact=False), vectors) - 0.02
@@ -88,7 +96,7 @@ def test_extend__again_and_again() -> None:
     for exact, recall in ((True, 1.0), (False, 0.94)):
         graph = nearest(vectors[:2000], k=8, exact=exact)
         for count in range(2100, 3001, 100):
-            graph, _ = extend(graph, vectors[:count], k=8)
+            graph, _ = extended(graph, vectors[:count], k=8)
         assert_sound(graph, vectors, 8)
         assert recall_of(graph, vectors) >= recall
 
@@ -97,7 +105,7 @@ def test_extend__fewer_known_rows_than_neighbours() -> None:
     """A graph whose lists were short because there were few rows gets full ones, and all rows are named."""
     vectors = uniform(60, 8)
     for known in (0, 1, 5):
-        graph, touched = extend(nearest(vectors[:known], k=20), vectors, k=20)
+        graph, touched = extended(nearest(vectors[:known], k=20), vectors, k=20)
         np.testing.assert_array_equal(graph.rows, nearest(vectors, k=20).rows)
         assert touched.all()
 
@@ -106,7 +114,7 @@ def test_extend__copies_of_known_rows() -> None:
     """An added copy is the nearest of its original, and the other way round, also where copies fill all lists."""
     vectors = uniform(500, 12)
     added = vectors[[7, 7, 9]]
-    graph, touched = extend(nearest(vectors, k=2), np.concatenate([vectors, added]), k=2)
+    graph, touched = extended(nearest(vectors, k=2), np.concatenate([vectors, added]), k=2)
     assert graph.rows[[7, 500, 501]].tolist() == [[500, 501], [7, 501], [7, 500]]
     assert graph.rows[9, 0] == 502
     assert graph.rows[502, 0] == 9
@@ -119,7 +127,7 @@ def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
     signs = np.random.default_rng(0).random((5000, 10)) < 0.5
     vectors = unit(np.where(signs, 1.0, -1.0))
     before = nearest(vectors[:2500], k=5, exact=exact)
-    graphs = [extend(before, vectors, k=5, engine=CpuProducts(4))[0] for _ in range(3)]
+    graphs = [extended(before, vectors, k=5, engine=CpuProducts(4))[0] for _ in range(3)]
     for graph in graphs:
         assert_sound(graph, vectors, 5)
         np.testing.assert_array_equal(graph.rows, graphs[0].rows)
@@ -133,7 +141,7 @@ def test_extend__law(known: int, added: int, k: int, by_cells: bool, seed: int) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("framedex.analysis.cells._CELL_ROWS", 5)
         before = nearest(vectors[:known], k=k, exact=not by_cells, engine=ONE)
-        graph, touched = extend(before, vectors, k=k, engine=ONE)
+        graph, touched = extended(before, vectors, k=k, engine=ONE)
     assert_sound(graph, vectors, k)
     if 0 < before.k == graph.k:
         assert_touched(touched, graph, before)
@@ -146,11 +154,11 @@ def joined(
     vectors = np.concatenate([known, added])
     graph = nearest(known, k=k, engine=ONE)
     labels = average_linkage(known, np.ones(len(known), np.int64), graph, cuts)
-    extended, _ = extend(graph, vectors, k=k, engine=ONE)
+    grown, _ = extended(graph, vectors, k=k, engine=ONE)
     free = [int(each) for each in labels.max(axis=0, initial=-1) + 1]
     weights = np.ones(len(vectors), np.int64)
     sums = cluster_means.cluster_sums(known, weights[: len(known)], labels, engine=ONE) if with_sums else None
-    found, later = join_clusters(vectors, weights, extended, labels, cuts, free, sums=sums, engine=ONE)
+    found, later = join_clusters(InMemory(known), added, weights, grown, labels, cuts, free, sums=sums, engine=ONE)
     assert found.shape == (len(added), len(cuts))
     assert found.dtype == np.int32
     assert np.all(found >= 0)
@@ -207,14 +215,15 @@ def test_join_clusters__too_far_for_the_finest_level() -> None:
     assert found[0, 1:].tolist() == labels[0, 1:].tolist()
 
 
-@pytest.mark.parametrize("least_kept", [None, 1, 100, 5000])
-def test_join_clusters__agree_with_linking_all_anew(least_kept: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("large", [None, 1, 4, 100])
+def test_join_clusters__agree_with_linking_all_anew(large: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where clusters are well apart, those of added rows are what average linkage of all rows finds."""
-    monkeypatch.setattr(cluster_means, "_LEAST_KEPT", least_kept)
+    monkeypatch.setattr(cluster_means, "_LARGE", large or 8)
+    monkeypatch.setattr(cluster_means, "_MOST_KEPT", 1)
     monkeypatch.setattr(cluster_means, "_CHUNK", 100)
     monkeypatch.setattr(additions, "_PAIRS", 50)
     vectors = clustered(900, 48, centres=25, spread=0.15)
-    labels, found, _ = joined(vectors[:600], vectors[600:], with_sums=least_kept is not None)
+    labels, found, _ = joined(vectors[:600], vectors[600:], with_sums=large is not None)
     every = np.concatenate([labels, found])
     assert_nested(every)
     anew = average_linkage(vectors, np.ones(900, np.int64), nearest(vectors), CUTS)
@@ -229,7 +238,9 @@ def test_join_clusters__by_the_weights() -> None:
     labels = np.zeros((2, 1), np.int32)
     cut = 1 - float(vectors[2] @ (vectors[0] + vectors[1])) / 2
     for weights, expected in (([1, 1, 1], 0), ([9, 1, 1], 1), ([1, 9, 1], 0)):
-        found, _ = join_clusters(vectors, np.array(weights), nearest(vectors), labels, [cut], [1])
+        found, _ = join_clusters(
+            InMemory(vectors[:2]), vectors[2:], np.array(weights), nearest(vectors), labels, [cut], [1]
+        )
         assert found.tolist() == [[expected]]
 
 

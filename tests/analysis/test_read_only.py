@@ -15,6 +15,7 @@ from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import Graph, check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
+from framedex.analysis.stored import InMemory
 from tests.analysis.arrays import clustered
 
 Item = TypeVar("Item", bound=np.generic)
@@ -46,7 +47,7 @@ def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytes
     vectors, weights = locked(items[first]), locked(np.bincount(inverse))
     graph = locked_graph(nearest(vectors, k=5, exact=exact))
     apart = [locked(np.array([0, 1600])), locked(np.array([1, 2, 3]))]
-    groups, _ = duplicate_groups(vectors, graph, inverse, LEVELS, apart=apart)
+    groups, _ = duplicate_groups(InMemory(vectors), graph, inverse, LEVELS, apart=apart)
     for rows in (100, 10_000):
         labels = average_linkage(vectors, weights, graph, CUTS, dense_rows=rows)
     codes = locked(np.arange(len(items), dtype=np.int32) % 3)
@@ -56,9 +57,9 @@ def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytes
     outlier_values(distances)
     keep_numbers(locked(groups[:, 0]), locked(groups[:, 1]), first_free=2000)
 
-    more = locked(np.concatenate([vectors, clustered(100, 16, seed=1).astype(kind)]))
-    extended, _ = extend(graph, more, k=5)
+    known, added = InMemory(vectors), locked(clustered(100, 16, seed=1).astype(kind))
+    extended, _ = extend(graph, known, added, k=5)
     heavier = locked(np.append(weights, np.ones(100, np.int64)))
-    join_clusters(more, heavier, locked_graph(extended), locked(labels), CUTS, [1600, 1600])
+    join_clusters(known, added, heavier, locked_graph(extended), locked(labels), CUTS, [1600, 1600])
     pairs = (locked(np.array([3, 4])), locked(np.array([8, 9])), locked(np.array([0.97, 1], np.float32)))
     join_groups(locked(groups), pairs, LEVELS, [1600] * 3)

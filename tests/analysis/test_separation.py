@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
+from framedex.analysis.stored import InMemory
 from tests.analysis.arrays import Vectors, at_angles, same_partition, uniform, unit
 
 LEVELS = (0.5, 0.8, 0.95, 1.0)
@@ -24,7 +25,7 @@ def groups(
     first, inverse = unique_rows(vectors)
     sets = [np.array(each, dtype=np.int64) for each in apart]
     found, similarity = duplicate_groups(
-        vectors[first], nearest(vectors[first], k=k, engine=CpuProducts(1)), inverse, levels, apart=sets
+        InMemory(vectors[first]), nearest(vectors[first], k=k, engine=CpuProducts(1)), inverse, levels, apart=sets
     )
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32

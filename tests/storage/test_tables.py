@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from framedex.errors import NotFound
 from framedex.storage import tables
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.tables import ROW_ID, StoredVectors, Table
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("name", pa.string())])
 VECTORS = pa.schema([pa.field("embedding", pa.list_(pa.float32(), 3))])
@@ -273,3 +273,36 @@ def test_vectors__of_many_batches(path: Path) -> None:
     positions, vectors = Table(path, version).vectors()
     np.testing.assert_array_equal(positions, np.flatnonzero(~missing))
     np.testing.assert_array_equal(vectors, flat.reshape(-1, 3)[~missing])
+
+
+@pytest.mark.parametrize("block_rows", [1, 3, 1000])
+def test_stored_vectors__are_those_of_the_table(
+    tmp_path: Path, block_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks and single rows are the vectors of the wanted places, over batches, fragments and rows without one."""
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 1)
+    monkeypatch.setattr(tables, "_BATCH_BYTES", 4 * 3 * 5)
+    values = [None if row % 7 == 3 else [float(row), 1.0, 0.0] for row in range(60)]
+    for start, end in ((0, 11), (11, 40), (40, 60)):
+        version = tables.append(tmp_path / "t", [vector_batch(values[start:end])], VECTORS)
+    for places in ([*range(0, 60, 7)], [2], [20, 21, 22, 58], []):
+        wanted = np.array(places, dtype=np.int64)
+        stored = StoredVectors(Table(tmp_path / "t", version), wanted, block_bytes=12 * block_rows)
+        assert (len(stored), stored.dimension) == (len(places), 3)
+        parts = [(start, np.array(block)) for start, block in stored.blocks()]
+        assert [start for start, _ in parts] == [*range(0, len(places), block_rows)]
+        assert [row[0] for _, block in parts for row in block.tolist()] == places
+        some = np.array([*range(len(places))][::-1] + [0] * bool(places), dtype=np.int64)
+        assert stored.take(some)[:, 0].tolist() == [places[row] for row in some]
+
+
+def test_vectors__from_a_row_on(tmp_path: Path) -> None:
+    """Rows before the start are left out; a start at the end leaves none."""
+    version = tables.append(
+        tmp_path / "t", [vector_batch([[1.0, 1.0, 0.0], None, [3.0, 1.0, 0.0], [4.0, 1.0, 0.0]])], VECTORS
+    )
+    table = Table(tmp_path / "t", version)
+    for start, places in ((0, [0, 2, 3]), (1, [2, 3]), (3, [3]), (4, [])):
+        positions, vectors = table.vectors(start=start)
+        assert positions.tolist() == places
+        assert vectors[:, 0].tolist() == [place + 1 for place in places]

@@ -13,6 +13,7 @@ from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress, nearest
 from framedex.analysis.products import Products, Survivors, Vectors, best_products, run_all
+from framedex.analysis.stored import Appended, Stored
 
 _QUERIES = 4096
 _DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
@@ -26,7 +27,8 @@ _Links = tuple[Rows, Rows, npt.NDArray[np.float32]]
 
 def extend(
     graph: Graph,
-    vectors: Vectors,
+    known: Stored,
+    added: Vectors,
     *,
     k: int,
     engine: Products | None = None,
@@ -35,120 +37,125 @@ def extend(
     """Return the graph with the rows that were added behind those that it knows.
 
     Added rows look into the cells that the graph was made with; rows that it knows get added neighbours where those are
-    nearer than what they had. Nothing else is compared again.
+    nearer than what they had. Nothing else is compared again. The known vectors are read once, block by block.
 
     Args:
-        graph: of the first M rows.
-        vectors: float32 or float16, shape (N, D), unit length: those rows, and behind them the added ones.
+        graph: of the M known rows.
+        known: their vectors.
+        added: float32 or float16, shape (A, D), unit length.
         k: neighbours a row, as the graph was made with.
         engine: multiplies.
         progress: called between blocks.
 
     Returns:
-        graph: of all N rows.
+        graph: of all N = M + A rows.
         touched: bool, shape (N,): rows whose neighbours changed, the added ones among them.
     """
-    known, count = len(graph.rows), len(vectors)
+    count = len(known) + len(added)
     engine = engine or best_products()
     if graph.k == 0 or graph.k < min(k, count - 1):  # fewer rows than neighbours so far
+        vectors = np.concatenate([known.take(np.arange(len(known))), added]) if len(known) else added
         return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
     lists, cells = Lists.of(graph, count), None
     if graph.cells is None:
-        _by_tiles(vectors, known, lists, engine, progress)
+        _by_tiles(known, added, lists, engine, progress)
     else:
-        cells = _by_cells(vectors, known, graph.cells, lists, engine, progress)
+        cells = _by_cells(known, added, graph.cells, lists, engine, progress)
     return lists.graph(cells), lists.changed
 
 
-def _by_tiles(vectors: Vectors, known: int, lists: Lists, engine: Products, progress: Progress) -> None:
+def _by_tiles(known: Stored, added: Vectors, lists: Lists, engine: Products, progress: Progress) -> None:
     """Compare the added rows with all rows."""
-    count, k = lists.rows.shape
-    pairs = [(a, b) for a in range(known, count, _QUERIES) for b in range(0, count, _TILE)]
-
-    def handed(pair: tuple[int, int]) -> _Task:
-        added = np.arange(pair[0], min(pair[0] + _QUERIES, count))
-        return _task(added, np.arange(pair[1], min(pair[1] + _TILE, count)), known, lists)
-
-    def compare(task: _Task) -> list[Survivors]:
-        return _offers(vectors, task, k, engine)
-
-    def collect(place: int, found: list[Survivors]) -> None:
-        for each in found:
-            lists.offer(each)
-        progress((place + 1) / len(pairs))
-
-    run_all(engine, compare, map(handed, pairs), after=collect)
+    for start, block in Appended(known, added).blocks():
+        pairs = [
+            (np.arange(row, min(row + _QUERIES, len(added))), np.arange(member, min(member + _TILE, len(block))))
+            for row in range(0, len(added), _QUERIES)
+            for member in range(0, len(block), _TILE)
+        ]
+        _compare(added, start, block, pairs, len(known), lists, engine, progress)
 
 
-def _by_cells(vectors: Vectors, known: int, cells: Cells, lists: Lists, engine: Products, progress: Progress) -> Cells:
+def _by_cells(known: Stored, added: Vectors, cells: Cells, lists: Lists, engine: Products, progress: Progress) -> Cells:
     """Compare the added rows with those of the cells that they look into; return the cells with them."""
-    k = lists.rows.shape[1]
-    held = np.bincount(cells.of_row, minlength=len(cells.centroids))
-    added, looks = look(
-        vectors[known:],
+    count = len(cells.centroids)
+    of_added, looks = look(
+        added,
         cells.centroids,
         cells.reach,
-        least=4 * k,
-        held=held,
+        least=4 * lists.rows.shape[1],
+        held=np.bincount(cells.of_row, minlength=count),
         engine=engine,
         progress=lambda share: progress(0.2 * share),
     )
-    of_row = np.concatenate([cells.of_row, added])
-    order, starts = grouped(of_row, len(cells.centroids))
+    of_row = np.concatenate([cells.of_row, of_added])
+    own, own_starts = grouped(of_added, count)
+    visitors = [
+        np.concatenate([own[own_starts[cell] : own_starts[cell + 1]], looks.into(cell)]) for cell in range(count)
+    ]
+    for start, block in Appended(known, added).blocks():
+        order, starts = grouped(of_row[start : start + len(block)], count)
+        pairs = [
+            (visitors[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
+            for cell in np.flatnonzero(np.diff(starts))
+            for low in range(0, len(visitors[cell]), _QUERIES)
+        ]
+        _compare(added, start, block, pairs, len(known), lists, engine, lambda share: progress(0.2 + 0.8 * share))
+    lists.settle()
+    lists.complete(Appended(known, added), engine)
+    return replace(cells, of_row=of_row)
 
-    def handed(cell: int) -> list[_Task]:
-        members = order[starts[cell] : starts[cell + 1]]
-        visitors = np.concatenate([members[members >= known], looks.into(cell) + known])
-        blocks = [visitors[start : start + _QUERIES] for start in range(0, len(visitors), _QUERIES)]
-        return [_task(some, members, known, lists) for some in blocks]
 
-    def compare(tasks: list[_Task]) -> list[Survivors]:
-        return [each for task in tasks for each in _offers(vectors, task, k, engine)]
+def _compare(
+    added: Vectors,
+    start: int,
+    block: Vectors,
+    pairs: Sequence[tuple[Rows, Rows]],
+    known: int,
+    lists: Lists,
+    engine: Products,
+    progress: Progress,
+) -> None:
+    """Compare added rows with rows of a block, and offer what is near to the lists of both.
+
+    Args:
+        added: vectors of the added rows.
+        start: the number of the block's first row.
+        block: its vectors.
+        pairs: (places among the added rows, places in the block) to compare with each other.
+        known: how many rows are not added.
+        lists: of all rows.
+        engine: multiplies.
+        progress: called with the share of all blocks that is done.
+    """
+
+    def handed(pair: tuple[Rows, Rows]) -> tuple[Rows, Rows, Vectors, Vectors]:
+        # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
+        row, member = pair
+        # Added members are compared with the added rows when those are in turn.
+        back = lists.least[member + start] if start < known else np.full(len(member), np.inf, dtype=np.float32)
+        return row, member, lists.least[row + known], back
+
+    def compare(task: tuple[Rows, Rows, Vectors, Vectors]) -> list[Survivors]:
+        rows, members, least, back = task
+        k = lists.rows.shape[1]
+        (row, column, score), (member, visitor, same) = engine.above(
+            rows_of(added, rows), rows_of(block, members), least, k + 1, back=back
+        )
+        one, other = rows[row] + known, members[column] + start
+        foreign = one != other
+        return [
+            (one[foreign], other[foreign], score[foreign]),
+            (members[member] + start, rows[visitor] + known, same),
+        ]
 
     def collect(place: int, found: list[Survivors]) -> None:
         for each in found:
             lists.offer(each)
-        progress(0.2 + 0.8 * (place + 1) / len(cells.centroids))
+        progress((start + len(block) * (place + 1) / len(pairs)) / len(lists.rows))
 
-    run_all(engine, compare, map(handed, range(len(cells.centroids))), after=collect)
-    lists.settle()
-    lists.complete(vectors, engine)
-    return replace(cells, of_row=of_row)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Added rows that are compared with others.
-
-    Attributes:
-        added: their numbers.
-        members: the others.
-        least: float32: what a candidate must exceed for each added row, when the task is handed out.
-        back: float32: and for each other row.
-    """
-
-    added: Rows
-    members: Rows
-    least: npt.NDArray[np.float32]
-    back: npt.NDArray[np.float32]
-
-
-def _task(added: Rows, members: Rows, known: int, lists: Lists) -> _Task:
-    # Added members are compared with the added rows when those are in turn.
-    back = np.where(members < known, lists.least[members], np.float32(np.inf))
-    return _Task(added, members, lists.least[added], back)
-
-
-def _offers(vectors: Vectors, task: _Task, k: int, engine: Products) -> list[Survivors]:
-    """Return the candidates among a task's members for its added rows, and those as candidates for known members."""
-    added, members = task.added, task.members
-    if not len(added) or not len(members):
-        return []
-    (row, column, score), (member, visitor, same) = engine.above(
-        rows_of(vectors, added), rows_of(vectors, members), task.least, k + 1, back=task.back
-    )
-    foreign = members[column] != added[row]
-    return [(added[row[foreign]], members[column[foreign]], score[foreign]), (members[member], added[visitor], same)]
+    run_all(engine, compare, map(handed, pairs), after=collect)
+    if start + len(block) == len(lists.rows):
+        progress(1.0)
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,8 @@ class _Units:
 
 
 def join_clusters(
-    vectors: Vectors,
+    known: Stored,
+    added: Vectors,
     weights: npt.NDArray[np.int64],
     graph: Graph,
     labels: Labels,
@@ -185,27 +193,27 @@ def join_clusters(
     not change.
 
     Args:
-        vectors: float32 or float16, shape (N, D), unit length; the added rows are last.
-        weights: int64, shape (N,): how many identical items each row stands for.
+        known: vectors of the M known rows; those of clusters that added rows are near are read.
+        added: float32 or float16, shape (A, D), unit length.
+        weights: int64, shape (M + A,): how many identical items each row stands for.
         graph: neighbours of all rows.
         labels: int32, shape (M, L): the numbers of the known rows' clusters, finest level first, nested.
         cuts: L ascending cosine distances.
         first_free: for each level the least number that was never used.
-        sums: of the known rows' clusters at a coarse level, where they are there already.
+        sums: of the known rows' clusters, where they are there already.
         engine: multiplies.
         progress: called between levels.
 
     Returns:
-        labels: int32, shape (N - M, L): of the added rows.
+        labels: int32, shape (A, L): of the added rows.
         first_free: for each level, now.
     """
-    known = len(labels)
-    added = np.arange(known, len(vectors))
     engine = engine or best_products()
     out = np.full((len(added), len(cuts)), -1, dtype=np.int32)
-    units = _Units(rows_of(vectors, added), weights[added].astype(np.float64), np.arange(len(added)))
-    means = ClusterMeans(vectors, weights[:known], labels, sums, engine)
-    links, stands_for = _links(graph, known), np.concatenate([np.arange(known), np.full(len(added), -1)])
+    held = weights[len(known) :].astype(np.float64)
+    units = _Units(rows_of(added, slice(None)), held, np.arange(len(added)))
+    means = ClusterMeans(known, weights[: len(known)], labels, sums, engine)
+    links, stands_for = _links(graph, len(known)), np.concatenate([np.arange(len(known)), np.full(len(added), -1)])
     free = list(first_free)
     for level, cut in enumerate(cuts):
         if (units.of_row >= 0).any():

@@ -7,11 +7,12 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.cells import grouped, look, rows_of
+from framedex.analysis.cells import grouped, look
 from framedex.analysis.linkage import ROUNDING, number_by_first_row
 from framedex.analysis.neighbours import Graph, Progress, ignore_progress
-from framedex.analysis.products import Products, Vectors, best_products
+from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separated
+from framedex.analysis.stored import Stored
 
 _TILE = 1024
 _QUERIES = 4096
@@ -23,7 +24,7 @@ _Blocks = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
 def duplicate_groups(
-    vectors: Vectors,
+    vectors: Stored,
     graph: Graph,
     inverse: Items,
     levels: Sequence[float],
@@ -35,7 +36,7 @@ def duplicate_groups(
     """Return groups that are connected by pairs at least as similar as each level; so groups are nested.
 
     Args:
-        vectors: float32, shape (M, D), unit length: the distinct rows.
+        vectors: of the M distinct rows; some are read, where rows have many near-duplicates.
         graph: their neighbours. Rows whose neighbours are all near-duplicates may have more of them, and are compared
             with each other: all of them, or those in near cells where they are many.
         inverse: int64, shape (N,): the distinct row of each item.
@@ -70,7 +71,7 @@ def _listed(graph: Graph, least: float) -> Pairs:
 
 
 def _with_crowds(
-    vectors: Vectors,
+    vectors: Stored,
     graph: Graph,
     components: _Components,
     levels: Sequence[float],
@@ -91,7 +92,7 @@ def _with_crowds(
     for done, (a, b) in enumerate(_blocks(vectors, graph, crowded, engine)):
         if all(_are_one(component, a, b) for component in components):
             continue
-        scores = rows_of(vectors, a) @ rows_of(vectors, b).T
+        scores = vectors.take(a) @ vectors.take(b).T
         for place, level in enumerate(levels):
             new = _connecting(scores, a, b, components[place], level - ROUNDING)
             if new is None:
@@ -104,16 +105,20 @@ def _with_crowds(
     return row, other, similarity
 
 
-def _blocks(vectors: Vectors, graph: Graph, crowded: npt.NDArray[np.int64], engine: Products | None) -> _Blocks:
+def _blocks(vectors: Stored, graph: Graph, crowded: npt.NDArray[np.int64], engine: Products | None) -> _Blocks:
     """Yield pairs of sets of crowded rows that are to be compared with each other."""
     if len(crowded) <= _ALL_PAIRS or graph.cells is None:
         tiles = [crowded[start : start + _TILE] for start in range(0, len(crowded), _TILE)]
         yield from ((a, b) for place, a in enumerate(tiles) for b in tiles[place:])
         return
     centroids = graph.cells.centroids
-    subset = np.ascontiguousarray(vectors[crowded])
     _, looks = look(
-        subset, centroids, graph.cells.reach, least=0, engine=engine or best_products(), progress=lambda _share: None
+        vectors.take(crowded),
+        centroids,
+        graph.cells.reach,
+        least=0,
+        engine=engine or best_products(),
+        progress=lambda _share: None,
     )
     order, starts = grouped(graph.cells.of_row[crowded], len(centroids))
     for cell in range(len(centroids)):

@@ -25,6 +25,7 @@ from framedex.analysis.cells import (
     rows_of,
 )
 from framedex.analysis.products import CpuProducts, Products, Survivors, Vectors, best_products, run_all
+from framedex.analysis.stored import InMemory, Stored
 from framedex.errors import InvalidEmbedding, InvalidInput
 
 Progress = Callable[[float], None]
@@ -210,17 +211,21 @@ class Lists:
         self.least[touched] = scores.min(axis=1)
         self.changed[touched] = True
 
-    def complete(self, vectors: Vectors, engine: Products) -> None:
+    def complete(self, vectors: Stored, engine: Products) -> None:
         """Compare rows whose lists are not full with all others."""
-        k, block = self.rows.shape[1], 16384
+        k, tile = self.rows.shape[1], 16384
         short = np.flatnonzero(self.rows.min(axis=1) < 0)
         for first in range(0, len(short), 512):
             some = short[first : first + 512]
             self.rows[some], self.similarity[some], self.least[some] = -1, -np.inf, -np.inf
-            queries = rows_of(vectors, some)
-            for start in range(0, len(vectors), block):
-                content = rows_of(vectors, slice(start, start + block))
-                ((row, column, score),) = engine.above(queries, content, self.least[some], k + 1)
+            queries = vectors.take(some)
+            tiles = (
+                (start + low, block[low : low + tile])
+                for start, block in vectors.blocks()
+                for low in range(0, len(block), tile)
+            )
+            for start, content in tiles:
+                ((row, column, score),) = engine.above(queries, rows_of(content, slice(None)), self.least[some], k + 1)
                 other = column + start
                 foreign = other != some[row]
                 self.offer((some[row[foreign]], other[foreign], score[foreign]))
@@ -374,7 +379,7 @@ def join_cells(
 
     run_all(engine, between, map(handed, looked), after=offer)
     lists.settle()
-    lists.complete(vectors, engine)
+    lists.complete(InMemory(vectors), engine)
     progress(1.0)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.stability import keep_numbers
+from framedex.analysis.stored import InMemory
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
 from framedex.jobs.index import FIRST_NUMBERS, items_apart
@@ -19,7 +20,7 @@ from framedex.jobs.index_columns import Columns, to_batches
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision, Generation
 from framedex.storage import tables
 from framedex.storage.media_rows import DUPLICATES, INDEX_SCHEMA
-from framedex.storage.tables import Table
+from framedex.storage.tables import StoredVectors, Table
 
 DECISIONS = "decisions"
 _SCHEMA = pa.schema(
@@ -140,11 +141,11 @@ def _regrouped(
     }
     original = held.column("original").fill_null(-1).to_numpy()
     members = _family(columns[DUPLICATES[0]], original, held, changed)
-    vectors = _vectors_at(media, members)
+    vectors = StoredVectors(media, members).take(np.arange(len(members)))
     first, inverse = unique_rows(vectors)
     distinct = vectors[first]
     groups, similarity = duplicate_groups(
-        distinct,
+        InMemory(distinct),
         nearest(distinct, exact=True),
         inverse,
         DUPLICATE_LEVELS,
@@ -196,13 +197,3 @@ def _family(
         inside[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
         if int(inside.sum()) == before:
             return np.flatnonzero(inside)
-
-
-def _vectors_at(media: Table, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    """Return the embeddings of some rows, by their places: float32, shape (len(rows), D)."""
-    dimension = media.schema.field("embedding").type.list_size
-    if not len(rows):
-        return np.empty((0, dimension), dtype=np.float32)
-    ids = media.scan([], row_ids=True).read_all().column("_rowid").to_numpy()[rows]
-    column = media.take(ids.tolist(), ["embedding"]).column(0).combine_chunks()
-    return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32).reshape(-1, dimension)

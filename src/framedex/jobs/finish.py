@@ -69,8 +69,8 @@ def _write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
     versions = {}
     if indexed.graph.cells is not None:
         versions[CELLS] = _replace(_path(table, CELLS), {"centroid": _lists(indexed.graph.cells.centroids)})
-    if (sums := indexed.sums) is not None:
-        columns = {"number": pa.array(sums.numbers), "weight": pa.array(sums.weights), "sum": _lists(sums.sums)}
+    if (sums := indexed.sums) is not None and len(sums.keys):
+        columns = {"key": pa.array(sums.keys), "weight": pa.array(sums.weights), "sum": _lists(sums.sums)}
         versions[MEANS] = _replace(_path(table, MEANS), columns)
     return versions
 
@@ -102,6 +102,6 @@ def read_sums(table: Path, head: Generation) -> ClusterSums | None:
     if MEANS not in head.tables:
         return None
     kept = Table(_path(table, MEANS), head.tables[MEANS])
-    held = kept.scan(["number", "weight"]).read_all()
-    numbers, weights = (held.column(name).to_numpy() for name in ("number", "weight"))
-    return ClusterSums(head.summary["means_level"], numbers, weights, kept.vectors("sum")[1])
+    held = kept.scan(["key", "weight"]).read_all()
+    keys, weights = (held.column(name).to_numpy() for name in ("key", "weight"))
+    return ClusterSums(keys, weights, kept.vectors("sum")[1])

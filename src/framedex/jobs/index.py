@@ -15,6 +15,7 @@ from framedex.analysis.neighbours import Graph, Progress, nearest, unique_rows
 from framedex.analysis.products import CpuProducts, Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
+from framedex.analysis.stored import InMemory
 from framedex.jobs.index_columns import (
     Columns,
     Positions,
@@ -47,7 +48,7 @@ class Indexed:
         first_free: by column of clusters and groups: the least number that was never used.
         settled: how many of the table's first rows were grouped all at once; those behind them joined later.
         graph: the neighbours, with the cells that they were found by.
-        sums: of coarse clusters.
+        sums: of large clusters.
     """
 
     version: int
@@ -67,7 +68,6 @@ class Indexed:
             "first_free": self.first_free,
             "settled": self.settled,
             "reach": self.graph.cells.reach if self.graph.cells else None,
-            "means_level": self.sums.level if self.sums else None,
         }
 
 
@@ -134,7 +134,7 @@ def _by_graph(
     """Return the columns that follow from the neighbours, the limit of outliers, and the scale of uniqueness."""
     tell("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
-        vectors,
+        InMemory(vectors),
         graph,
         inverse,
         DUPLICATE_LEVELS,

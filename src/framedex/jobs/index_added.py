@@ -16,6 +16,7 @@ from framedex.analysis.neighbours import Graph, unique_rows
 from framedex.analysis.products import Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
+from framedex.analysis.stored import Appended
 from framedex.jobs.index import Indexed, Tell, finite, items_apart, keep_rows, part
 from framedex.jobs.index_columns import (
     Columns,
@@ -32,7 +33,7 @@ from framedex.jobs.index_columns import (
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
-from framedex.storage.tables import Table
+from framedex.storage.tables import StoredVectors, Table
 
 
 def index_added(
@@ -56,17 +57,16 @@ def index_added(
         thresholds: five ascending cosine distances.
         summary: of the last index: :attr:`Indexed.summary`.
         centroids: float32, shape (C, D): of the cells of the last index; None if it had none.
-        sums: of coarse clusters, as the last index left them.
+        sums: of large clusters, as the last index left them.
         tell: called with the stage and the share that is done; raises to stop.
         apart: sets of media ids of which no two are duplicates.
     """
     count = table.count()
-    tell("loading vectors", 0.0)
+    tell("reading the index", 0.0)
     known = read_known(table, centroids, summary["reach"] or 0.0)
-    positions, vectors = table.vectors()
-    tell("finding neighbours", 0.3)
-    more = _extended(known, vectors, positions, tell)
-    del vectors
+    places, vectors = table.vectors(start=known.rows)
+    positions = np.concatenate([known.positions, places])
+    more = _extended(table, known, vectors, positions, tell)
     free = dict(summary["first_free"])
     columns, sums = _clusters(known, more, positions, count, thresholds, sums, free, tell)
     columns |= _duplicates(table, known, more, positions, count, free, apart, tell)
@@ -90,7 +90,8 @@ class _More:
     """The distinct vectors of all rows, the known ones first.
 
     Attributes:
-        vectors: float32, shape (M, D).
+        known: the vectors that are known, in the table.
+        added: float32, shape (A, D): those that are not.
         graph: their neighbours.
         touched: bool, shape (M,): those whose neighbours changed.
         first: int64, shape (M,): the first item of each.
@@ -98,7 +99,8 @@ class _More:
         known_items: how many of the items are known.
     """
 
-    vectors: Vectors
+    known: StoredVectors
+    added: Vectors
     graph: Graph
     touched: npt.NDArray[np.bool_]
     first: Positions
@@ -106,18 +108,20 @@ class _More:
     known_items: int
 
 
-def _extended(known: Known, vectors: Vectors, positions: Positions, tell: Tell) -> _More:
+def _extended(table: Table, known: Known, vectors: Vectors, positions: Positions, tell: Tell) -> _More:
     """Find the neighbours of added rows.
 
     Copies among the added rows are one distinct row; a copy of a known row is one beside it until all is indexed anew.
     """
-    known_items = int(np.searchsorted(positions, known.rows))
-    unique, inverse = unique_rows(vectors[known_items:])
+    known_items = len(known.positions)
+    unique, inverse = unique_rows(vectors)
     first = np.concatenate([np.searchsorted(positions, known.first), known_items + unique])
-    kept = keep_rows(vectors, first)
-    graph, touched = extend(known.graph, kept, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.35, 0.5))
+    stored, added = StoredVectors(table, known.first), keep_rows(vectors, unique)
+    graph, touched = extend(
+        known.graph, stored, added, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.15, 0.5)
+    )
     all_inverse = np.concatenate([known.inverse, len(known.first) + inverse])
-    return _More(kept, graph, touched, first, all_inverse, known_items)
+    return _More(stored, added, graph, touched, first, all_inverse, known_items)
 
 
 def _clusters(
@@ -135,7 +139,8 @@ def _clusters(
     weights = np.bincount(more.inverse, minlength=len(more.first))
     labels = np.stack([known.columns[name][known.first] for name in CLUSTERS], axis=1)
     added, numbers = join_clusters(
-        more.vectors,
+        more.known,
+        more.added,
         weights,
         more.graph,
         labels,
@@ -146,7 +151,7 @@ def _clusters(
     )
     free |= dict(zip(CLUSTERS, numbers, strict=True))
     if sums is not None:
-        sums = sums.with_rows(more.vectors[len(labels) :], weights[len(labels) :], added)
+        sums = sums.with_rows(more.added, weights[len(labels) :], added)
     clusters = np.concatenate([labels, added])[more.inverse]
     columns: Columns = {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
     return {name: np.where(values < 0, NO_EMBEDDING, values) for name, values in columns.items()}, sums
@@ -170,7 +175,8 @@ def _duplicates(
     sets = items_apart(table, positions, apart)
     similarity = _similarity(known, more, positions)
     if sets:
-        new, similarity = duplicate_groups(more.vectors, more.graph, more.inverse, DUPLICATE_LEVELS, apart=sets)
+        vectors = Appended(more.known, more.added)
+        new, similarity = duplicate_groups(vectors, more.graph, more.inverse, DUPLICATE_LEVELS, apart=sets)
         for place, name in enumerate(DUPLICATES):
             old[:, place], free[name] = keep_numbers(old[:, place], new[:, place], first_free=free[name])
     else:

@@ -106,17 +106,41 @@ def graph_columns(graph: Graph, first: Positions, inverse: Positions, positions:
         count: rows of the table.
     """
     place = positions[first]
-    rows = np.full((len(first), NEIGHBOURS), -1, dtype=np.int32)
-    rows[:, : graph.k] = place[graph.rows]
-    similarity = np.full((len(first), NEIGHBOURS), -1 if graph.k else np.nan, dtype=np.float32)
-    similarity[:, : graph.k] = graph.similarity
     cell = np.zeros(len(first), np.int32) if graph.cells is None else graph.cells.of_row
+    number = np.full(count, -1, dtype=np.int64)
+    number[place] = np.arange(len(first))
     return {
         "original": spread(place[inverse].astype(np.int32), positions, count),
         "cell": spread(cell, place, count),
-        "neighbours": spread(rows, place, count),
-        "neighbour_similarity": spread(similarity, place, count),
+        "neighbours": _Lists(graph.rows, number, np.append(place, -1).astype(np.int32)),
+        "neighbour_similarity": _Lists(graph.similarity, number, None),
     }
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The lists of distinct rows at their rows of the table, made when a part of them is asked for.
+
+    Attributes:
+        lists: int32 or float32, shape (M, k).
+        number: int64, shape (N,): the distinct row of each row of the table that has a list; -1 for others.
+        place: int32, shape (M + 1,): what takes the place of each value, -1 last; None if values stay.
+    """
+
+    lists: npt.NDArray[Any]
+    number: Positions
+    place: npt.NDArray[np.int32] | None
+
+    def __getitem__(self, part: slice) -> npt.NDArray[Any]:
+        """Return the lists of some rows, shape (rows, NEIGHBOURS), ended with -1; NaN or -1 first for none."""
+        number = self.number[part]
+        held, width = np.flatnonzero(number >= 0), self.lists.shape[1]
+        out = np.full((len(number), NEIGHBOURS), -1, dtype=self.lists.dtype)
+        if self.lists.dtype.kind == "f":
+            out[:, 0] = np.nan
+        values = self.lists[number[held]]
+        out[held, :width] = values if self.place is None else self.place[values]
+        return out
 
 
 @dataclass(frozen=True)
@@ -125,6 +149,7 @@ class Known:
 
     Attributes:
         rows: how many of the table's first rows it covers.
+        positions: int64, shape (K,), ascending: those among them that have an embedding.
         graph: of the distinct ones among them.
         first: int64, shape (M,): the position of the first row of each distinct vector.
         inverse: int64, shape (K,): the distinct row of each covered row that has an embedding.
@@ -132,6 +157,7 @@ class Known:
     """
 
     rows: int
+    positions: Positions
     graph: Graph
     first: Positions
     inverse: Positions
@@ -146,24 +172,38 @@ def read_known(table: Table, centroids: Vectors | None, reach: float) -> Known:
         centroids: float32, shape (C, D): of the cells that the graph was found by; None if all rows were compared.
         reach: of the cells.
     """
-    names = [field.name for field in INDEX_SCHEMA if field.name not in _NOT_CONTINUED]
+    names = [field.name for field in INDEX_SCHEMA if field.name not in (*_NOT_CONTINUED, *_LISTS)]
     held = table.scan(names).read_all()
     rows = len(held) - held.column(CLUSTERS[0]).null_count
     held = held.slice(0, rows)
-    columns = {name: _values(held.column(name)) for name in names if not name.startswith("neighbour")}
+    columns = {name: _values(held.column(name)) for name in names}
     original, cell = columns.pop("original"), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))
-    row_of = np.full(rows, -1, dtype=np.int32)
+    row_of = np.full(rows + 1, -1, dtype=np.int32)  # the last one is for -1, the end of a list
     row_of[first] = np.arange(len(first))
-    k = min(NEIGHBOURS, max(len(first) - 1, 0))
-    neighbours, similarity = (
-        _matrix(held.column(name), len(first))[:, :k] for name in ("neighbours", "neighbour_similarity")
-    )
     cells = None if centroids is None else Cells(centroids, cell[first], reach)
-    graph = Graph(row_of[neighbours], similarity, cells)
-    return Known(rows, graph, first, row_of[original[original >= 0]].astype(np.int64), columns)
+    graph = Graph(*_read_lists(table, row_of, len(first)), cells)
+    positions = np.flatnonzero(original >= 0)
+    return Known(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
 
 
+def _read_lists(
+    table: Table, row_of: npt.NDArray[np.int32], count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Return the neighbours of distinct rows, by their numbers, and their similarities: shape (count, k)."""
+    k = min(NEIGHBOURS, max(count - 1, 0))
+    neighbours, similarity = np.empty((count, k), np.int32), np.empty((count, k), np.float32)
+    done = 0
+    for batch in table.scan(_LISTS) if k else ():
+        places, scores = (column.drop_null() for column in batch.columns)
+        part = slice(done, done + len(places))
+        neighbours[part] = row_of[places.flatten().to_numpy().reshape(-1, NEIGHBOURS)[:, :k]]
+        similarity[part] = scores.flatten().to_numpy().reshape(-1, NEIGHBOURS)[:, :k]
+        done += len(places)
+    return neighbours, similarity
+
+
+_LISTS = ("neighbours", "neighbour_similarity")
 _NOT_CONTINUED = (
     "suggested_label",
     "label_support",
@@ -177,14 +217,6 @@ def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return a column's values, null as -1 or NaN."""
     missing = np.nan if pa.types.is_floating(column.type) else -1
     return np.asarray(column.fill_null(missing).to_numpy())
-
-
-def _matrix(column: pa.ChunkedArray, rows: int) -> npt.NDArray[Any]:
-    """Return the lists of a column that are there, shape (rows, values); a single row has no neighbours and no list."""
-    parts = [chunk.drop_null().flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    flat = np.concatenate(parts) if parts else np.empty(0)
-    width = column.type.list_size
-    return flat.reshape(-1, width) if len(flat) == rows * width else np.empty((rows, width), flat.dtype)
 
 
 def to_batches(columns: Mapping[str, Any], count: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

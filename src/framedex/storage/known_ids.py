@@ -40,7 +40,11 @@ class KnownIds:
 
 def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
     """Return UUIDs in text form as two numbers each: uint64, shape (N, 2)."""
-    text = np.frombuffer("".join(ids.to_pylist()).encode(), np.uint8).reshape(-1, _TEXT)
-    digits = _HEX[text[:, _DIGITS]].astype(np.uint64)
-    weights = np.uint64(16) ** np.arange(15, -1, -1, dtype=np.uint64)
-    return np.stack([(digits[:, :16] * weights).sum(axis=1), (digits[:, 16:] * weights).sum(axis=1)], axis=1)
+    if not len(ids):
+        return np.empty((0, 2), np.uint64)
+    _, offsets, content = ids.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
+    text = np.frombuffer(content, np.uint8)[first : first + len(ids) * _TEXT].reshape(-1, _TEXT)
+    digits = _HEX[text[:, _DIGITS]]
+    octets = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
+    return octets.view(">u8").astype(np.uint64)

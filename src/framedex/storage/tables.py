@@ -20,6 +20,8 @@ from framedex.errors import NotFound
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
+_BATCH_BYTES = 4 * 2**20
+_BLOCK_BYTES = 256 * 2**20
 
 
 class Table:
@@ -60,6 +62,23 @@ class Table:
         )
         return scanner.to_reader()
 
+    def _vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
+        """Return a reader over a column of vectors, from a row on.
+
+        Little is read ahead: buffers of the size of a table are allocated anew, which takes longer than reading them.
+        """
+        size = 4 * self.schema.field(column).type.list_size
+        scanner = self._lance.scanner(
+            columns=[column],
+            offset=start or None,
+            scan_in_order=True,
+            batch_size=max(1, min(_BATCH_ROWS, _BATCH_BYTES // size)),
+            batch_readahead=4,
+            fragment_readahead=1,
+            io_buffer_size=16 * _BATCH_BYTES,
+        )
+        return scanner.to_reader()
+
     def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return the rows of those ids, in the given order, without reading others."""
         if not len(row_ids):
@@ -68,12 +87,13 @@ class Table:
         return self._lance._take_rows(list(row_ids), columns=list(columns))
 
     def vectors(
-        self, column: str = "embedding", *, most_bytes: int | None = None
+        self, column: str = "embedding", *, start: int = 0, most_bytes: int | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the rows that have a vector and their vectors.
 
         Args:
             column: which vectors.
+            start: rows before that one are left out.
             most_bytes: more than that are put into an unnamed file beside the table, which goes with the array; by
                 default half of the machine's memory.
 
@@ -82,10 +102,10 @@ class Table:
             vectors: float32, shape (M, D), C order, writable. It is the only copy that is held.
         """
         dimension = self.schema.field(column).type.list_size
-        out = _matrix(self.count(), dimension, self.path.parent, most_bytes)
+        out = _matrix(self.count() - start, dimension, self.path.parent, most_bytes)
         positions = np.empty(len(out), dtype=np.int64)
-        start, filled = 0, 0
-        for batch in self.scan([column]):
+        filled = 0
+        for batch in self._vector_batches(column, start):
             array = batch.column(0)
             valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             if len(valid):
@@ -95,6 +115,70 @@ class Table:
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
         return positions[:filled], out[:filled]
+
+
+class StoredVectors:
+    """Vectors that are read from a table when they are needed.
+
+    Args:
+        table: the table.
+        places: int64, shape (M,), ascending: the rows, all with a vector, by 0-based places in row order.
+        column: which vectors.
+        block_bytes: what a block takes at most.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        places: npt.NDArray[np.int64],
+        *,
+        column: str = "embedding",
+        block_bytes: int = _BLOCK_BYTES,
+    ) -> None:
+        self._table, self._places, self._column = table, places, column
+        self.dimension = int(table.schema.field(column).type.list_size)
+        self._block_rows = max(_BATCH_ROWS, block_bytes // (4 * self.dimension))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def blocks(self) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+        """Yield (number of the first row, float32 of shape (≤ block, D)) of all rows in order.
+
+        There is one block in memory: the next one takes the place of the last.
+        """
+        if not len(self._places):
+            return
+        out = np.empty((min(self._block_rows, len(self._places)), self.dimension), dtype=np.float32)
+        done, filled, start = 0, 0, int(self._places[0])
+        for batch in self._table._vector_batches(self._column, start):
+            end = start + batch.num_rows
+            content, used = _flat(batch.column(0), self.dimension), 0
+            wanted = self._places[done + filled : np.searchsorted(self._places, end)] - start
+            while used < len(wanted):
+                some = wanted[used : used + len(out) - filled]
+                np.take(content, some, axis=0, out=out[filled : filled + len(some)], mode="clip")
+                used, filled = used + len(some), filled + len(some)
+                if filled == len(out):
+                    yield done, out
+                    done, filled = done + filled, 0
+            start = end
+        if filled:
+            yield done, out[:filled]
+
+    def take(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+        """Return some vectors, by number, in any order: float32, shape (len(rows), D)."""
+        if not len(rows):
+            return np.empty((0, self.dimension), dtype=np.float32)
+        numbers, place = np.unique(rows, return_inverse=True)
+        found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
+        return np.ascontiguousarray(_flat(found, self.dimension)[place])
+
+
+def _flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float32]:
+    """Return the lists of a column, those that are null too, without a copy: shape (rows, dimension)."""
+    values = column.values.slice(column.offset * dimension, len(column) * dimension)
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, dimension)
 
 
 def _matrix(rows: int, columns: int, folder: Path, most_bytes: int | None) -> npt.NDArray[np.float32]:
