@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from framedex import Task, Workspace
+from framedex.tasks.runner import Run
 
 
 class Pause:
@@ -25,6 +26,13 @@ class Pause:
             assert self.opened.wait(60), "the test did not let the task go on"
 
 
+def run_of(task: Task) -> Run:
+    """Return this process's work on a task."""
+    run = task._run
+    assert run is not None
+    return run
+
+
 @contextmanager
 def all_threads_busy(workspace: Workspace) -> Iterator[None]:
     """Keep all threads for tasks busy, so that a task that is started waits until the block ends."""
@@ -42,7 +50,7 @@ def watched(workspace: Workspace, start: Callable[[], Task], watcher: Callable[[
     """Start a task that a watcher hears from its first report on."""
     with all_threads_busy(workspace):
         task = start()
-        task._report.watcher = watcher
+        run_of(task).report.watcher = watcher
     return task
 
 

@@ -273,7 +273,7 @@ def test_decision__by_several_at_once(workspace: Workspace) -> None:
     assert (
         dataset.count()
         == len(set(ids_of(dataset).values()))
-        == 80 + 4 * sum(task.task_type == "MEDIA_ADDITION" for task in workspace.tasks())
+        == 80 + 4 * sum(task.task_type == "MEDIA_ADDITION" for task in workspace.tasks().tasks)
     )
 
 

@@ -12,7 +12,7 @@ from framedex import Aborted, Conflict, Dataset, InvalidInput, Task, TaskFailed,
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from tests.analysis.arrays import same_partition
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, grown, part, partition, status_of, summary_of
-from tests.pauses import FailAt, Pause, watched
+from tests.pauses import FailAt, Pause, run_of, watched
 
 
 def assert_same_groups(dataset: Dataset, whole: Dataset) -> None:
@@ -163,7 +163,7 @@ def test_reindex__aborted(workspace: Workspace) -> None:
     assert pause.reached.wait(60)
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert task._report.cancelled.wait(60)
+    assert run_of(task).report.cancelled.wait(60)
     pause.opened.set()
     abort.join(60)
     assert task.status is TaskStatus.ABORTED

@@ -145,7 +145,7 @@ def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -
     """After kill -9 the workspace opens; once the sign of life is old, the task is FAILED and its dataset ERROR."""
     dataset_id = kill_while_creating(tmp_path / "ws", folder)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        (task,) = workspace.tasks()
+        (task,) = workspace.tasks().tasks
         assert (task.dataset_id, task.status) == (dataset_id, TaskStatus.RUNNING)
         with pytest.raises(Conflict, match="INDEXING"):
             workspace.dataset("pets").explore()
@@ -155,7 +155,7 @@ def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -
             workspace.create_dataset("pets", folder)
 
         let_heartbeats_grow_old(workspace)
-        (task,) = workspace.tasks()
+        (task,) = workspace.tasks().tasks
         assert (task.status, task.error_message) == (TaskStatus.FAILED, "interrupted")
         assert task.end_time is not None
         assert workspace.dataset("pets").info.status_new is DatasetStatus.ERROR
@@ -237,7 +237,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
             try:
                 workspace.create_dataset("pets", sys.argv[2], gate)
             except KeyboardInterrupt:
-                print("interrupted", [task.status.value for task in workspace.tasks()], workspace.datasets())
+                print("interrupted", [task.status.value for task in workspace.tasks().tasks], workspace.datasets())
     """
     out = finish(start(code, tmp_path / "ws", fill(folder, 80)))
     assert out.strip() == "interrupted ['ABORTED'] []"
@@ -341,7 +341,7 @@ def test_killed_process__while_a_dataset_changes(tmp_path: Path, operation: str,
                 each.add_media(part(families(60)[45:], 45))
             else:
                 each.reindex()
-        (interrupted,) = [task for task in workspace.tasks() if task.status is TaskStatus.FAILED]
+        (interrupted,) = [task for task in workspace.tasks().tasks if task.status is TaskStatus.FAILED]
         assert (interrupted.task_type, interrupted.error_message) == (task_type, "interrupted")
         names = [*GROUPS, "path", "batch", "uniqueness", "outlier_distance", "neighbours"]
         assert columns_of(dataset, names) == columns_of(calm, names)

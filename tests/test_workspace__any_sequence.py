@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from framedex import Conflict, InvalidInput, NotFound, Workspace
+from framedex import InvalidInput, NotFound, NotIndexed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Faulty, embedded, fill
 from tests.growth import THRESHOLDS, ids_of, part
@@ -100,7 +100,7 @@ class AnySequence(RuleBasedStateMachine):
             with pytest.raises(NotFound):
                 self.workspace.dataset(name)
         elif name in self.broken:
-            with pytest.raises(Conflict, match="no embedding config"):
+            with pytest.raises(NotIndexed, match="no embedding config"):
                 self.workspace.dataset(name).add_media(more)
         elif self.workspace.dataset(name).embedding_config.encoder != "precomputed":
             with pytest.raises(InvalidInput):

@@ -165,7 +165,7 @@ def test_create_dataset__failure_on_the_way(workspace: Workspace, folder: Path) 
     with pytest.raises(TaskFailed, match="the encoder is out of order"):
         workspace.create_dataset("d", folder, Faulty())
     assert_nothing_left(workspace)
-    assert [(task.status, task.error_message) for task in workspace.tasks()] == [
+    assert [(task.status, task.error_message) for task in workspace.tasks().tasks] == [
         (TaskStatus.FAILED, "RuntimeError: the encoder is out of order")
     ]
     assert workspace.create_dataset("d", folder).count() == 6

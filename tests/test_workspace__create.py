@@ -269,7 +269,7 @@ def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> N
     assert not [path for path in workspace.path.rglob("*") if dataset.id in str(path)]
     with pytest.raises(NotFound):
         dataset.count()
-    assert [(task.dataset_name, task.dataset_status) for task in workspace.tasks()] == [("pets", "DELETED")]
+    assert [(task.dataset_name, task.dataset_status) for task in workspace.tasks().tasks] == [("pets", "DELETED")]
     assert workspace.create_dataset("pets", folder).count() == 6
 
 

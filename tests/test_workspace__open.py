@@ -19,7 +19,7 @@ def test_open__creates(tmp_path: Path) -> None:
         with Workspace(path) as workspace:
             assert workspace.path == path
             assert workspace.datasets() == []
-            assert workspace.tasks() == []
+            assert workspace.tasks().tasks == []
         assert (path / "framedex.toml").read_text() == "format_version = 1\n"
 
 

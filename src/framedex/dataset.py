@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from framedex import operations, pictures
 from framedex.context import Context, open_media
-from framedex.errors import Conflict
+from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
 from framedex.jobs.add import Base, add, reindex
 from framedex.jobs.content import check_thresholds, open_more
@@ -30,6 +30,7 @@ from framedex.report import report_html
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
+from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Report, Task
 from framedex.view import DuplicateGroups, ExplorePage, View
 
@@ -64,12 +65,12 @@ class Dataset:
         """The encoder, its dimension and the clustering thresholds that the dataset was indexed with.
 
         Raises:
-            Conflict: it was not indexed yet.
+            NotIndexed: it was not indexed yet.
         """
         with self._context.catalog.read() as connection:
             config = datasets.embedding_config(connection, self.id)
         if config is None:
-            raise Conflict("Dataset has no embedding config")
+            raise NotIndexed("Dataset has no embedding config")
         return config
 
     @property
@@ -81,7 +82,7 @@ class Dataset:
     def last_task(self) -> TaskRecord | None:
         """The dataset's newest task, of any process; None if there was none."""
         with self._context.catalog.read() as connection:
-            found = task_rows.list_tasks(connection, dataset_id=self.id)
+            found = task_rows.list_tasks(connection, TaskQuery({"dataset_id": self.id}), limit=1)
         return found[0] if found else None
 
     def where(self, vql: Sequence[Any]) -> View:

@@ -3,9 +3,12 @@
 Error:
 ├── InvalidInput (ValueError)       a value that cannot be used; the message says what would be right
 │   ├── InvalidFilter               a VQL filter, with the JSON path of the part that is wrong
-│   └── InvalidEmbedding            an embedding, with the row that is wrong
+│   ├── InvalidEmbedding            an embedding, with the row that is wrong
+│   ├── NotIndexed                  the dataset was never indexed, and what was asked needs that
+│   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be done again here
 ├── NotFound (KeyError)             no such dataset, media item or file
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
+├── Forbidden                       the settings do not allow it
 ├── CannotDecode                    the bytes are no picture that we can show, with the reason
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
@@ -49,12 +52,24 @@ class InvalidEmbedding(InvalidInput):
     """An embedding with the wrong dimension, or with values that are not finite."""
 
 
+class NotIndexed(InvalidInput):
+    """The dataset has no embedding config: it was never indexed."""
+
+
+class NotRetryable(InvalidInput):
+    """A task that cannot be done again: it neither failed nor was aborted, or what it needs is gone."""
+
+
 class NotFound(Error, KeyError):
     """No such dataset, media item, cluster or file."""
 
 
 class Conflict(Error):
     """The request does not fit the present state: a taken name, an incompatible status."""
+
+
+class Forbidden(Error):
+    """The settings of this installation do not allow it."""
 
 
 class CannotDecode(Error):

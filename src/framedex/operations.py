@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from framedex.context import Context
-from framedex.errors import Conflict
+from framedex.errors import Conflict, NotIndexed
 from framedex.jobs.add import Base
 from framedex.jobs.decide import decide, read_decisions, withdraw
 from framedex.records import DatasetRecord, DatasetStatus, DuplicateDecision, EmbeddingConfig, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
-from framedex.tasks import Commit, Report, Task
+from framedex.tasks import Commit, Job, Report, Task
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
 
@@ -27,6 +27,7 @@ def start(
     allowed: Collection[DatasetStatus] = SETTLED,
     shows: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
+    config: dict[str, Any] | None = None,
 ) -> Task:
     """Start a task on a dataset and return it; readers go on to see the state before.
 
@@ -39,6 +40,7 @@ def start(
         allowed: the statuses in which it may start.
         shows: the dataset's status while the job runs.
         thresholds: cluster thresholds that replace those of the dataset.
+        config: what is to be done, as JSON, so that another process can run the task again; see :mod:`framedex.retry`.
 
     Raises:
         Conflict: another task is under way, the status does not allow it, or the dataset was never indexed.
@@ -47,7 +49,21 @@ def start(
     with context.catalog.write() as connection:
         record = check_free(connection, dataset_id, operation, allowed)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
-        task_id = context.runner.insert(connection, record, task_type)
+        task_id = context.runner.insert(connection, record, task_type, config)
+
+    run = on_base(context, dataset_id, job, shows=shows, thresholds=thresholds)
+    return Task.start(context.runner, task_id, dataset_id, run)
+
+
+def on_base(
+    context: Context,
+    dataset_id: str,
+    job: Callable[[Base, Report], Commit],
+    *,
+    shows: DatasetStatus = DatasetStatus.READ_ONLY,
+    thresholds: Sequence[float] | None = None,
+) -> Job:
+    """Return a job on a dataset as the runner takes it; see :func:`start` for the arguments."""
 
     def run(report: Report) -> Commit:
         if shows is not DatasetStatus.READ_ONLY:
@@ -55,7 +71,7 @@ def start(
                 datasets.update_dataset(connection, dataset_id, status=shows, progress=0)
         return job(load_base(context, dataset_id, thresholds), report)
 
-    return context.runner.submit(task_id, dataset_id, run)
+    return run
 
 
 def check_free(
@@ -75,7 +91,7 @@ def check_free(
         wanted = " or ".join(allowed)
         raise Conflict(f"Operation '{operation}' needs the dataset status {wanted}; it is {record.status_new}")
     if datasets.embedding_config(connection, dataset_id) is None:
-        raise Conflict("Dataset has no embedding config")
+        raise NotIndexed("Dataset has no embedding config")
     return record
 
 
@@ -90,7 +106,7 @@ def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | N
         config = datasets.embedding_config(connection, dataset_id)
         roots = datasets.get_roots(connection, dataset_id)
     if head is None or config is None:
-        raise Conflict("Dataset has no embedding config")
+        raise NotIndexed("Dataset has no embedding config")
     if thresholds is not None:
         config = EmbeddingConfig.model_validate(config.model_dump() | {"thresholds": tuple(thresholds)})
     table = context.layout.media(dataset_id)
@@ -116,7 +132,7 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
         NotFound: one is not in the dataset.
         Conflict: a task is under way.
     """
-    with _editing(context, dataset_id, "not_duplicates") as edit:
+    with editing(context, dataset_id, "not_duplicates") as edit:
         decision, *written = decide(edit.base.table, edit.base.head, media_ids, context.settings.user)
         edit.commit(*written)
     return decision
@@ -129,7 +145,7 @@ def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> No
         NotFound: there is no such decision.
         Conflict: a task is under way.
     """
-    with _editing(context, dataset_id, "withdraw_decision") as edit:
+    with editing(context, dataset_id, "withdraw_decision") as edit:
         edit.commit(*withdraw(edit.base.table, edit.base.head, decision_id))
 
 
@@ -141,7 +157,7 @@ def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDeci
 
 
 @dataclass(frozen=True)
-class _Edit:
+class Edit:
     """A short edit under way.
 
     Attributes:
@@ -152,13 +168,19 @@ class _Edit:
     _connection: Any
     _status: DatasetStatus
 
-    def commit(self, versions: dict[str, int], summary: dict[str, Any]) -> None:
-        """Make the tables that were written the head; the status stays."""
+    def commit(self, versions: dict[str, int], summary: dict[str, Any], *, n_images: int | None = None) -> None:
+        """Make the tables that were written the head; the status stays.
+
+        Args:
+            versions: of all tables of the new generation, by name.
+            summary: what is stored with it.
+            n_images: media in it; by default as many as before.
+        """
         datasets.commit_generation(
             self._connection,
             self.base.dataset_id,
             tables=versions,
-            n_images=self.base.head.n_images,
+            n_images=self.base.head.n_images if n_images is None else n_images,
             status=self._status,
             config=self.base.config,
             summary=summary,
@@ -166,12 +188,22 @@ class _Edit:
 
 
 @contextmanager
-def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[_Edit]:
+def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]:
     """Yield a short edit; nothing else changes the dataset until the block ends.
 
     It holds the catalog's write lock while it writes tables: two edits, or an edit and a task, would else write the
     same table at a time.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset.
+        operation: its name in messages.
+
+    Raises:
+        Conflict: a task is under way, or the dataset's status does not allow it.
+        NotIndexed: the dataset was never indexed.
+        ReadOnly: the workspace was opened for reading.
     """
     with context.catalog.write() as connection:
         record = check_free(connection, dataset_id, operation)
-        yield _Edit(load_base(context, dataset_id), connection, record.status_new)
+        yield Edit(load_base(context, dataset_id), connection, record.status_new)

@@ -24,6 +24,10 @@ class TaskType(StrEnum):
     DATASET_CREATION = "DATASET_CREATION"
     MEDIA_ADDITION = "MEDIA_ADDITION"
     REINDEX = "REINDEX"
+    ENRICHMENT = "ENRICHMENT"
+    CUSTOM_METADATA = "CUSTOM_METADATA"
+    SNAPSHOT_RESTORE = "SNAPSHOT_RESTORE"
+    SNAPSHOT_CLONE = "SNAPSHOT_CLONE"
 
 
 class TaskStatus(StrEnum):
@@ -107,6 +111,50 @@ class TaskRecord(Record):
     error_message: str | None
     start_time: datetime
     end_time: datetime | None
+
+
+class TaskPage(Record):
+    """A page of tasks, as the interface returns it; pages count from 1."""
+
+    tasks: list[TaskRecord]
+    total: int
+    page: int
+    page_size: int
+
+
+class TaskFilters(Record):
+    """What tasks can be filtered by: the values that occur, each once, sorted."""
+
+    dataset_names: list[str]
+    dataset_ids: list[str]
+    task_types: list[str]
+    created_by: list[str]
+
+
+class SnapshotReason(StrEnum):
+    """Why a snapshot was made."""
+
+    MANUAL = "manual"
+    CREATION = "creation"
+    CLONE = "clone"
+
+
+class Snapshot(Record):
+    """A kept state of a dataset, as the interface returns it."""
+
+    snapshot_id: str
+    snapshot_name: str
+    source_dataset_name: str
+    created_at: datetime
+    created_by: str
+    n_images: int
+    n_videos: int
+    description: str
+    reason: SnapshotReason
+    training_model_id: str | None
+    training_model_name: str | None
+    is_current: bool
+    is_restoring: bool
 
 
 class EmbeddingConfig(Record):
@@ -254,3 +302,4 @@ class Generation(Record):
     n_images: int
     created_at: datetime
     summary: dict[str, Any]
+    embedding_config: EmbeddingConfig | None = None

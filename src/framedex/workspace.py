@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,14 +16,15 @@ from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
 from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import THRESHOLDS
-from framedex.records import DatasetRecord, EmbeddingConfig, TaskRecord, TaskStatus, TaskType
+from framedex.records import DatasetRecord, EmbeddingConfig, TaskFilters, TaskPage, TaskStatus, TaskType
 from framedex.render.progress import Watcher, progress_bar
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.layout import open_layout
 from framedex.storage.sql import Sql
-from framedex.tasks import Runner
+from framedex.task_pages import list_tasks, task_filters
+from framedex.tasks import Runner, Task
 
 _MAX_NAME = 255
 
@@ -98,7 +100,8 @@ class Workspace:
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION)
         table = self._context.layout.media(dataset_id)
         settings = self._context.settings
-        task = self._context.runner.submit(
+        task = Task.start(
+            self._context.runner,
             task_id,
             dataset_id,
             lambda report: create(
@@ -158,11 +161,41 @@ class Workspace:
         for folder in (self._context.layout.dataset(record.id), self._context.layout.thumbnails(record.id)):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def tasks(self) -> list[TaskRecord]:
-        """Return all tasks, newest first."""
+    def tasks(self, **query: Any) -> TaskPage:
+        """Return a page of tasks, newest first.
+
+        Args:
+            query: any of ``dataset_id, dataset_name, task_type, task_status, created_by`` (values that must be equal),
+                ``start_time_from, start_time_to`` (datetime or ISO 8601 text, UTC without a zone; both included),
+                ``sort_by`` (``start_time, status, task_type, dataset_name, dataset_id, created_by``), ``sort_order``
+                (``asc`` or ``desc``), ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
+
+        Raises:
+            InvalidInput: an argument is unknown or outside of its range.
+        """
         self._fail_interrupted()
-        with self._context.catalog.read() as connection:
-            return task_rows.list_tasks(connection)
+        return list_tasks(self._context, **query)
+
+    def task_filters(
+        self, start_time_from: datetime | str | None = None, start_time_to: datetime | str | None = None
+    ) -> TaskFilters:
+        """Return the values that tasks of a time can be filtered by.
+
+        Raises:
+            InvalidInput: a time cannot be understood.
+        """
+        return task_filters(self._context, start_time_from, start_time_to)
+
+    def task(self, task_id: str) -> Task:
+        """Return a task, of whichever process: to look at, wait for, abort or retry.
+
+        Raises:
+            NotFound: there is none of that id.
+        """
+        self._fail_interrupted()
+        task = Task(self._context.runner, task_id)
+        _ = task.record  # says if there is none
+        return task
 
     def close(self) -> None:
         """Abort what this process still runs here, and close the catalog."""

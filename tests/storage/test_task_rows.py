@@ -1,23 +1,27 @@
 """Rows of tasks, and how those whose process died are found."""
 
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
-from framedex.errors import Conflict, NotFound
+from framedex.errors import Aborted, Conflict, NotFound
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import Catalog
+from framedex.storage.owners import this_process
 from framedex.storage.schema import tasks
+from framedex.storage.task_rows import TaskQuery
 
 
-def insert(connection: sa.Connection, name: str, *, owner: str = "here:1") -> tuple[str, str]:
+def insert(connection: sa.Connection, name: str) -> tuple[str, str]:
     """Add a dataset with a task and return both ids."""
     dataset_id = datasets.insert_dataset(connection, name, owned_by="me")
     record = datasets.find_dataset(connection, dataset_id)
     creation = TaskType.DATASET_CREATION
-    return dataset_id, task_rows.insert_task(connection, record, task_type=creation, created_by="me", owner=owner)
+    return dataset_id, task_rows.insert_task(connection, record, task_type=creation, created_by="me")
 
 
 def age(connection: sa.Connection, task_id: str, seconds: float) -> None:
@@ -60,9 +64,7 @@ def test_running__says_what_is_under_way(catalog: Catalog) -> None:
         task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED)
         assert task_rows.running(connection, dataset_id) is None
         record = datasets.find_dataset(connection, dataset_id)
-        addition = task_rows.insert_task(
-            connection, record, task_type=TaskType.MEDIA_ADDITION, created_by="me", owner="here:1"
-        )
+        addition = task_rows.insert_task(connection, record, task_type=TaskType.MEDIA_ADDITION, created_by="me")
         for status in (TaskStatus.INITIALIZING, TaskStatus.RUNNING):
             task_rows.update_task(connection, addition, status=status)
             assert task_rows.running(connection, dataset_id) == TaskType.MEDIA_ADDITION
@@ -83,8 +85,10 @@ def test_list__newest_first_and_by_dataset(catalog: Catalog) -> None:
         pairs = [insert(connection, name) for name in ("a", "b", "c")]
         assert [each.task_id for each in task_rows.list_tasks(connection)] == [task for _, task in pairs[::-1]]
         dataset_id, task_id = pairs[1]
-        assert [each.task_id for each in task_rows.list_tasks(connection, dataset_id=dataset_id)] == [task_id]
-        assert task_rows.list_tasks(connection, dataset_id="x") == []
+        assert [each.task_id for each in task_rows.list_tasks(connection, TaskQuery({"dataset_id": dataset_id}))] == [
+            task_id
+        ]
+        assert task_rows.list_tasks(connection, TaskQuery({"dataset_id": "x"})) == []
 
 
 def test_task__outlives_its_dataset(catalog: Catalog) -> None:
@@ -132,13 +136,46 @@ def test_interrupted__what_is_done_stays_done(catalog: Catalog, status: TaskStat
 
 
 def test_check_owned__refuses_what_was_given_up(catalog: Catalog) -> None:
-    """A result is committed only by the process whose running task it is."""
+    """A result is committed only by the process whose running task it is, and not after a request to stop."""
     with catalog.write() as connection:
-        _, task_id = insert(connection, "pets", owner="here:1")
-        task_rows.check_owned(connection, task_id, "here:1")
+        _, task_id = insert(connection, "pets")
+        task_rows.check_owned(connection, task_id)
+        assert task_rows.is_own(connection, task_id)
+        task_rows.request_abort(connection, task_id)
+        assert task_rows.is_abort_requested(connection, task_id)
+        with pytest.raises(Aborted):
+            task_rows.check_owned(connection, task_id)
+        task_rows.restart_task(connection, task_id)
+        task_rows.check_owned(connection, task_id)
+        task_rows.update_task(connection, task_id, owner="there:2:3:4")
+        assert not task_rows.is_own(connection, task_id)
         with pytest.raises(Conflict, match="was given up"):
-            task_rows.check_owned(connection, task_id, "there:2")
+            task_rows.check_owned(connection, task_id)
         age(connection, task_id, 10**6)
         task_rows.fail_interrupted(connection)
         with pytest.raises(Conflict, match="given up as FAILED"):
-            task_rows.check_owned(connection, task_id, "here:1")
+            task_rows.check_owned(connection, task_id)
+        with pytest.raises(Conflict, match="it is FAILED"):
+            task_rows.request_abort(connection, task_id)
+
+
+def test_interrupted__process_of_this_machine_is_gone(catalog: Catalog) -> None:
+    """A task of a process that has ended here is failed at once; one of another machine only when its lease is over."""
+    ended = subprocess.run(
+        [sys.executable, "-c", "from framedex.storage.owners import this_process; print(this_process())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    with catalog.write() as connection:
+        (_, gone), (_, elsewhere), (_, own) = (insert(connection, name) for name in ("gone", "elsewhere", "own"))
+        task_rows.update_task(connection, gone, owner=ended)
+        host, pid, started, namespace = this_process().split(":", 3)
+        for other in (f"other-host:1:2:{namespace}", f"{host}:1:2:pid:[1]", "from an older version:1"):
+            task_rows.update_task(connection, elsewhere, owner=other)
+            assert task_rows.get_task(connection, elsewhere).status is TaskStatus.INITIALIZING
+        assert task_rows.fail_interrupted(connection) == 1
+        assert task_rows.get_task(connection, gone).error_message == "interrupted"
+        assert {task_rows.get_task(connection, each).status for each in (elsewhere, own)} == {TaskStatus.INITIALIZING}
+        task_rows.update_task(connection, own, owner=f"{host}:{pid}:{int(started) - 1}:{namespace}")
+        assert task_rows.fail_interrupted(connection) == 1  # the number was given to another process since

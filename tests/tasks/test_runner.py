@@ -7,9 +7,22 @@ from typing import Any
 
 import pytest
 
-from framedex import Aborted, Conflict, Dataset, Error, InvalidEmbedding, NotFound, Task, TaskFailed, Workspace
+from framedex import (
+    Aborted,
+    Conflict,
+    Dataset,
+    Error,
+    InvalidEmbedding,
+    NotFound,
+    NotIndexed,
+    NotRetryable,
+    Task,
+    TaskFailed,
+    Workspace,
+)
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus
 from tests.gallery import SETTINGS, Faulty, Gallery, Gate, embedded, fill
+from tests.pauses import run_of
 
 FIELDS = [
     "task_id", "dataset_id", "dataset_name", "dataset_status", "created_by", "task_type", "status", "status_message",
@@ -28,7 +41,7 @@ def held(workspace: Workspace, folder: Path, name: str = "held") -> tuple[Datase
 
 def test_task__record_of_a_finished_one(gallery: Gallery) -> None:
     """A task has the fields of the interface, in its words."""
-    (record,) = gallery.workspace.tasks()
+    (record,) = gallery.workspace.tasks().tasks
     assert list(record.model_dump()) == FIELDS
     assert record.model_dump(mode="json") | {"task_id": 0, "dataset_id": 0, "start_time": 0, "end_time": 0} == {
         "task_id": 0,
@@ -60,7 +73,7 @@ def test_task__while_it_runs(workspace: Workspace, folder: Path) -> None:
     for ask in (dataset.count, dataset.explore, dataset.issues, dataset.duplicates, dataset.embeddings):
         with pytest.raises(Conflict, match="'held' has nothing to show yet; its status is INDEXING"):
             ask()
-    with pytest.raises(Conflict, match="no embedding config"):
+    with pytest.raises(NotIndexed, match="no embedding config"):
         _ = dataset.embedding_config
     assert "INDEXING" in dataset._repr_html_()
     assert workspace.create_dataset("other", embedded([[1, 0]])).count() == 1
@@ -94,7 +107,7 @@ def test_wait__watcher(workspace: Workspace, tmp_path: Path) -> None:
     heard: list[tuple[str, float]] = []
     waiting = threading.Thread(target=task.wait, kwargs={"watcher": lambda *report: heard.append(report)})
     waiting.start()
-    while task._report.watcher is None:  # until the thread watches
+    while run_of(task).report.watcher is None:  # until the thread watches
         pass
     gate.opened.set()
     waiting.join(60)
@@ -112,7 +125,7 @@ def test_abort__running(workspace: Workspace, folder: Path) -> None:
     dataset, task, gate = held(workspace, folder)
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert task._report.cancelled.wait(60)
+    assert run_of(task).report.cancelled.wait(60)
     gate.opened.set()
     abort.join(60)
     record = task.record
@@ -133,7 +146,7 @@ def test_abort__completed(workspace: Workspace, folder: Path) -> None:
     assert dataset.task is not None
     with pytest.raises(Conflict, match="cannot be aborted: it is COMPLETED"):
         dataset.task.abort()
-    with pytest.raises(Conflict, match="is COMPLETED; only FAILED and ABORTED"):
+    with pytest.raises(NotRetryable, match="is COMPLETED; only FAILED and ABORTED"):
         dataset.task.retry()
     assert dataset.info.status_new is DatasetStatus.READY
 
@@ -163,7 +176,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
     with context.catalog.write() as connection:
         record = datasets.find_dataset(connection, datasets.insert_dataset(connection, name, owned_by="tester"))
         task_id = context.runner.insert(connection, record, TaskType.DATASET_CREATION)
-    return context.runner.submit(task_id, record.id, job)
+    return Task.start(context.runner, task_id, record.id, job)
 
 
 def test_abort__waiting_for_a_thread(workspace: Workspace, folder: Path) -> None:
@@ -213,7 +226,7 @@ def test_retry__after_abort(workspace: Workspace, tmp_path: Path) -> None:
     dataset, task, gate = held(workspace, fill(tmp_path / "p", 70))
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert task._report.cancelled.wait(60)
+    assert run_of(task).report.cancelled.wait(60)
     gate.opened.set()
     abort.join(60)
     task.retry()
@@ -274,22 +287,22 @@ def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
     closing = threading.Thread(target=workspace.close)
     closing.start()
     for _, task, gate in running:
-        assert task._report.cancelled.wait(60)
+        assert run_of(task).report.cancelled.wait(60)
         gate.opened.set()
     closing.join(60)
     assert not closing.is_alive()
     with Workspace(tmp_path / "ws") as again:
-        assert {task.status for task in again.tasks()} == {TaskStatus.ABORTED}
+        assert {task.status for task in again.tasks().tasks} == {TaskStatus.ABORTED}
         assert {info.status_new for info in again.datasets()} == {DatasetStatus.ERROR}
 
 
 def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> None:
     """A beat stores how far the task is, in its row and in its dataset's."""
     dataset, task, gate = held(workspace, folder)
-    task._report.share, task._report.stage = 0.42, "reading pictures"
+    run_of(task).report.share, run_of(task).report.stage = 0.42, "reading pictures"
     with workspace._context.catalog.write() as connection:
-        task._beat(connection)
-    (record,) = workspace.tasks()
+        run_of(task)._beat(connection)
+    (record,) = workspace.tasks().tasks
     assert (record.progress_percentage, record.status_message) == (42, "reading pictures")
     assert dataset.info.progress == 42
     gate.opened.set()
@@ -308,8 +321,8 @@ def test_heartbeat__of_a_waiting_task(workspace: Workspace, folder: Path) -> Non
     with workspace._context.catalog.write() as connection:
         old = datetime.now(UTC) - timedelta(minutes=5)
         connection.execute(schema.tasks.update().where(schema.tasks.c.id == dataset.task.id).values(heartbeat_at=old))
-        dataset.task._beat(connection)
-    assert {task.status for task in workspace.tasks()} == {TaskStatus.RUNNING, TaskStatus.INITIALIZING}
+        run_of(dataset.task)._beat(connection)
+    assert {task.status for task in workspace.tasks().tasks} == {TaskStatus.RUNNING, TaskStatus.INITIALIZING}
     for _, task, gate in busy:
         gate.opened.set()
         task.wait(60)
@@ -320,7 +333,7 @@ def test_tasks__newest_first(workspace: Workspace) -> None:
     """All tasks are listed from the newest to the oldest."""
     for name in ("a", "b"):
         workspace.create_dataset(name, embedded([[1, 0]]))
-    records: list[TaskRecord] = workspace.tasks()
+    records: list[TaskRecord] = workspace.tasks().tasks
     assert [record.dataset_name for record in records] == ["b", "a"]
 
 
@@ -345,16 +358,16 @@ def test_heartbeat__survives_a_catalog_that_cannot_be_written(workspace: Workspa
     with sqlite3.connect(workspace.path / "catalog.db") as connection:
         connection.execute("ALTER TABLE tasks RENAME TO hidden")
     with pytest.raises(Exception, match="no such table"), workspace._context.catalog.write() as beating:
-        task._beat(beating)
+        run_of(task)._beat(beating)
     waits = iter([False, True])
 
     class Closed(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             return next(waits, True)
 
-    closed, task._report.closed = task._report.closed, Closed()
-    task.beat()
-    task._report.closed = closed
+    closed, run_of(task).report.closed = run_of(task).report.closed, Closed()
+    run_of(task).beat()
+    run_of(task).report.closed = closed
     connection.execute("ALTER TABLE hidden RENAME TO tasks")
     connection.close()
     gate.opened.set()

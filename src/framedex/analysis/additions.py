@@ -1,7 +1,9 @@
 """Rows that are added to an index: their neighbours among all rows, and the clusters and groups that they join."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from framedex.analysis.stored import Appended, Stored
 _QUERIES = 4096
 _DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
 _TILE = 16384
+_HANDED = 1 << 17  # similarities that a thread computes at a time, or more
 _PAIRS = 65_536  # of units and clusters that are compared at a time
 
 Labels = npt.NDArray[np.int32]
@@ -127,35 +130,65 @@ def _compare(
         engine: multiplies.
         progress: called with the share of all blocks that is done.
     """
+    bundles, scratch = _bundled(pairs), _Scratch(max((len(member) for _, member in pairs), default=0))
 
-    def handed(pair: tuple[Rows, Rows]) -> tuple[Rows, Rows, Vectors, Vectors]:
+    def handed(bundle: Sequence[tuple[Rows, Rows]]) -> list[tuple[Rows, Rows, Vectors, Vectors]]:
         # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
-        row, member = pair
         # Added members are compared with the added rows when those are in turn.
-        back = lists.least[member + start] if start < known else np.full(len(member), np.inf, dtype=np.float32)
-        return row, member, lists.least[row + known], back
-
-    def compare(task: tuple[Rows, Rows, Vectors, Vectors]) -> list[Survivors]:
-        rows, members, least, back = task
-        k = lists.rows.shape[1]
-        (row, column, score), (member, visitor, same) = engine.above(
-            rows_of(added, rows), rows_of(block, members), least, k + 1, back=back
-        )
-        one, other = rows[row] + known, members[column] + start
-        foreign = one != other
+        none = np.full(max(len(member) for _, member in bundle), np.inf, dtype=np.float32)
         return [
-            (one[foreign], other[foreign], score[foreign]),
-            (members[member] + start, rows[visitor] + known, same),
+            (
+                row,
+                member,
+                lists.least[row + known],
+                lists.least[member + start] if start < known else none[: len(member)],
+            )
+            for row, member in bundle
         ]
+
+    def compare(tasks: list[tuple[Rows, Rows, Vectors, Vectors]]) -> list[Survivors]:
+        found = []
+        for rows, members, least, back in tasks:
+            (row, column, score), (member, visitor, same) = engine.above(
+                rows_of(added, rows), scratch.rows_of(block, members), least, lists.rows.shape[1] + 1, back=back
+            )
+            one, other = rows[row] + known, members[column] + start
+            foreign = one != other
+            found.append((one[foreign], other[foreign], score[foreign]))
+            found.append((members[member] + start, rows[visitor] + known, same))
+        return found
 
     def collect(place: int, found: list[Survivors]) -> None:
         for each in found:
             lists.offer(each)
-        progress((start + len(block) * (place + 1) / len(pairs)) / len(lists.rows))
+        progress((start + len(block) * (place + 1) / len(bundles)) / len(lists.rows))
 
-    run_all(engine, compare, map(handed, pairs), after=collect)
+    run_all(engine, compare, map(handed, bundles), after=collect)
     if start + len(block) == len(lists.rows):
         progress(1.0)
+
+
+class _Scratch(threading.local):
+    """Memory of each thread for the rows of a cell: the pages of a new array each time take longer than the product."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._rows: Vectors | None = None
+
+    def rows_of(self, block: Vectors, rows: Rows) -> Vectors:
+        """Return some rows as float32; the next call on this thread overwrites them."""
+        if self._rows is None:
+            self._rows = np.empty((self._most, block.shape[1]), dtype=np.float32)
+        if block.dtype != np.float32:
+            return rows_of(block, rows)
+        return np.take(block, rows, axis=0, out=self._rows[: len(rows)], mode="clip")
+
+
+def _bundled(pairs: Sequence[tuple[Rows, Rows]]) -> list[Sequence[tuple[Rows, Rows]]]:
+    """Return runs of pairs that are worth handing to a thread: single cells are small."""
+    sizes = np.cumsum([len(row) * len(member) for row, member in pairs])
+    ends = np.unique(np.append(np.flatnonzero(np.diff(sizes // _HANDED, prepend=0)), len(pairs)))
+    return [pairs[start:end] for start, end in pairwise([0, *ends.tolist()]) if end > start]
 
 
 @dataclass(frozen=True)

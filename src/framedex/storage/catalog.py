@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
 from framedex.storage.schema import metadata
 
-HEAD_REVISION = "0001"
+HEAD_REVISION = "0002"
 # The table in which Alembic keeps a database's revision.
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
-_KNOWN_REVISIONS = frozenset({"0001"})
+_KNOWN_REVISIONS = frozenset({"0001", "0002"})
 _MIGRATING = threading.Lock()  # Alembic keeps the migration that runs in a variable of the process
 
 

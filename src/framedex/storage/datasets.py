@@ -120,8 +120,10 @@ def commit_generation(
         n_images=n_images,
         created_at=now(),
         summary=summary,
+        embedding_config=config,
     )
-    connection.execute(generations.insert().values(**generation.model_dump()))
+    values = generation.model_dump() | {"embedding_config": config.model_dump(mode="json")}
+    connection.execute(generations.insert().values(**values))
     update_dataset(
         connection,
         dataset_id,

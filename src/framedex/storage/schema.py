@@ -35,6 +35,7 @@ datasets = sa.Table(
     sa.Column("n_images", sa.Integer, nullable=False, default=0),
     sa.Column("n_videos", sa.Integer, nullable=False, default=0),
     sa.Column("embedding_config", sa.JSON, nullable=True),
+    sa.Column("current_snapshot", sa.String(36), nullable=True),
 )
 
 generations = sa.Table(
@@ -46,6 +47,26 @@ generations = sa.Table(
     sa.Column("n_images", sa.Integer, nullable=False),
     sa.Column("created_at", Timestamp, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
+    sa.Column("embedding_config", sa.JSON, nullable=True),
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
+    # The generation is kept for as long as the snapshot is; see datasets.prune_generations.
+    sa.Column("generation", sa.String(36), nullable=False),
+    sa.Column("name", sa.String(400), nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("reason", sa.String(16), nullable=False),
+    sa.Column("n_images", sa.Integer, nullable=False),
+    sa.Column("n_videos", sa.Integer, nullable=False),
+    sa.Column("training_model_id", sa.String(36), nullable=True),
+    sa.Column("training_model_name", sa.String(255), nullable=True),
+    sa.Column("deleted_at", Timestamp, nullable=True),
 )
 
 source_roots = sa.Table(
@@ -71,6 +92,27 @@ tasks = sa.Table(
     sa.Column("error_message", sa.Text, nullable=True),
     sa.Column("start_time", Timestamp, nullable=False),
     sa.Column("end_time", Timestamp, nullable=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("heartbeat_at", Timestamp, nullable=False),
+    sa.Column("abort_requested", sa.Boolean, nullable=False, default=False, server_default=sa.false()),
+    # What the task was asked to do, so that any process can do it again; null where only its own can.
+    sa.Column("config", sa.JSON, nullable=True),
+    # What it had written when it was last heard of, so that it can go on from there.
+    sa.Column("resume", sa.JSON, nullable=True),
+)
+
+exports = sa.Table(
+    "exports",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("dataset_id", sa.String(36), nullable=False, index=True),
+    sa.Column("created_at", Timestamp, nullable=False),
+    sa.Column("created_by", sa.String(255), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False, index=True),
+    sa.Column("progress", sa.Integer, nullable=False, default=0),
+    sa.Column("entities_count", sa.Integer, nullable=True),
+    sa.Column("result_message", sa.Text, nullable=False, default=""),
+    sa.Column("path", sa.LargeBinary, nullable=False),
     sa.Column("owner", sa.String(255), nullable=False),
     sa.Column("heartbeat_at", Timestamp, nullable=False),
 )

@@ -20,8 +20,8 @@ from framedex.errors import NotFound
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
-_BATCH_BYTES = 4 * 2**20
-_BLOCK_BYTES = 256 * 2**20
+_BATCH_BYTES = 2**20
+_BLOCK_BYTES = 128 * 2**20
 
 
 class Table:
@@ -75,7 +75,7 @@ class Table:
             batch_size=max(1, min(_BATCH_ROWS, _BATCH_BYTES // size)),
             batch_readahead=4,
             fragment_readahead=1,
-            io_buffer_size=16 * _BATCH_BYTES,
+            io_buffer_size=32 * _BATCH_BYTES,
         )
         return scanner.to_reader()
 

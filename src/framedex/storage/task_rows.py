@@ -1,14 +1,17 @@
 """Rows of tasks. Each function takes an open connection of the catalog."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.errors import Conflict, NotFound
+from framedex.errors import Aborted, Conflict, NotFound
 from framedex.ids import new_id
 from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage.datasets import mark_broken, now
+from framedex.storage.owners import is_gone, this_process
 from framedex.storage.schema import datasets, tasks
 
 LEASE = timedelta(seconds=30)
@@ -16,9 +19,22 @@ _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 
 def insert_task(
-    connection: sa.Connection, dataset: DatasetRecord, *, task_type: TaskType, created_by: str, owner: str
+    connection: sa.Connection,
+    dataset: DatasetRecord,
+    *,
+    task_type: TaskType,
+    created_by: str,
+    config: dict[str, Any] | None = None,
 ) -> str:
-    """Add a task in status INITIALIZING and return its id."""
+    """Add a task of this process in status INITIALIZING and return its id.
+
+    Args:
+        connection: of the catalog.
+        dataset: what it works on.
+        task_type: what it does.
+        created_by: who started it.
+        config: what is to be done, for any process; None where only this one can.
+    """
     task_id, start = new_id(), now()
     connection.execute(
         tasks.insert().values(
@@ -31,7 +47,8 @@ def insert_task(
             status_message="starting",
             start_time=start,
             heartbeat_at=start,
-            owner=owner,
+            owner=this_process(),
+            config=config,
         )
     )
     return task_id
@@ -56,15 +73,70 @@ def update_progress(connection: sa.Connection, task_id: str, percent: int, stage
     )
 
 
-def check_owned(connection: sa.Connection, task_id: str, owner: str) -> None:
-    """Check that a task is still running and this process's own, before its result is committed.
+def restart_task(connection: sa.Connection, task_id: str) -> None:
+    """Make a task that ended this process's own again, in status INITIALIZING."""
+    update_task(
+        connection,
+        task_id,
+        status=TaskStatus.INITIALIZING,
+        status_message="starting",
+        error_message=None,
+        end_time=None,
+        abort_requested=False,
+        owner=this_process(),
+    )
+
+
+def request_abort(connection: sa.Connection, task_id: str) -> TaskRecord:
+    """Ask the process that runs a task to stop it; return the task, which has not ended yet.
+
+    Raises:
+        Conflict: the task has ended.
+        NotFound: there is none of that id.
+    """
+    record = get_task(connection, task_id)
+    if record.status.final:
+        raise Conflict(f"task {task_id} cannot be aborted: it is {record.status}")
+    connection.execute(tasks.update().where(tasks.c.id == task_id).values(abort_requested=True))
+    return record
+
+
+def is_abort_requested(connection: sa.Connection, task_id: str) -> bool:
+    """Return whether a task should stop."""
+    return bool(connection.execute(sa.select(tasks.c.abort_requested).where(tasks.c.id == task_id)).scalar())
+
+
+def is_own(connection: sa.Connection, task_id: str) -> bool:
+    """Return whether a task is under way and this process's own: not given up, nor run again by another."""
+    row = connection.execute(sa.select(tasks.c.status, tasks.c.owner).where(tasks.c.id == task_id)).one_or_none()
+    return row is not None and row.status in _RUNNING and row.owner == this_process()
+
+
+def check_owned(connection: sa.Connection, task_id: str) -> None:
+    """Check that a task is still running, this process's own, and should not stop, before its result is committed.
 
     Raises:
         Conflict: it was given up as interrupted meanwhile, for example while the machine was asleep.
+        Aborted: another process asked it to stop.
     """
-    row = connection.execute(sa.select(tasks.c.status, tasks.c.owner).where(tasks.c.id == task_id)).one()
-    if row.status not in _RUNNING or row.owner != owner:
+    query = sa.select(tasks.c.status, tasks.c.owner, tasks.c.abort_requested).where(tasks.c.id == task_id)
+    row = connection.execute(query).one()
+    if row.status not in _RUNNING or row.owner != this_process():
         raise Conflict(f"task {task_id} was given up as {row.status} while it ran; its result is not committed")
+    if row.abort_requested:
+        raise Aborted("aborted on request")
+
+
+def read_config(connection: sa.Connection, task_id: str) -> dict[str, Any] | None:
+    """Return what a task was asked to do; None where only the process that started it knows."""
+    value: dict[str, Any] | None = connection.execute(sa.select(tasks.c.config).where(tasks.c.id == task_id)).scalar()
+    return value
+
+
+def read_resume(connection: sa.Connection, task_id: str) -> dict[str, Any] | None:
+    """Return what a task had written when it was last heard of; None if nothing."""
+    value: dict[str, Any] | None = connection.execute(sa.select(tasks.c.resume).where(tasks.c.id == task_id)).scalar()
+    return value
 
 
 def get_task(connection: sa.Connection, task_id: str) -> TaskRecord:
@@ -79,21 +151,57 @@ def get_task(connection: sa.Connection, task_id: str) -> TaskRecord:
     return _record(row)
 
 
-def list_tasks(connection: sa.Connection, *, dataset_id: str | None = None) -> list[TaskRecord]:
-    """Return tasks, newest first."""
-    query = _select().order_by(tasks.c.start_time.desc(), tasks.c.id)
-    if dataset_id is not None:
-        query = query.where(tasks.c.dataset_id == dataset_id)
-    return [_record(row) for row in connection.execute(query).all()]
+@dataclass(frozen=True)
+class TaskQuery:
+    """Which tasks, in which order.
+
+    Attributes:
+        equal: values by column: ``dataset_id, dataset_name, task_type, status, created_by``.
+        start_from, start_to: bounds of the start time, both included.
+        sort_by: a column.
+        descending: the direction.
+    """
+
+    equal: Mapping[str, str] = field(default_factory=dict)
+    start_from: datetime | None = None
+    start_to: datetime | None = None
+    sort_by: str = "start_time"
+    descending: bool = True
+
+    def conditions(self) -> list[sa.ColumnElement[bool]]:
+        """Return the conditions on the table of tasks."""
+        found = [tasks.c[name] == value for name, value in self.equal.items()]
+        if self.start_from is not None:
+            found.append(tasks.c.start_time >= self.start_from)
+        if self.start_to is not None:
+            found.append(tasks.c.start_time <= self.start_to)
+        return found
+
+
+def list_tasks(
+    connection: sa.Connection, query: TaskQuery = TaskQuery(), *, limit: int | None = None, offset: int = 0
+) -> list[TaskRecord]:
+    """Return tasks; those that are equal in what they are sorted by are in the order of their start, then of ids."""
+    column = tasks.c[query.sort_by]
+    order = [column.desc() if query.descending else column.asc(), tasks.c.start_time.desc(), tasks.c.id]
+    rows = connection.execute(_select().where(*query.conditions()).order_by(*order).limit(limit).offset(offset)).all()
+    return [_record(row) for row in rows]
+
+
+def count_tasks(connection: sa.Connection, query: TaskQuery) -> int:
+    """Return how many tasks there are."""
+    return int(connection.execute(sa.select(sa.func.count()).select_from(tasks).where(*query.conditions())).scalar_one())
+
+
+def distinct_values(connection: sa.Connection, query: TaskQuery, column: str) -> list[str]:
+    """Return the values of a column of some tasks, each once, sorted."""
+    values = sa.select(tasks.c[column]).where(*query.conditions()).distinct().order_by(tasks.c[column])
+    return list(connection.execute(values).scalars())
 
 
 def fail_interrupted(connection: sa.Connection) -> int:
-    """Fail the tasks whose process has shown no sign of life, and mark their datasets; return how many."""
-    dead = connection.execute(
-        sa.select(tasks.c.id, tasks.c.dataset_id).where(
-            tasks.c.status.in_(_RUNNING), tasks.c.heartbeat_at < now() - LEASE
-        )
-    ).all()
+    """Fail the tasks whose process is gone or has shown no sign of life, and mark their datasets; return how many."""
+    dead = _dead(connection)
     for task_id, dataset_id in dead:
         finish_task(connection, task_id, TaskStatus.FAILED, error_message="interrupted", status_message="interrupted")
         mark_broken(connection, dataset_id)
@@ -102,8 +210,13 @@ def fail_interrupted(connection: sa.Connection) -> int:
 
 def has_interrupted(connection: sa.Connection) -> bool:
     """Return whether :func:`fail_interrupted` would change something."""
-    query = sa.select(tasks.c.id).where(tasks.c.status.in_(_RUNNING), tasks.c.heartbeat_at < now() - LEASE).limit(1)
-    return connection.execute(query).first() is not None
+    return bool(_dead(connection))
+
+
+def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
+    query = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at)
+    rows = connection.execute(query.where(tasks.c.status.in_(_RUNNING))).all()
+    return [(row.id, row.dataset_id) for row in rows if row.heartbeat_at < now() - LEASE or is_gone(row.owner)]
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:

@@ -1,5 +1,7 @@
 """Long operations: run in the background, watched, aborted, committed whole."""
 
-from framedex.tasks.runner import Commit, Report, Runner, Task
+from framedex.tasks.report import Commit, Job, Report, Watcher
+from framedex.tasks.runner import Runner
+from framedex.tasks.task import Task
 
-__all__ = ["Commit", "Report", "Runner", "Task"]
+__all__ = ["Commit", "Job", "Report", "Runner", "Task", "Watcher"]

@@ -1,0 +1,147 @@
+"""A task as users hold it: of this process or of another."""
+
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeout
+
+from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed
+from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
+from framedex.storage import datasets, task_rows
+from framedex.tasks.report import Job, Watcher
+from framedex.tasks.runner import Run, Runner, wait_until_ended
+
+_RETRYABLE = (TaskStatus.FAILED, TaskStatus.ABORTED)
+_MAKES_A_DATASET = (TaskType.DATASET_CREATION, TaskType.SNAPSHOT_CLONE)
+
+
+class Task:
+    """A long operation. Its fields are those of the interface's Task.
+
+    Attributes:
+        id: the task's UUID.
+    """
+
+    def __init__(self, runner: Runner, task_id: str) -> None:
+        self.id, self._runner = task_id, runner
+
+    @classmethod
+    def start(cls, runner: Runner, task_id: str, dataset_id: str, job: Job) -> "Task":
+        """Start a job for a dataset, whose row :meth:`Runner.insert` made, and return its task."""
+        runner.start(task_id, dataset_id, job)
+        return cls(runner, task_id)
+
+    @property
+    def _run(self) -> Run | None:
+        return self._runner.run_of(self.id)
+
+    @property
+    def record(self) -> TaskRecord:
+        """The task as it stands in the catalog."""
+        with self._runner.catalog.read() as connection:
+            return task_rows.get_task(connection, self.id)
+
+    @property
+    def status(self) -> TaskStatus:
+        """Where the task stands."""
+        return self.record.status
+
+    @property
+    def progress_percentage(self) -> int | None:
+        """How much is done, 0 to 100."""
+        run = self._run
+        return self.record.progress_percentage if run is None or run.future.done() else round(100 * run.report.share)
+
+    def wait(self, timeout_s: float | None = None, *, watcher: Watcher | None = None) -> TaskRecord:
+        """Wait for the end of the task and return its record.
+
+        An interrupt (Ctrl-C) aborts a task of this process; one of another process goes on.
+
+        Args:
+            timeout_s: give up waiting after so many seconds; the task goes on.
+            watcher: called with (stage, share) as the job reports, on the task's thread.
+
+        Raises:
+            Error: the task failed; of the class that the job raised, or TaskFailed.
+            Aborted: the task was aborted.
+            TimeoutError: it was not done in time.
+        """
+        if (run := self._run) is None:
+            return self._wait_elsewhere(timeout_s, watcher)
+        run.report.watcher = watcher
+        try:
+            run.future.result(timeout_s)
+        except FutureTimeout:
+            if not run.future.done():
+                raise TimeoutError(f"task {self.id} was not done within {timeout_s} s") from None
+            raise
+        except CancelledError:
+            raise Aborted("aborted on request") from None
+        except KeyboardInterrupt:
+            run.stop()
+            raise
+        finally:
+            run.report.watcher = None
+        return self.record
+
+    def _wait_elsewhere(self, timeout_s: float | None, watcher: Watcher | None) -> TaskRecord:
+        def look(record: TaskRecord) -> None:
+            if watcher is not None:
+                watcher(record.status_message, (record.progress_percentage or 0) / 100)
+
+        record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, look=look)
+        if record is None:
+            raise TimeoutError(f"task {self.id} was not done within {timeout_s} s")
+        if record.status is TaskStatus.ABORTED:
+            raise Aborted("aborted on request")
+        if record.status is TaskStatus.FAILED:
+            raise TaskFailed(f"task {self.id} failed: {record.error_message}")
+        return record
+
+    def abort(self) -> TaskRecord:
+        """Stop the task before its commit phase and return its record, status ABORTED.
+
+        Raises:
+            Conflict: it is done already, or in its commit phase.
+        """
+        run = self._run
+        if run is None or run.future.done():
+            self._abort_elsewhere()
+        else:
+            run.abort()
+        if (record := self.record).status is not TaskStatus.ABORTED:
+            raise Conflict(f"task {self.id} cannot be aborted: it is {record.status}")
+        return record
+
+    def _abort_elsewhere(self) -> None:
+        with self._runner.catalog.write() as connection:
+            task_rows.fail_interrupted(connection)
+            task_rows.request_abort(connection, self.id)
+        wait_until_ended(self._runner.catalog, self.id, timeout_s=None)
+
+    def retry(self) -> TaskRecord:
+        """Run a failed or aborted task again and return its record, status INITIALIZING.
+
+        What it had read, decoded and encoded before it stopped is not done again, where that is still there.
+
+        Raises:
+            NotRetryable: the task is neither FAILED nor ABORTED, or its source was an object of another process.
+            Conflict: another task of the dataset is under way.
+            NotFound: its dataset was deleted.
+        """
+        self._check_retryable(self.record)
+        job = self._runner.job_of(self.record)
+        with self._runner.catalog.write() as connection:
+            record = task_rows.get_task(connection, self.id)
+            self._check_retryable(record)
+            datasets.find_dataset(connection, record.dataset_id)
+            if (busy := task_rows.running(connection, record.dataset_id)) is not None:
+                raise Conflict(f"task {self.id} cannot be retried while {busy} task is running")
+            task_rows.restart_task(connection, self.id)
+            creates = record.task_type in _MAKES_A_DATASET
+            shows = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
+            datasets.update_dataset(connection, record.dataset_id, status=shows, progress=0)
+        self._runner.start(self.id, record.dataset_id, job)
+        return self.record
+
+    def _check_retryable(self, record: TaskRecord) -> None:
+        if record.status not in _RETRYABLE:
+            raise NotRetryable(f"task {self.id} is {record.status}; only FAILED and ABORTED tasks can be retried")
