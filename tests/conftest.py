@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from framedex import Workspace
+from tests.buckets import Service
 from tests.gallery import SETTINGS, Gallery, fill, make_gallery
 
 
@@ -32,3 +33,16 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 def folder(tmp_path: Path) -> Path:
     """A folder with six pictures that have nothing in common."""
     return fill(tmp_path / "pictures", 6)
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[Service]:
+    """A service of buckets on loopback; each test has buckets of its own in it."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in (("ACCESS_KEY_ID", "reader"), ("SECRET_ACCESS_KEY", "x"), ("EC2_METADATA_DISABLED", "true")):
+            environment.setenv(f"AWS_{name}", value)
+        for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+            environment.delenv(name, raising=False)
+        opened = Service()
+        yield opened
+        opened.stop()

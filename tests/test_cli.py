@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from PIL import Image
 
 from framedex import NotFound, Workspace
 from framedex.cli import main, printable
+from tests.buckets import Service
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -123,7 +125,10 @@ def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "pets.zip").is_file()
     status, out, _ = run("export", "pets", str(tmp_path / "table.zip"), "--format", "parquet")
     assert status == 0
-    assert "7 media" in out
+    assert "table.zip: 7 media\n" in out
+    status, out, _ = run("export", "pets", str(tmp_path / "coco.zip"), "--format", "coco", "--include-images")
+    assert status == 0
+    assert "coco.zip: 7 media, 7 pictures\n" in out
 
 
 def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
@@ -144,8 +149,8 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("explore", "pets", "--vql", '[{"colour": 1}]'), "invalid filter at $[0]"),
         (("issues", "pets", "--type", "ugly"), "no issue 'ugly'"),
         (("duplicates", "pets", "--threshold", "7"), "threshold must be a similarity"),
-        (("export", "pets", "no/such/folder/x.zip"), "cannot write no/such/folder/x.zip"),
-        (("export", "pets", "x.zip", "--format", "xml"), "format must be 'json' or 'parquet', not 'xml'"),
+        (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
+        (("export", "pets", "x.zip", "--format", "xml"), "'coco', 'csv' or 'yolo', not 'xml'"),
         (("create", "new", "."), "no pictures in"),
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),
@@ -177,7 +182,7 @@ def test_errors__are_one_line_and_a_status(
         (["explore", "pets", "--threshold", "many"], "Invalid value for '--threshold'"),
         (["explode"], "No such command 'explode'"),
         (["ls", "--color"], "No such option: --color"),
-        (["add", "pets"], "Missing argument 'source'. (see: framedex add --help)"),
+        (["add"], "Missing argument 'name'. (see: framedex add --help)"),
         (["not-duplicates", "pets"], "Missing argument 'media_id'. (see: framedex not-duplicates --help)"),
     ],
 )
@@ -266,6 +271,29 @@ def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
     assert _json(run, "show", "growing")["status_new"] == "READY"
 
 
+def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives and folders in buckets are added by their options; exactly one source is taken."""
+    monkeypatch.setenv("FRAMEDEX_S3_ENDPOINT", service.address)
+    monkeypatch.setenv("FRAMEDEX_S3_ATTEMPTS", "1")
+    with zipfile.ZipFile(growing / "blue.zip", "w") as archive:
+        archive.write(growing / "blue.png", "sky/blue.png")
+    assert _json(run, "add", "growing", "--archive", str(growing / "blue.zip"))["added"] == 1
+    service.put("command-line/f/red.png", (growing / "red.png").read_bytes())
+    assert _json(run, "add", "growing", "--s3", "s3://command-line/f")["n_images"] == 3
+    status, _, err = run("add", "growing")
+    assert (status, err.strip()) == (
+        1, "error: Exactly one media source must be provided (files, s3_uri or archive)",
+    )  # fmt: skip
+    status, _, err = run("add", "growing", "--s3", "s3://command-line/none")
+    assert (status, err.strip()) == (
+        1,
+        "error: Invalid object-storage URI or no media files found at the URI "
+        "(no pictures in 's3://command-line/none'; it is empty)",
+    )
+    assert run("rm", "growing", "--yes")[0] == 0
+    assert _json(run, "create", "growing", "s3://command-line/f")["n_images"] == 1
+
+
 def test_not_duplicates__keeps_pictures_apart(run: Run, growing: Path) -> None:
     """Pictures that are decided to be no duplicates are no group any more."""
     (growing / "copy.png").write_bytes((growing / "red.png").read_bytes())
@@ -276,6 +304,30 @@ def test_not_duplicates__keeps_pictures_apart(run: Run, growing: Path) -> None:
     assert _json(run, "duplicates", "growing") == []
     status, out, _ = run("not-duplicates", "growing", *group["media_ids"])
     assert (status, "2 pictures are kept apart by decision" in out) == (0, True)
+
+
+def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
+    """Pictures are named by a filter or by ids; the list says how many have which tag."""
+    broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'
+    first, second, *_ = (
+        preview["media_id"] for cluster in _json(run, "explore", "pets")["clusters"] for preview in cluster["previews"]
+    )
+    assert _json(run, "tag", "pets", "look at", "--vql", broken)["count"] == 1
+    assert run("tag", "pets", "keep", "--ids", f"{first},{second}")[1] == "keep: 2 pictures have it\n"
+    assert run("untag", "pets", "keep", "--ids", first, "--ids", second)[1] == "keep: 0 pictures have it\n"
+    assert [(tag["name"], tag["count"]) for tag in _json(run, "tags", "pets")] == [("look at", 1), ("keep", 0)]
+    assert "look at" in run("tags", "pets")[1]
+    untagged = '[{"tags": {"op": "is", "value": "untagged"}}]'
+    assert sum(each["n_images"] for each in _json(run, "explore", "pets", "--vql", untagged)["clusters"]) == 6
+
+
+@pytest.mark.parametrize("chosen", [(), ("--ids", "a", "--vql", "[]")])
+def test_tag__needs_to_know_which_pictures(run: Run, chosen: tuple[str, ...]) -> None:
+    """Leaving out which pictures is no way to tag all of them."""
+    for command in ("tag", "untag"):
+        status, out, err = run(command, "pets", "x", *chosen)
+        assert (status, out) == (1, "")
+        assert "either --vql, or --ids" in err
 
 
 def test_module__runs_with_the_workspace_of_the_environment(workspace: Path) -> None:

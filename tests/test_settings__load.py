@@ -14,6 +14,27 @@ def test_load_settings__names_the_variable(name: str, value: str, monkeypatch: p
         load_settings()
 
 
+@pytest.mark.parametrize(("value", "expected"), [("false", False), ("0", False), ("TRUE", True)])
+@pytest.mark.parametrize("name", ["ADD_MEDIA_ENABLED", "FRAMEDEX_ADD_MEDIA_ENABLED"])
+def test_load_settings__by_the_names_of_the_interface(
+    name: str, value: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the interface names is read under that name, too, and said under it when it is wrong."""
+    monkeypatch.setenv(name, value)
+    assert load_settings().add_media_enabled is expected
+    monkeypatch.setenv("ADD_MEDIA_ENABLED", "perhaps")
+    with pytest.raises(InvalidInput, match=r"^ADD_MEDIA_ENABLED is 'perhaps'"):
+        load_settings()
+
+
+@pytest.mark.parametrize("value", ["localhost:9000", "ftp://host", "http://host/path", "http://"])
+def test_load_settings__an_endpoint_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of a service is that of a host, by HTTP."""
+    monkeypatch.setenv("FRAMEDEX_S3_ENDPOINT", value)
+    with pytest.raises(InvalidInput, match=f"FRAMEDEX_S3_ENDPOINT is '{value}'"):
+        load_settings()
+
+
 def test_user_path__unknown_user() -> None:
     """The home folder of a user who does not exist is no path."""
     with pytest.raises(InvalidInput, match="does not exist"):

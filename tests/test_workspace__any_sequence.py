@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from framedex import InvalidInput, NotFound, NotIndexed, Workspace
+from framedex import Conflict, InvalidInput, NotFound, NotIndexed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Faulty, embedded, fill
 from tests.growth import THRESHOLDS, ids_of, part

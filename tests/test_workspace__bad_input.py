@@ -71,8 +71,9 @@ def text_files(folder: Path) -> Path:
     return folder / "texts"
 
 
-def a_picture(folder: Path) -> Path:
-    return write(folder / "one.png", photo(1))
+def an_archive(folder: Path) -> Path:
+    (folder / "all.zip").write_bytes(b"PK")
+    return folder / "all.zip"
 
 
 def an_empty_list(folder: Path) -> Path:
@@ -100,7 +101,7 @@ def a_long_path(folder: Path) -> Path:
         (nothing_there, "nothing at .*gone"),
         (empty_folder, "no pictures in .*empty'; it is empty"),
         (text_files, "no pictures in .*texts'; it holds 3 other files"),
-        (a_picture, "one.png' is neither a folder nor"),
+        (an_archive, "all.zip' is not a folder, a picture .* or a .txt, .csv or .parquet list"),
         (an_empty_list, "no pictures in .*empty.txt"),
         (a_broken_parquet, "broken.parquet as Parquet"),
         (a_parquet_of_numbers, "numbers.parquet: column 'x' holds 1"),

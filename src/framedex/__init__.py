@@ -6,7 +6,9 @@ ws = framedex.Workspace("~/framedex")
 ds = ws.create_dataset("pets", "~/photos")
 """
 
+from framedex.cleanup import CleanupPlan
 from framedex.dataset import Dataset
+from framedex.disk_usage import DiskUsage
 from framedex.encoders import Encoder
 from framedex.errors import (
     Aborted,
@@ -24,21 +26,25 @@ from framedex.errors import (
     NotRetryable,
     ReadOnly,
     TaskFailed,
+    Unavailable,
     WorkspaceError,
 )
-from framedex.tasks import Task
+from framedex.tasks import ExportTask, Task
 from framedex.view import DuplicateGroups, ExplorePage, View
 from framedex.workspace import Workspace
 
 __all__ = [
     "Aborted",
     "CannotDecode",
+    "CleanupPlan",
     "Conflict",
     "Dataset",
+    "DiskUsage",
     "DuplicateGroups",
     "Encoder",
     "Error",
     "ExplorePage",
+    "ExportTask",
     "Forbidden",
     "FormatTooNew",
     "InvalidEmbedding",
@@ -51,6 +57,7 @@ __all__ = [
     "ReadOnly",
     "Task",
     "TaskFailed",
+    "Unavailable",
     "View",
     "Workspace",
     "WorkspaceError",

@@ -11,10 +11,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from framedex import demo as demo_dataset
+from framedex.dataset import Dataset
 from framedex.errors import Conflict, Error, InvalidInput, WorkspaceError
-from framedex.records import DatasetStatus, DuplicateGroup, Record
+from framedex.records import CleanupResult, DatasetStatus, DuplicateGroup, Record, Tag
+from framedex.render.sizes import bytes_text
 from framedex.settings import load_settings, user_path
 from framedex.storage.layout import MARKER
+from framedex.view import View
 from framedex.workspace import Workspace
 
 app = typer.Typer(
@@ -30,6 +33,10 @@ WorkspaceOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 NameArgument = Annotated[str, typer.Argument(help="A dataset's name or id.")]
 VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.")]
+TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="A tag's name or id.")]
+IdsOption = Annotated[
+    list[str] | None, typer.Option("--ids", help="Ids of pictures, with commas between them or each with --ids.")
+]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
 
 
@@ -49,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except _UsageError as error:
         _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
     except Error as error:
-        _fail(str(error), status=1)
+        _fail(" ".join([str(error), *(f"({note})" for note in getattr(error, "__notes__", []))]), status=1)
     except BrokenPipeError:
         # The reader of our output, such as `head`, has seen enough.
         sys.stderr.close()
@@ -75,7 +82,8 @@ def _fail(message: str, *, status: int) -> NoReturn:
 def create(
     name: Annotated[str, typer.Argument(help="The new dataset's name.")],
     source: Annotated[
-        Path, typer.Argument(help="A folder, a .txt, .csv or .parquet list, or a Parquet with embeddings.")
+        str,
+        typer.Argument(help="A folder, a picture, a .txt, .csv or .parquet list, a Parquet with embeddings, or s3://…"),
     ],
     encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
     workspace: WorkspaceOption = None,
@@ -100,8 +108,12 @@ def create(
 def add(
     name: NameArgument,
     source: Annotated[
-        Path, typer.Argument(help="A folder, a .txt, .csv or .parquet list, or a Parquet with embeddings.")
-    ],
+        str | None,
+        typer.Argument(help="A folder, a picture, a .txt, .csv or .parquet list, or a Parquet with embeddings."),
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE a .zip, .tar or .tar.gz file.")] = None,
+    s3: Annotated[str | None, typer.Option(help="Instead of SOURCE a folder or manifest, s3://bucket/….")] = None,
+    role: Annotated[str | None, typer.Option(help="ARN of a role to assume for reading it.")] = None,
     settle: Annotated[bool, typer.Option("--reindex", help="Then find clusters and duplicates of all anew.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -111,7 +123,7 @@ def add(
         start = time.perf_counter()
         dataset = ws.dataset(name)
         before = dataset.count()
-        dataset.add_media(source, auto_reindex=settle)
+        dataset.add_media(source, archive=archive, s3_uri=s3, assume_role=role, auto_reindex=settle)
         seconds = time.perf_counter() - start
         info = dataset.info
         added = info.n_images - before
@@ -163,6 +175,62 @@ def not_duplicates(
             _print_json(decision)
             return
         _say(f"{len(decision.media_ids):,} pictures are kept apart by decision {decision.decision_id}")
+
+
+@app.command()
+def tag(
+    name: NameArgument,
+    tag_name: TagArgument,
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a tag on pictures; a new name makes a tag."""
+    with _open(workspace) as ws:
+        dataset = ws.dataset(name)
+        _show_tag(dataset.tag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+
+
+@app.command()
+def untag(
+    name: NameArgument,
+    tag_name: TagArgument,
+    vql: VqlOption = None,
+    ids: IdsOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a tag off pictures."""
+    with _open(workspace) as ws:
+        dataset = ws.dataset(name)
+        _show_tag(dataset.untag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
+
+
+@app.command()
+def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List a dataset's tags, oldest first."""
+    with _open(workspace) as ws:
+        records = ws.dataset(name).tags()
+        if as_json:
+            _print_json(records)
+            return
+        rows = [(r.name, r.count, f"{r.created_at:%Y-%m-%d %H:%M}", r.created_by, r.tag_id) for r in records]
+        _print_table(("tag", "images", "created (UTC)", "by", "id"), rows)
+
+
+def _show_tag(record: Tag, *, as_json: bool) -> None:
+    if as_json:
+        _print_json(record)
+    else:
+        _say(f"{record.name}: {record.count:,} pictures have it")
+
+
+def _selected(dataset: Dataset, vql: str | None, ids: list[str] | None) -> View | list[str]:
+    """Return what an edit is about: nobody is to tag a whole dataset by leaving the filter out."""
+    if (vql is None) == (not ids):
+        raise InvalidInput("say which pictures: either --vql, or --ids; --vql '[]' means all")
+    return dataset.where(_parse_vql(vql) or []) if not ids else [each for part in ids for each in part.split(",")]
 
 
 @app.command()
@@ -284,7 +352,7 @@ def issues(
 def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
-    file_format: Annotated[str, typer.Option("--format", help="json or parquet.")] = "json",
+    file_format: Annotated[str, typer.Option("--format", help="json, parquet, coco, csv or yolo.")] = "json",
     include_images: Annotated[
         bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
     ] = False,
@@ -292,15 +360,15 @@ def export(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a dataset to a ZIP file."""
+    """Write a dataset to a ZIP file: all that is known of it, or labels and captions as COCO, CSV or YOLO files."""
     with _open(workspace) as ws:
         result = ws.dataset(name).where(_parse_vql(vql) or []).export(out, file_format, include_images)
         if as_json:
             _print_json(result)
             return
-        _say(f"{result.path}: {result.total_media_items:,} media, {result.images:,} pictures")
+        _say(f"{result.path}: {result.message}")
         if result.missing_images:
-            _say(f"{len(result.missing_images):,} pictures could not be read, the first is {result.missing_images[0]}")
+            _say(f"the first that could not be read is {result.missing_images[0]}")
 
 
 @app.command()
@@ -313,6 +381,104 @@ def report(
     """Write one self-contained HTML page: issues, near-duplicates, clusters."""
     with _open(workspace) as ws:
         _say(f"wrote {ws.dataset(name).report(output, level=level)}")
+
+
+@app.command()
+def cleanup(
+    name: NameArgument,
+    repeated: Annotated[
+        str | None,
+        typer.Option("--duplicates", help="Least similarity of near-duplicates, or 'exact' for equal files."),
+    ] = None,
+    issue: Annotated[
+        list[str] | None, typer.Option(help="An issue, as blur or blur=0.8 with the least confidence; may be repeated.")
+    ] = None,
+    keep: Annotated[str, typer.Option(help="Which of a group stays: best, first, oldest or largest.")] = "best",
+    vql: VqlOption = None,
+    page: Annotated[Path | None, typer.Option(help="Write what would go to an HTML page.")] = None,
+    carry_out: Annotated[bool, typer.Option("--apply", help="Remove it, after a snapshot.")] = False,
+    delete_files: Annotated[bool, typer.Option("--delete-files", help="With --apply: also delete the files.")] = False,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would go because it repeats other pictures or has an issue, and what would stay; --apply removes it."""
+    if delete_files and not carry_out:
+        raise InvalidInput("--delete-files needs --apply; without it nothing is removed")
+    with _open(workspace) as ws:
+        plan = ws.dataset(name).plan_cleanup(
+            duplicates=repeated if repeated in (None, "exact") else _number("--duplicates (if not 'exact')", repeated),
+            issues=dict(map(_issue_limit, issue or [])),
+            keep=keep,
+            where=_parse_vql(vql),
+        )
+        written = None if page is None else plan.page(page)
+        rows = plan.to_arrow().slice(0, limit or (None if as_json else 100)).to_pylist()
+        if not as_json:
+            _print_table(("", "file", "because"), [(row["action"], row["path"], row["reason"]) for row in rows])
+            _say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
+        result = plan.apply(delete_files=delete_files) if carry_out else None
+        if as_json:
+            _print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
+        elif result is not None:
+            _say_result(result)
+
+
+def _say_result(result: CleanupResult) -> None:
+    _say(f"removed {result.removed:,} pictures" + (f", {result.files_deleted:,} files" if result.files_deleted else ""))
+    if result.snapshot is not None:
+        _say(f"the state before is the snapshot {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
+    if result.files_left:
+        path, reason = result.files_failed[0]
+        _say(f"{result.files_left:,} files were left alone, the first is {path}: {reason}")
+
+
+def _issue_limit(text: str) -> tuple[str, float]:
+    issue, equals, least = text.partition("=")
+    return issue, _number(f"--issue {issue}", least) if equals else 0.0
+
+
+def _number(name: str, text: str | None) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise InvalidInput(f"{name} must be a number, not {text!r}") from None
+
+
+@app.command()
+def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what uses the disk."""
+    with _open(workspace) as ws:
+        usage = ws.disk_usage()
+        rows = usage.to_arrow().to_pylist()
+        if as_json:
+            _print_json({"total_bytes": usage.total_bytes, "freeable_bytes": usage.freeable_bytes, "parts": rows})
+            return
+        shown = [
+            (row["dataset_name"] or "", row["part"], bytes_text(row["bytes"]), bytes_text(row["shared_bytes"]))
+            for row in rows
+        ]
+        _print_table(("dataset", "part", "size", "shared with others"), shown)
+        _say(f"{bytes_text(usage.total_bytes)} in all; {bytes_text(usage.freeable_bytes)} to be freed by vacuum")
+
+
+@app.command()
+def vacuum(
+    older_than: Annotated[
+        float | None, typer.Option(help="Seconds for which others may still read old states; 600 if not set otherwise.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Free the disk of what no dataset and no snapshot needs."""
+    with _open(workspace) as ws:
+        result = ws.vacuum(older_than_s=older_than)
+        if as_json:
+            _print_json(result)
+            return
+        _say(f"{bytes_text(result.freed_bytes)} freed")
+        for dataset, reason in result.skipped.items():
+            _say(f"left alone: {dataset}: {reason}")
 
 
 @app.command()

@@ -10,7 +10,7 @@ from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import Table
-from framedex.tasks import Runner
+from framedex.tasks import Exports, Runner
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Context:
         catalog: everything small and transactional.
         sql: the filter engine.
         runner: starts tasks.
+        exports: starts exports.
         settings: limits and defaults.
     """
 
@@ -29,6 +30,7 @@ class Context:
     catalog: Catalog
     sql: Sql
     runner: Runner
+    exports: Exports
     settings: Settings
 
 

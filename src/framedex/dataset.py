@@ -1,7 +1,7 @@
 """A dataset: what can be done to one."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import operations, pictures
+from framedex import operations, pictures, snapshots
+from framedex.adding import check_request, start_addition
+from framedex.cleanup import CleanupPlan, plan_cleanup
 from framedex.context import Context, open_media
+from framedex.dataset_edits import DatasetEdits
+from framedex.dataset_exports import DatasetExports
+from framedex.dataset_keeping import Keeping
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.jobs.add import Base, add, reindex
-from framedex.jobs.content import check_thresholds, open_more
+from framedex.jobs.add import Base, reindex
+from framedex.jobs.content import Given, check_thresholds
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
     DuplicateDecision,
     EmbeddingConfig,
-    ExportResult,
+    Snapshot,
     TaskRecord,
     TaskType,
 )
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset:
+class Dataset(DatasetEdits, DatasetExports, Keeping):
     """One dataset of a workspace. Readers see its last committed state and never wait.
 
     Attributes:
@@ -123,34 +128,68 @@ class Dataset:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
         return self._view().duplicates(threshold, exact=exact, limit=limit)
 
-    def add_media(self, path: Any, *, auto_reindex: bool = False, wait: bool = True) -> Task:
+    def add_media(
+        self,
+        path: Any = None,
+        *,
+        files: Sequence[Any] | None = None,
+        archive: str | os.PathLike[str] | None = None,
+        s3_uri: str | None = None,
+        assume_role: str | None = None,
+        auto_reindex: bool = False,
+        wait: bool = True,
+        batch_n_images: int | None = None,
+        batch_n_videos: int | None = None,
+        batch_n_objects: int | None = None,
+        use_spot: bool | None = None,
+    ) -> Task:
         """Add media: they join the clusters and groups that are there, or found their own, until :meth:`reindex`.
 
-        Media that the dataset has already (the same file below the same folder, the same uri) are left out. What
-        else the dataset holds, and its ids, do not change.
+        Exactly one source is given. Media that the dataset has already (the same file below the same folder, the same
+        uploaded name, the same uri) are left out; files that have changed replace theirs. What else the dataset holds,
+        and its ids, do not change.
 
         Args:
-            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a list of paths - or, where the
-                dataset was made of one, a table with ``uri`` and ``embedding``.
+            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a picture, a list of paths - or,
+                where the dataset was made of one, a table with ``uri`` and ``embedding``.
+            files: paths, whose files stay where they are, and ``(name, bytes)`` pairs or binary files with a ``name``,
+                whose contents are kept in the workspace.
+            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file; its pictures are kept in the workspace. Of
+                several of one name the last one counts. Annotation files in its root are used as those of a folder.
+            s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest there (``.txt``, ``.csv``,
+                ``.parquet``) of URIs or of paths relative to it. The pictures stay there.
+            assume_role: ARN of the role to assume for reading these, now and later.
             auto_reindex: settle everything at once.
-            wait: return when it is done, showing progress; else at once.
+            wait: return when it is done, showing progress; else as soon as what is uploaded has been.
+            batch_n_images: how many to expect. It is checked; nothing here is reserved for them.
+            batch_n_videos: the same.
+            batch_n_objects: the same.
+            use_spot: whether machines may be used that can be taken away. It is checked; there are none here.
 
         Returns:
             the task, type MEDIA_ADDITION. Afterwards the dataset's status is PARTIAL INDEX, or READY with
             *auto_reindex*.
 
         Raises:
-            Conflict: another task is under way, or the dataset has no index.
-            InvalidInput: the path holds nothing that can be added to this dataset.
-            ReadOnly: the workspace was opened for reading.
+            InvalidInput: none or several sources are given, or it holds nothing that can be added to this dataset.
+            NotIndexed: the dataset has no index.
+            Conflict: another task is under way.
+            Forbidden: the settings do not allow additions.
+            Unavailable: the bucket cannot be reached, or does not let its objects be listed.
+            WorkspaceError: what is uploaded cannot be written, or the workspace was opened for reading.
         """
-        content = open_more(path, self.embedding_config)
-        return self._start(
-            TaskType.MEDIA_ADDITION,
-            lambda base, report: add(base, content, auto_reindex=auto_reindex, report=report),
-            "add_media",
-            wait=wait,
+        check_request(
+            self._context,
+            batch_n_images=batch_n_images,
+            batch_n_videos=batch_n_videos,
+            batch_n_objects=batch_n_objects,
+            use_spot=use_spot,
         )
+        given = Given(path, files, archive, s3_uri, assume_role)
+        self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, shown=wait)
+        if wait:
+            operations.wait_for(self.task, f"add_media {self.name!r}")
+        return self.task
 
     def reindex(self, *, thresholds: Sequence[float] | None = None, wait: bool = True) -> Task:
         """Find neighbours, clusters, duplicates and scores anew.
@@ -176,6 +215,7 @@ class Dataset:
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else operations.SETTLED,
             shows=DatasetStatus.INDEXING,
             thresholds=cuts,
+            config={"operation": "reindex", "thresholds": cuts},
         )
 
     def _start(
@@ -185,6 +225,22 @@ class Dataset:
         if wait:
             operations.wait_for(self.task, f"{operation} {self.name!r}")
         return self.task
+
+    def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "Dataset":
+        """Make a dataset of a snapshot, named ``… (cloned)``. Both share their files, and neither needs the other.
+
+        Args:
+            snapshot: its record, its id, or ``current``.
+            wait: return when it is done; else at once, with the task as ``dataset.task``.
+
+        Raises:
+            NotFound: there is no such snapshot.
+            Conflict: the dataset's status does not allow it.
+        """
+        new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
+        if wait:
+            operations.wait_for(task, "clone")
+        return Dataset(self._context, new_id, task)
 
     def not_duplicates(self, media_ids: Sequence[str]) -> DuplicateDecision:
         """Decide that no two of some media are duplicates: a pair, or all members of a group.
@@ -215,6 +271,34 @@ class Dataset:
         """
         operations.withdraw_decision(self._context, self.id, decision_id)
 
+    def plan_cleanup(
+        self,
+        *,
+        duplicates: float | str | None = None,
+        issues: Sequence[str] | Mapping[str, float] = (),
+        keep: str = "best",
+        where: Sequence[Any] | None = None,
+    ) -> CleanupPlan:
+        """Return a plan of what to remove: to look at (:meth:`CleanupPlan.page`), and to carry out (``plan.apply()``).
+
+        Media that have one of the issues go. Of each group of duplicates one stays that has none of them; if all have,
+        none stays. Media that :meth:`not_duplicates` keeps apart are in no group together.
+
+        Args:
+            duplicates: near-duplicates at that similarity, 0 to 1 (the next stricter of the eight levels), or ``exact``
+                for files of equal content; None for none.
+            issues: names of issues, each with the dataset's own limit; or the least confidence, 0 to 1, by name.
+            keep: which of a group stays: ``best``, as :meth:`duplicates` says; ``first`` in the order of ingestion; the
+                ``oldest`` file; the ``largest`` picture.
+            where: a VQL filter: only media that pass it go, or count as what stays.
+
+        Raises:
+            InvalidInput: an argument cannot be used, or nothing is asked for.
+            InvalidFilter: the filter cannot be understood.
+            Conflict: the dataset is PARTIAL INDEX: it has to be reindexed first; or it has nothing to show yet.
+        """
+        return plan_cleanup(self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, where=where)
+
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Return (media ids, float32 of shape (N, D) and unit length) of the media that have an embedding."""
         return search_explore.vectors(open_media(self._context, self.id))
@@ -238,16 +322,6 @@ class Dataset:
         folder = self._context.layout.thumbnails(self.id)
         media, keep = open_media(self._context, self.id), not self._context.catalog.read_only
         return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
-
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = "json",  # noqa: A002 - the interface's word
-        include_images: bool = False,
-        media_selection: Sequence[Any] | None = None,
-    ) -> ExportResult:
-        """Write the dataset to a ZIP file; see :meth:`View.export`."""
-        return self._view().export(path, format, include_images, media_selection)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
         """Write one self-contained HTML page with the issues, the near-duplicates and the clusters; return its path.

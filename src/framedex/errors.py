@@ -13,6 +13,7 @@ Error:
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
 │   └── ReadOnly                    it was opened for reading
+├── Unavailable (OSError)           what holds the media cannot be reached, or lets nothing be read
 ├── MissingDependency (ImportError) an optional package is not installed
 ├── TaskFailed                      a task that was waited for ended as FAILED
 └── Aborted                         work that was stopped on request
@@ -86,6 +87,10 @@ class FormatTooNew(WorkspaceError):
 
 class ReadOnly(WorkspaceError):
     """The workspace was opened for reading, or its folder cannot be written."""
+
+
+class Unavailable(Error, OSError):
+    """What holds the media, such as an object store, cannot be reached, or lets nothing be read."""
 
 
 class MissingDependency(Error, ImportError):

@@ -9,9 +9,10 @@ from framedex.context import Context
 from framedex.errors import Conflict, NotIndexed
 from framedex.jobs.add import Base
 from framedex.jobs.decide import decide, read_decisions, withdraw
-from framedex.records import DatasetRecord, DatasetStatus, DuplicateDecision, EmbeddingConfig, TaskType
+from framedex.records import DatasetRecord, DatasetStatus, DuplicateDecision, EmbeddingConfig, Generation, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
+from framedex.storage.failures import own_errors
 from framedex.tasks import Commit, Job, Report, Task
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
@@ -28,6 +29,7 @@ def start(
     shows: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
     config: dict[str, Any] | None = None,
+    also: Callable[[Any, Generation | None], None] = lambda _connection, _head: None,
 ) -> Task:
     """Start a task on a dataset and return it; readers go on to see the state before.
 
@@ -40,14 +42,17 @@ def start(
         allowed: the statuses in which it may start.
         shows: the dataset's status while the job runs.
         thresholds: cluster thresholds that replace those of the dataset.
-        config: what is to be done, as JSON, so that another process can run the task again; see :mod:`framedex.retry`.
+        config: what is to be done, as JSON, so that others can run the task again; see :mod:`framedex.revival`.
+        also: given the transaction that starts the task, and the head, does what belongs to it; raises to prevent it.
 
     Raises:
         Conflict: another task is under way, the status does not allow it, or the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """
+    context.runner.settle()
     with context.catalog.write() as connection:
         record = check_free(connection, dataset_id, operation, allowed)
+        also(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
         task_id = context.runner.insert(connection, record, task_type, config)
 
@@ -111,7 +116,8 @@ def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | N
         config = EmbeddingConfig.model_validate(config.model_dump() | {"thresholds": tuple(thresholds)})
     table = context.layout.media(dataset_id)
     apart = [decision.media_ids for decision in read_decisions(table, head.tables)]
-    return Base(dataset_id, head, config, tuple(roots), table, apart, context.settings)
+    thumbnails = context.layout.thumbnails(dataset_id)
+    return Base(dataset_id, head, config, tuple(roots), table, thumbnails, apart, context.settings)
 
 
 def wait_for(task: Task, title: str) -> None:
@@ -204,6 +210,9 @@ def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]
         NotIndexed: the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """
-    with context.catalog.write() as connection:
+    context.runner.settle()
+    with context.catalog.write() as connection, own_errors(f"do {operation!r} on dataset {dataset_id}"):
         record = check_free(connection, dataset_id, operation)
         yield Edit(load_base(context, dataset_id), connection, record.status_new)
+    if context.runner.after_commit is not None:
+        context.runner.after_commit(dataset_id)

@@ -3,6 +3,8 @@
 import os
 import re
 import secrets
+import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.decode import Picture, decode
-from framedex.media.files import read_file
+from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.settings import Settings
 from framedex.storage.media import LOCATION, Media, file_uri
@@ -31,16 +33,17 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
     Raises:
         NotFound: there is no such item, or its file is gone.
         CannotDecode: its file is no picture.
+        Unavailable: it is in a bucket that cannot be reached.
     """
     _check_id(media_id)
     row = media.find(media_id, LOCATION)
-    path = media.file_of(row)
-    if path is None:
-        raise NotFound(f"{row['path']!r} is not a local file")
+    location = media.location_of(row)
+    if location is None:
+        raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")
     try:
-        _, data = read_file(path, settings.max_file_bytes)
+        _, data = Reader(settings, media.role_of(row)).read(location)
     except CannotDecode as error:
-        raise NotFound(f"the file of media {media_id}: {path!r}: {error}") from error
+        raise NotFound(f"the file of media {media_id}: {location!r}: {error}") from error
     return decode(data, max_pixels=settings.max_pixels, detail=detail)
 
 
@@ -52,6 +55,16 @@ def _check_id(media_id: str) -> None:
 def thumbnail_path(folder: Path, media_id: str, size: int = SIZE) -> Path:
     """Return where a thumbnail is cached."""
     return folder / media_id[:2] / f"{media_id}-{size}.jpg"
+
+
+def forget_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> None:
+    """Remove the cached thumbnails of media whose pictures are others now; of all by default."""
+    if media_ids is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for media_id in media_ids:
+        for path in (folder / media_id[:2]).glob(f"{media_id}-*.jpg"):
+            path.unlink(missing_ok=True)
 
 
 def thumbnail_uri(folder: Path, media_id: str) -> str | None:
@@ -89,8 +102,12 @@ def cached_thumbnail(
         with suppress(OSError):  # a cache that cannot be written only costs time
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
+            try:
+                partial.write_bytes(data)
+                partial.replace(path)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
     return data
 
 

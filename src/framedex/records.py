@@ -24,6 +24,7 @@ class TaskType(StrEnum):
     DATASET_CREATION = "DATASET_CREATION"
     MEDIA_ADDITION = "MEDIA_ADDITION"
     REINDEX = "REINDEX"
+    MEDIA_DELETION = "MEDIA_DELETION"
     ENRICHMENT = "ENRICHMENT"
     CUSTOM_METADATA = "CUSTOM_METADATA"
     SNAPSHOT_RESTORE = "SNAPSHOT_RESTORE"
@@ -257,6 +258,68 @@ class DuplicateDecision(Record):
     decided_at: datetime
 
 
+class Tag(Record):
+    """A mark that people put on media, and how many have it."""
+
+    tag_id: str
+    name: str
+    created_at: datetime
+    created_by: str
+    count: int
+
+
+class FieldType(StrEnum):
+    """What the values of a custom field are."""
+
+    STRING = "string"
+    FLOAT = "float"
+    DATETIME = "datetime"
+    ENUM = "enum"
+    LINK = "link"
+
+
+class Field(Record):
+    """A custom field of a dataset; only those of type enum have options."""
+
+    field_id: str
+    field_name: str
+    field_type: FieldType
+    enum_options: list[str] | None
+    is_multi: bool
+    created_at: datetime
+    created_by: str
+
+
+class FieldValue(Record):
+    """The value of a custom field at one media item: text, float or datetime (UTC), or a list of them."""
+
+    field_name: str
+    field_type: FieldType
+    value: Any
+
+
+class FieldError(Record):
+    """Why a value did not go in, and which row it was in, counted from 0."""
+
+    reason: str
+    row_index: int
+
+
+class FieldResult(Record):
+    """How far a task of type CUSTOM_METADATA is, and what became of its rows.
+
+    ``status`` is that of the task, but COMPLETED_WITH_ERRORS where rows failed; ``progress`` is in percent. At most 100
+    errors are kept; ``error_count`` has them all.
+    """
+
+    task_id: str
+    status: str
+    progress: int
+    inserted_rows: int
+    error_count: int
+    sample_errors: list[FieldError]
+
+
 class IssueSummary(Record):
     """How often an issue was found, and the limit that it was held against."""
 
@@ -284,13 +347,98 @@ class Condition:
 class ExportResult(Record):
     """What an export wrote.
 
-    ``missing_images`` are the file paths of pictures that could not be read and are therefore not in the ZIP.
+    ``missing_images`` are the file paths of pictures that could not be read and are therefore not in the ZIP, the first
+    10,000 of them. ``message`` says in words what was written, how many could not be read, and what the format does not
+    hold.
     """
 
     path: str
     total_media_items: int
     images: int
     missing_images: list[str]
+    message: str
+
+
+class ExportStatus(StrEnum):
+    """Where an export stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    REJECTED = "REJECTED"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen."""
+        return self not in (ExportStatus.PENDING, ExportStatus.RUNNING)
+
+
+class ExportRecord(Record):
+    """An export, as the interface returns it.
+
+    ``progress`` is in percent, 0 to 100; ``entities_count`` is how many media it has, None until that is known;
+    ``result_message`` says what was written, or what went wrong. ``download_uri`` is where the ZIP file is once it is
+    COMPLETED.
+    """
+
+    id: str
+    dataset_id: str
+    created_at: datetime
+    status: ExportStatus
+    progress: int
+    entities_count: int | None
+    result_message: str
+    download_uri: str | None
+
+
+class CleanupSummary(Record):
+    """What a clean-up plan removes.
+
+    ``removed`` media go, ``kept`` stay in place of others of their groups; ``size_bytes`` is what the files of those
+    that go take. ``counts`` says of how many an issue is the reason, by its name, or that they repeat others:
+    ``duplicates``. Each is counted once.
+    """
+
+    removed: int
+    kept: int
+    size_bytes: int
+    counts: dict[str, int]
+
+
+class CleanupResult(Record):
+    """What a clean-up did.
+
+    ``removed`` media were removed; ``snapshot`` keeps the state before, None where nothing was to be removed. Where
+    files were to be deleted, ``files_deleted`` were, and ``files_left`` were left alone: ``files_failed`` has the first
+    thousand of these, each with the reason.
+    """
+
+    removed: int
+    snapshot: Snapshot | None
+    files_deleted: int
+    files_left: int
+    files_failed: list[tuple[str, str]]
+
+
+class VacuumResult(Record):
+    """What :meth:`framedex.Workspace.vacuum` freed.
+
+    ``freed_bytes`` is what the disk has more now: files that a clone has, too, do not count. ``versions`` were of
+    tables that stay; ``tables`` are in no kept state of their dataset; ``datasets`` had no record any more;
+    ``thumbnails`` were of media that are gone; ``uploaded_bytes``, part of those freed, were in uploaded files that no
+    kept state has; ``partial_files`` never became whole. ``skipped`` says by the name of a dataset why it, or the rest
+    of it, was left alone.
+    """
+
+    freed_bytes: int
+    versions: int
+    tables: int
+    datasets: int
+    thumbnails: int
+    uploaded_bytes: int
+    partial_files: int
+    skipped: dict[str, str]
 
 
 class Generation(Record):

@@ -2,8 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from framedex.errors import InvalidInput
@@ -37,8 +38,23 @@ def load_settings() -> "Settings":
         return Settings()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = f"FRAMEDEX_{'_'.join(map(str, first['loc']))}".upper()
+        name = "_".join(map(str, first["loc"])).upper()
+        name = name if name in _UNPREFIXED else f"FRAMEDEX_{name}"
         raise InvalidInput(f"{name} is {first['input']!r}: {first['msg']}") from None
+
+
+def _toggle(name: str) -> Any:
+    """Return a setting that is on by default, named as the interface has it, with our prefix or without."""
+    aliases = AliasChoices(f"FRAMEDEX_{name}", name, name.lower())
+    return Field(default=True, validation_alias=aliases)
+
+
+_UNPREFIXED = ("ADD_MEDIA_ENABLED",)
+"""Variables that have the interface's names."""
+
+
+def _by_interface_name(name: str) -> AliasChoices:
+    return AliasChoices(name, f"FRAMEDEX_{name}")
 
 
 class Settings(BaseSettings):
@@ -52,6 +68,11 @@ class Settings(BaseSettings):
         threads: threads that read and decode.
         pixels_in_flight: how many decoded pixels may wait at a time, over all threads; bounds memory.
         user: the e-mail address that records carry as ``created_by``.
+        dataset_snapshots_enabled, delete_dataset_enabled: whether datasets can have snapshots, and can be deleted. As
+            the interface has them, they may also be given without the prefix: ``DATASET_SNAPSHOTS_ENABLED``.
+        keep_versions_s: how long states that nothing names any more are kept for those who still read them, in seconds.
+        clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
+            ``inf`` leaves that to :meth:`framedex.Workspace.vacuum`.
     """
 
     model_config = SettingsConfigDict(env_prefix="FRAMEDEX_", frozen=True, extra="ignore")
@@ -62,3 +83,16 @@ class Settings(BaseSettings):
     threads: int = Field(default_factory=lambda: max(2, available_cpus()), gt=0, le=256)
     pixels_in_flight: int = Field(default=32_000_000, gt=0)
     user: str = "local"
+    add_media_enabled: bool = Field(default=True, validation_alias=_by_interface_name("ADD_MEDIA_ENABLED"))
+    max_archive_bytes: int = Field(default=256 * 2**30, gt=0)
+    max_archive_ratio: int = Field(default=200, gt=0)
+    s3_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/]+/?$")
+    s3_region: str | None = None
+    s3_anonymous: bool = False
+    s3_role_arn: str | None = Field(default=None, pattern=r"^arn:")
+    s3_connections: int = Field(default=16, gt=0, le=256)
+    s3_attempts: int = Field(default=5, gt=0, le=20)
+    dataset_snapshots_enabled: bool = _toggle("DATASET_SNAPSHOTS_ENABLED")
+    delete_dataset_enabled: bool = _toggle("DELETE_DATASET_ENABLED")
+    keep_versions_s: float = Field(default=600.0, ge=0)
+    clean_every_s: float = Field(default=60.0, ge=0)

@@ -1,28 +1,25 @@
 """A view: a lazy selection of a dataset's media."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from framedex import pictures
+from framedex import exporting, pictures
 from framedex.context import Context, open_media
-from framedex.errors import MissingDependency
-from framedex.export.archive import export_archive
+from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.export.selection import select
 from framedex.records import DuplicateGroup, ExploreResult, ExportResult, IssueSummary
 from framedex.render import html
-from framedex.render.progress import progress_bar
 from framedex.search import issues as issue_search
 from framedex.search.duplicates import duplicates, exact_duplicates
 from framedex.search.explore import explore, file_name
-from framedex.settings import user_path
-from framedex.storage import datasets
+from framedex.storage.definitions import tag_numbers, tags_of
 from framedex.storage.media import Media
+from framedex.tasks import ExportTask
 from framedex.vql import Filter, compile_filter, parse
 
 if TYPE_CHECKING:
@@ -121,40 +118,90 @@ class View:
         )
         return ExplorePage.of(result, view)
 
+    @overload
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = ...,
+        include_images: bool = ...,
+        media_selection: Sequence[Any] | None = ...,
+        wait: Literal[True] = ...,
+        *,
+        entity_type: str = ...,
+        vql: Sequence[Any] | None = ...,
+    ) -> ExportResult: ...
+    @overload
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = ...,
+        include_images: bool = ...,
+        media_selection: Sequence[Any] | None = ...,
+        *,
+        wait: Literal[False],
+        entity_type: str = ...,
+        vql: Sequence[Any] | None = ...,
+    ) -> ExportTask: ...
     def export(
         self,
         path: str | os.PathLike[str],
         format: str = "json",  # noqa: A002 - the interface's word
         include_images: bool = False,
         media_selection: Sequence[Any] | None = None,
-    ) -> ExportResult:
+        wait: bool = True,
+        *,
+        entity_type: str = "IMAGES",
+        vql: Sequence[Any] | None = None,
+    ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
+
+        Formats:
+
+        - ``json``, ``parquet``: all that is known of the media, as ``metadata.json`` or ``metadata.parquet``.
+        - ``coco``, ``csv``: labels and captions only, as ``annotations.json`` or ``image_annotations.csv``.
+        - ``yolo``: labels only, as ``data.yaml`` and ``labels/<name>.txt``. A label of a picture is a box around all of
+          it, ``class 0.5 0.5 1 1``. Captions are left out.
+
+        Pictures lie under ``images/``. A dataset that is made of the unpacked file of one of the last three formats,
+        with pictures, has the same pictures, labels and (but for ``yolo``) captions; blank captions are none. Without
+        pictures, label files name paths within the source, so that they can be put there.
 
         Args:
             path: the file; an existing one is replaced.
-            format: ``json`` or ``parquet``.
+            format: one of the above.
             include_images: also put the pictures' files into it.
             media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
+            wait: return what was written when it is done, showing progress; else the export at once.
+            entity_type: ``IMAGES``, or ``OBJECTS``, of which there are none yet.
+            vql: a further filter; instead of *media_selection*.
 
         Raises:
             InvalidInput: an argument cannot be used.
+            InvalidFilter: the filter cannot be understood.
             NotFound: a selected media item or cluster does not exist.
+            Conflict: the dataset has nothing to show yet.
+            TaskFailed: something else went wrong, such as a full disk.
         """
-        media = self._media()
-        rows = self._condition(media) if media_selection is None else select(media, media_selection)
-        with self._context.catalog.read() as connection:
-            dataset = datasets.find_dataset(connection, self._dataset_id)
-        with progress_bar("Exporting") as watch:
-            return export_archive(
-                media,
-                dataset,
-                rows,
-                user_path(path),
-                format=format,
-                include_images=include_images,
-                exported_by=self._context.settings.user,
-                progress=lambda share: watch("media", share) if watch else None,
-            )
+        task = self._export(path, format, include_images, media_selection, entity_type, vql)
+        return exporting.finished(task) if wait else task
+
+    def _export(
+        self,
+        path: str | os.PathLike[str],
+        format: str,  # noqa: A002 - the interface's word
+        include_images: bool,
+        media_selection: Sequence[Any] | None,
+        entity_type: str,
+        vql: Sequence[Any] | None,
+    ) -> ExportTask:
+        """Start an export."""
+        view = self if vql is None else self.where(vql)
+        choose = exporting.chooser(
+            view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
+        )
+        return exporting.start_export(
+            self._context, self._dataset_id, path, choose, format=format, include_images=include_images
+        )
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
         """Return a row for each issue of each media item, by issue and then worst first.
@@ -208,6 +255,16 @@ class View:
             for media_id in media_ids
         ]
 
+    def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
+        """Return what says which media of a dataset's state are in the view, for an edit of that state.
+
+        Raises:
+            InvalidInput: the view is of another dataset.
+        """
+        if dataset_id != self._dataset_id:
+            raise InvalidInput(f"a selection is a view of the same dataset; this is one of {self._dataset_id}")
+        return self._condition
+
     def __repr__(self) -> str:
         return f"<framedex.View of dataset {self._dataset_id}: {self.count()} media>"
 
@@ -234,7 +291,21 @@ class View:
         return self._context.layout.thumbnails(self._dataset_id)
 
     def _condition(self, media: Media) -> Any:
-        return compile_filter(self._filter, media.table.schema.names)
+        return compile_filter(self._filter, media.table.schema.names, tag_numbers(tags_of(media)))
+
+
+def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
+    """Return the media ids of a selection: those of a view as it is now, one id, or several, each once.
+
+    Raises:
+        InvalidInput: it is nothing of that.
+    """
+    if isinstance(selection, View):
+        return selection.media_ids()
+    ids = [selection] if isinstance(selection, str) else selection
+    if not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
+        raise InvalidInput(f"media are chosen by a view, an id or a list of ids, not {selection!r}")
+    return list(dict.fromkeys(ids))
 
 
 class ExplorePage(ExploreResult):

@@ -5,28 +5,39 @@ import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from framedex.context import Context
 from framedex.dataset import Dataset
+from framedex.disk_usage import DiskUsage, read_usage
 from framedex.encoders import Encoder
-from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
+from framedex.errors import Conflict, Error, ReadOnly
 from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import THRESHOLDS
-from framedex.records import DatasetRecord, EmbeddingConfig, TaskFilters, TaskPage, TaskStatus, TaskType
+from framedex.names import check_name
+from framedex.records import (
+    DatasetRecord,
+    EmbeddingConfig,
+    TaskFilters,
+    TaskPage,
+    TaskStatus,
+    TaskType,
+    VacuumResult,
+)
 from framedex.render.progress import Watcher, progress_bar
+from framedex.revival import creation_config, revive
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.layout import open_layout
 from framedex.storage.sql import Sql
 from framedex.task_pages import list_tasks, task_filters
-from framedex.tasks import Runner, Task
-
-_MAX_NAME = 255
+from framedex.tasks import Exports, Runner, Task
+from framedex.vacuum import AutoClean, vacuum
 
 
 class Workspace:
@@ -54,7 +65,10 @@ class Workspace:
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
         runner = Runner(catalog, user=settings.user)
-        self._context = Context(layout, catalog, Sql(), runner, settings)
+        exports = Exports(catalog, user=settings.user)
+        self._context = Context(layout, catalog, Sql(), runner, exports, settings)
+        runner.revive = partial(revive, self._context)
+        runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
 
     @property
@@ -92,12 +106,13 @@ class Workspace:
         self._check_writable()
         check_name(name)
         self._check_free(name)
-        content = open_content(source, encoder)
+        content = open_content(source, encoder, self._context.settings)
         config = _config(content, thresholds)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
-            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION)
+            asked = creation_config(content, config)
+            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
         table = self._context.layout.media(dataset_id)
         settings = self._context.settings
         task = Task.start(
@@ -197,9 +212,33 @@ class Workspace:
         _ = task.record  # says if there is none
         return task
 
+    def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
+        """Free the disk of all that no dataset and no snapshot needs, and return what was freed.
+
+        That is: old states of tables, uploaded files that no state names, thumbnails of media that are gone, and what
+        is left of datasets that were deleted and of work that was interrupted. Old states also go by themselves after
+        changes of a dataset. Others may read and write meanwhile; a dataset whose task is under way is left alone.
+
+        Args:
+            older_than_s: what was superseded longer ago goes; by default ``settings.keep_versions_s``, so that others
+                who still read it are not disturbed. What a failed or aborted task could go on from when it is retried
+                stays for 7 days by default; if seconds are given, they hold for that, too, and a retry begins anew.
+
+        Raises:
+            InvalidInput: that is no number of seconds.
+            ReadOnly: the workspace was opened for reading.
+        """
+        with progress_bar("Freeing") as watcher:
+            return vacuum(self._context, older_than_s=older_than_s, progress=watcher)
+
+    def disk_usage(self) -> DiskUsage:
+        """Return what uses the disk: which parts of which datasets, and how much of it :meth:`vacuum` can free."""
+        return read_usage(self._context)
+
     def close(self) -> None:
         """Abort what this process still runs here, and close the catalog."""
         self._context.runner.close()
+        self._context.exports.close()
         self._context.catalog.close()
 
     def __enter__(self) -> "Workspace":
@@ -226,27 +265,12 @@ class Workspace:
         """Fail the tasks of processes that died; looked at whenever datasets are."""
         if self._context.catalog.read_only:
             return
+        self._context.runner.settle()
         with self._context.catalog.read() as connection:
             interrupted = task_rows.has_interrupted(connection)
         if interrupted:
             with self._context.catalog.write() as connection:
                 task_rows.fail_interrupted(connection)
-
-
-def check_name(name: str) -> None:
-    """Check that a dataset can have a name.
-
-    Raises:
-        InvalidInput: it cannot; the message says why.
-    """
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"a dataset needs a name that is not empty; this is {name!r}")
-    if len(name) > _MAX_NAME:
-        raise InvalidInput(
-            f"the name of a dataset has at most {_MAX_NAME} characters; this has {len(name):,}: {name[:40]!r}…"
-        )
-    if any(character in "/\\" or not character.isprintable() for character in name):
-        raise InvalidInput(f"the name of a dataset has no slashes and no control characters; this is {name!r}")
 
 
 def _config(content: Content, thresholds: Sequence[float] | None) -> EmbeddingConfig:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.analysis import additions, cluster_means
+from framedex.analysis import additions, cluster_means, lookup
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
 from framedex.analysis.neighbours import Graph, nearest
@@ -60,8 +60,8 @@ def test_extend__equals_comparing_all(known: int, count: int) -> None:
 
 def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """More added rows than are compared at a time, with more rows than a tile has, find each other too."""
-    monkeypatch.setattr(additions, "_QUERIES", 64)
-    monkeypatch.setattr(additions, "_TILE", 100)
+    monkeypatch.setattr(lookup, "_QUERIES", 64)
+    monkeypatch.setattr(lookup, "_TILE", 100)
     vectors = clustered(700, 12, centres=4, spread=0.8)
     shares: list[float] = []
     graph, _ = extended(nearest(vectors[:300], k=8), vectors, k=8, progress=shares.append)

@@ -14,11 +14,14 @@ from urllib.parse import unquote_to_bytes
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from framedex import InvalidInput, Workspace
+from framedex import Dataset, InvalidInput, Workspace
 from framedex.context import open_media
-from framedex.export.archive import export_archive, size_text
-from framedex.records import Condition
+from framedex.export.archive import FORMATS, export_archive
+from framedex.export.items import size_texts
+from framedex.records import Condition, ExportResult
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, TOWNS, Gallery, embedded, grouped
 from tests.pictures import encode, photo
 from tests.processes import run
@@ -200,6 +203,14 @@ def test_archive__missing_picture(workspace: Workspace, folder: Path, tmp_path: 
     assert images == ["images/000.png", "images/002.png", "images/005.png"]
 
 
+def test_archive__many_missing_pictures(workspace: Workspace, tmp_path: Path) -> None:
+    """Of very many pictures that are elsewhere all are counted, but not all named."""
+    dataset = workspace.create_dataset("d", grouped([5500, 5500]))
+    result = dataset.export(tmp_path / "out.zip", "csv", include_images=True)
+    assert len(result.missing_images) == 10_000
+    assert result.message == "11,000 media, 0 pictures; 11,000 pictures could not be read"
+
+
 def test_archive__odd_times_of_files(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Pictures with times that ZIP cannot hold are exported all the same."""
     for name, when in (("000.png", 0), ("001.png", 5_000_000_000)):
@@ -257,10 +268,10 @@ def test_view__export(gallery: Gallery, tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "out.zip")["image_filename"].to_pylist() == TOWNS
 
 
-@pytest.mark.parametrize("format_", ["csv", "JSON", "", None])
+@pytest.mark.parametrize("format_", ["xml", "JSON", "", None, ["json"]])
 def test_export__unknown_format(gallery: Gallery, tmp_path: Path, format_: Any) -> None:
-    """There are two formats."""
-    with pytest.raises(InvalidInput, match=r"'json' or 'parquet', not "):
+    """There are five formats."""
+    with pytest.raises(InvalidInput, match=r"format must be 'json', 'parquet', 'coco', 'csv' or 'yolo', not "):
         gallery.dataset.export(tmp_path / "out.zip", format_)
     assert list(tmp_path.iterdir()) == []
 
@@ -310,12 +321,11 @@ def test_export__unwritable_place(gallery: Gallery, tmp_path: Path, make: Callab
 
 
 def export_with(
-    gallery: Gallery, path: Path, progress: Callable[[float], None], *, format_: str = "json", images: bool = False
-) -> None:
-    media = open_media(gallery.workspace._context, gallery.dataset.id)
-    export_archive(
-        media,
-        gallery.dataset.info,
+    dataset: Dataset, path: Path, progress: Callable[[float], None], *, format_: str = "json", images: bool = False
+) -> ExportResult:
+    return export_archive(
+        open_media(dataset._context, dataset.id),
+        dataset.info,
         Condition(),
         path,
         format=format_,
@@ -329,7 +339,7 @@ class Stop(Exception):
     """What a caller raises to stop an export."""
 
 
-@pytest.mark.parametrize("format_", ["json", "parquet"])
+@pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("after", [1, 5])
 def test_export__stopped(gallery: Gallery, tmp_path: Path, format_: str, after: int) -> None:
     """An export that is stopped on the way leaves nothing, and an older archive as it was."""
@@ -342,7 +352,7 @@ def test_export__stopped(gallery: Gallery, tmp_path: Path, format_: str, after: 
                 raise Stop
 
         with pytest.raises(Stop):
-            export_with(gallery, tmp_path / name, stop, format_=format_, images=True)
+            export_with(gallery.dataset, tmp_path / name, stop, format_=format_, images=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["old.zip"]
     assert (tmp_path / "old.zip").read_bytes() == b"old"
 
@@ -355,13 +365,14 @@ def test_export__progress(gallery: Gallery, tmp_path: Path) -> None:
         assert not (tmp_path / "out.zip").exists()
         shares.append(share)
 
-    export_with(gallery, tmp_path / "out.zip", note, images=True)
+    export_with(gallery.dataset, tmp_path / "out.zip", note, images=True)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
     assert (tmp_path / "out.zip").exists()
 
 
-def test_export__disk_full(gallery: Gallery, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("format_", "limit"), [("json", 50_000), ("parquet", 200), ("csv", 200), ("yolo", 50_000)])
+def test_export__disk_full(gallery: Gallery, tmp_path: Path, format_: str, limit: int) -> None:
     """When no more can be written, the error says so, nothing is left, and an older archive stays whole."""
     (tmp_path / "out.zip").write_bytes(b"old")
     out = run(
@@ -371,38 +382,49 @@ def test_export__disk_full(gallery: Gallery, tmp_path: Path) -> None:
             dataset = workspace.dataset("gallery")
             dataset.count()
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails, as on a full disk
-            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]),) * 2)
             try:
-                dataset.export(sys.argv[2] + "/out.zip", include_images=True)
-            except OSError as error:
-                print(error.strerror)
+                dataset.export(sys.argv[2] + "/out.zip", sys.argv[3], include_images=sys.argv[4] == "50000")
+            except framedex.TaskFailed as error:
+                print(error)
         """,
         gallery.workspace.path,
         tmp_path,
+        format_,
+        limit,
     )
-    assert out.strip() == "File too large"
+    assert out.strip() == f"export to {tmp_path}/out.zip failed: OSError: [Errno 27] File too large"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.zip"]
     assert (tmp_path / "out.zip").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("format_", ["json", "parquet"])
-def test_export__is_streamed(workspace: Workspace, tmp_path: Path, format_: str) -> None:
-    """The memory that an export takes is that of a block of rows, however many there are."""
+def peaks_of_export(dataset: Dataset, path: Path, format_: str) -> tuple[int, int]:
+    """Return the most bytes that Python's and Arrow's objects of an export took at a time."""
+    pool, held = pa.default_memory_pool(), list[int]()
+    before = pool.bytes_allocated()
+    tracemalloc.start()
+    try:
+        export_with(dataset, path, lambda _share: held.append(pool.bytes_allocated()), format_=format_)
+        return tracemalloc.get_traced_memory()[1], max(held) - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_export__is_streamed(
+    workspace: Workspace, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory that an export takes is that of a few blocks of rows, however many there are."""
+    monkeypatch.setattr("framedex.export.columns._BLOCK_ROWS", 2048)
     peaks = []
     for count in (10_000, 20_000):
-        table = grouped([count // 10] * 10).append_column("caption", pa.array(["caption " * 50] * count))
+        caption, label = pa.array(["caption " * 50] * count), pa.array(["dog"] * count)
+        table = grouped([count // 10] * 10).append_column("caption", caption).append_column("label", label)
         dataset = workspace.create_dataset(str(count), table)
-        tracemalloc.start()
-        try:
-            dataset.export(tmp_path / "out.zip", format_)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-        if format_ == "json":
-            assert len(read_json(tmp_path / "out.zip")["media_items"]) == count
-        else:
-            assert read_parquet(tmp_path / "out.zip").num_rows == count
-    assert peaks[1] < 1.5 * peaks[0]
+        peaks.append(peaks_of_export(dataset, tmp_path / "out.zip", format_))
+    (small, small_arrow), (large, large_arrow) = peaks
+    assert large < small + 2**20  # some 10,000 rows would be several times that
+    assert large_arrow < 1.4 * small_arrow
 
 
 @pytest.mark.parametrize(
@@ -412,7 +434,16 @@ def test_export__is_streamed(workspace: Workspace, tmp_path: Path, format_: str)
 )  # fmt: skip
 def test_size_text__as_people_read_it(size: int | None, text: str | None) -> None:
     """Sizes are given in the largest unit that leaves at least one."""
-    assert size_text(size) == text
+    assert size_texts(pa.array([size, 1], pa.int64())).to_pylist() == [text, "1B"]
+    assert size_texts(pa.array([size], pa.int64())).to_pylist() == [text]
+
+
+@given(st.integers(0, 2**45))
+def test_size_text__rounds_as_print_does(size: int) -> None:
+    """The two decimals are those of Python's own formatting."""
+    (text,) = size_texts(pa.array([size], pa.int64())).to_pylist()
+    units = {"KB": 2**10, "MB": 2**20, "GB": 2**30}
+    assert text == (f"{size / units[text[-2:]]:.2f}{text[-2:]}" if size >= 1024 else f"{size}B")
 
 
 def test_export__while_files_are_broken(gallery: Gallery, tmp_path: Path) -> None:

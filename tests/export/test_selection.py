@@ -140,6 +140,9 @@ def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
         assert unknown != known
         with pytest.raises(NotFound, match=unknown):
             gallery.dataset.export(tmp_path / "out.zip", media_selection=[of_cluster(unknown)])
+    of_objects = of_cluster(known, cluster_filters={"entity_type": "OBJECTS"})
+    with pytest.raises(NotFound, match=known):
+        gallery.dataset.export(tmp_path / "out.zip", media_selection=[of_objects])
     assert exported(gallery, tmp_path / "out.zip", [of_cluster(known.upper())]) == COPIES
 
 
@@ -157,6 +160,11 @@ def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
         ([{"type": "media", "payload": {"media_ids": "abc"}}], "must be a list of ids, not 'abc'"),
         ([{"type": "media", "payload": {"media_ids": [1]}}], r"must be a list of ids, not \[1\]"),
         ([{"type": "cluster", "payload": {}}], "cluster_id must be the id of a cluster, not None"),
+        (
+            [{"type": "cluster", "cluster_filters": {"entity_type": "VIDEOS"}}],
+            "cluster_filters must be an object with an 'entity_type' of IMAGES, OBJECTS, not {'entity_type': 'VIDEOS'}",
+        ),
+        ([{"type": "cluster", "cluster_filters": ["IMAGES"]}], "cluster_filters must be an object"),
     ],
 )
 def test_selection__unusable(gallery: Gallery, tmp_path: Path, selection: Any, said: str) -> None:

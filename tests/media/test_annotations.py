@@ -1,5 +1,6 @@
 """Labels and captions beside the pictures are found, joined by file name, and refused with a clear error if broken."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,52 @@ def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
     assert found.find("a.jpg") == (("cat", "dog"), None)
     assert found.find("sub/b.jpg") == ((), "a dog\nruns")
     assert found.find("c.jpg") == ((), None)
+
+
+def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
+    """Labels follow one rule, whichever file they come from: no space around them, none that is empty, each once."""
+    categories = [{"id": 7, "name": " cat "}, {"id": 8, "name": "cat"}, {"id": 9, "name": " "}]
+    notes = [{"image_id": 1, "category_id": number} for number in (7, 8, 9)]
+    write_coco(tmp_path, changed(categories=categories, annotations=notes))
+    assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat",), None)
+
+
+def test_find__what_is_named_without_annotations(tmp_path: Path) -> None:
+    """A picture that is listed, of which nothing is said, is not given what is said of another of its name."""
+    (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,dog,\nx/a.jpg,,\n")
+    found = read_annotations(str(tmp_path))
+    assert found.find("x/a.jpg") == ((), None)
+    assert found.find("y/a.jpg") == (("dog",), None)
+    images = [{"id": 1, "file_name": "b.jpg"}, {"id": 2, "file_name": "x/b.jpg"}]
+    write_coco(tmp_path, changed(images=images, annotations=[{"image_id": 1, "category_id": 7}]))
+    found = read_annotations(str(tmp_path))
+    assert found.find("b.jpg") == (("cat",), None)
+    assert found.find("x/b.jpg") == ((), None)
+    assert found.unmatched == 1
+
+
+def test_find__names_with_backslashes() -> None:
+    """A name with a backslash is that of the file that has one, or else a path as Windows writes it."""
+    found = Annotations()
+    found.add("a\\b.jpg", ("as it is",), None)
+    assert found.find("a/b.jpg")[0] == ("as it is",)
+    assert found.unmatched == 0
+    found.add("a/b.jpg", ("with a slash",), None)
+    assert found.find("a/b.jpg")[0] == ("with a slash",)
+    assert found.find("a\\b.jpg")[0] == ("as it is",)
+
+
+def test_csv__long_fields(tmp_path: Path) -> None:
+    """Fields may be longer than the csv module's limit, which is as before afterwards."""
+    limit = csv.field_size_limit()
+    text = "long, " * 100_000
+    (tmp_path / "image_annotations.csv").write_text(f'filename,caption\na.jpg,"{text}"\n')
+    assert read_annotations(str(tmp_path)).find("a.jpg") == ((), text)
+    assert csv.field_size_limit() == limit
+    (tmp_path / "image_annotations.csv").write_text('filename,caption\na.jpg,"not closed\n')
+    with pytest.raises(InvalidInput):
+        read_annotations(str(tmp_path))
+    assert csv.field_size_limit() == limit
 
 
 def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:

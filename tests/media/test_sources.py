@@ -151,12 +151,20 @@ def test_source__that_does_not_exist(tmp_path: Path, name: str) -> None:
         open_source(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["picture.jpg", "list.json", "noext"])
+@pytest.mark.parametrize("name", ["film.mp4", "list.json", "noext"])
 def test_source__of_the_wrong_kind(tmp_path: Path, name: str) -> None:
-    """A file that is no list is refused with what would be right."""
+    """A file that is neither a picture nor a list is refused with what would be right."""
     touch(tmp_path, name)
-    with pytest.raises(InvalidInput, match=r"neither a folder nor a \.txt, \.csv or \.parquet list"):
+    with pytest.raises(InvalidInput, match=r"is not a folder, a picture \(.*\) or a \.txt, \.csv or \.parquet list"):
         open_source(tmp_path / name)
+
+
+def test_source__of_one_picture(tmp_path: Path) -> None:
+    """A picture alone is a source, relative to the folder that it is in, whatever else is there."""
+    touch(tmp_path, "a/one.JPG", "a/two.jpg")
+    source = open_source(tmp_path / "a" / "one.JPG")
+    assert (source.root, paths(source), paths(source)) == (str(tmp_path / "a"), ["one.JPG"], ["one.JPG"])
+    assert source.skipped == {}
 
 
 def test_text_list__one_path_a_line(tmp_path: Path) -> None:

@@ -25,9 +25,12 @@ SCHEMA = pa.schema(
         pa.field("path", pa.string()),
         pa.field("path_raw", pa.binary()),
         pa.field("root", pa.int32()),
+        pa.field("content_hash", pa.binary(16)),
         pa.field("n", pa.int32()),
     ]
 )
+DIGEST = bytes(range(16))
+ROOTS = ("/root/0", "/root/1", "blobs:", "s3://bucket/some folder", "s3://")
 
 
 def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_000) -> Media:
@@ -36,15 +39,21 @@ def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_0
     content: list[dict[str, Any]] = []
     for number, (name, root) in enumerate(paths):
         text, raw = text_of_path(name)
-        content.append({"media_id": f"id-{number}", "path": text, "path_raw": raw, "root": root, "n": number})
+        row = {"media_id": f"id-{number}", "path": text, "path_raw": raw, "root": root, "n": number}
+        content.append(row | {"content_hash": DIGEST})
     version = 0
     for start in range(0, max(len(content), 1), part):
         batch = pa.RecordBatch.from_pylist(content[start : start + part], schema=SCHEMA)
         version = tables.append(path, [batch], SCHEMA)
     generation = Generation(
-        id="g", dataset_id="d", tables={"media": version}, n_images=len(paths), created_at=now(), summary={}
+        id="g",
+        dataset_id="d",
+        tables={"media": version},
+        n_images=len(paths),
+        created_at=now(),
+        summary={"roles": {"3": "arn:aws:iam::1:role/reader"}},
     )
-    return Media("d", generation, Table(path, version), Sql(), ("/root/0", "/root/1"))
+    return Media("d", generation, Table(path, version), Sql(), ROOTS)
 
 
 def numbered(folder: Path, count: int, *, part: int = 10_000) -> Media:
@@ -124,6 +133,9 @@ def test_find__by_id(tmp_path: Path) -> None:
         ("file:///abs/a%20b.jpg", None, "/abs/a b.jpg", "file:///abs/a%20b.jpg"),
         ("s3://bucket/a.jpg", None, None, "s3://bucket/a.jpg"),
         ("https://example.org/a.jpg?x=1", None, None, "https://example.org/a.jpg?x=1"),
+        ("x/a b#?.jpg", 3, None, "s3://bucket/some folder/x/a b#?.jpg"),
+        ("/odd.jpg", 3, None, "s3://bucket/some folder//odd.jpg"),
+        ("other/a.jpg", 4, None, "s3://other/a.jpg"),
     ],
 )
 def test_file_and_uri__of_a_row(tmp_path: Path, path: str, root: int | None, file: str | None, uri: str) -> None:
@@ -149,3 +161,27 @@ def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
     file = media.file_of(media.find("id-0", LOCATION))
     assert file is not None
     assert os.fsencode(file) == b"/caf\xe9.jpg"
+
+
+def test_file_and_uri__of_an_uploaded_row(tmp_path: Path) -> None:
+    """What was uploaded lies in the dataset's own folder, under its content and the suffix of its name."""
+    media = build(tmp_path, [("holiday/A.JPG", 2)])
+    row = media.find("id-0", LOCATION)
+    blob = tmp_path / "blobs" / "00" / f"{DIGEST.hex()[2:]}.jpg"
+    assert media.file_of(row) == media.location_of(row) == str(blob)
+    assert media.uri_of(row) == file_uri(blob)
+    assert media.shown_path(row) == "holiday/A.JPG"
+    assert media.file_of(row | {"content_hash": None}) is None
+    assert media.location_of(row | {"content_hash": None}) is None
+    assert media.uri_of(row | {"content_hash": None}) == "holiday/A.JPG"
+
+
+def test_location__of_rows_of_all_kinds(tmp_path: Path) -> None:
+    """Files are located by their paths and objects by their URIs, wherever these stand; other URIs are not."""
+    kinds = [("a.jpg", 0), ("a.jpg", 3), ("s3://b/a.jpg", None), ("file:///a%20b.jpg", None), ("http://h/a.jpg", None)]
+    media = build(tmp_path, kinds)
+    rows = [media.find(f"id-{number}", LOCATION) for number in range(len(kinds))]
+    located = ["/root/0/a.jpg", "s3://bucket/some folder/a.jpg", "s3://b/a.jpg", "/a b.jpg", None]
+    assert [media.location_of(row) for row in rows] == located
+    assert [media.shown_path(row) for row in rows] == [*located[:4], "http://h/a.jpg"]
+    assert [media.role_of(row) for row in rows] == [None, "arn:aws:iam::1:role/reader", None, None, None]

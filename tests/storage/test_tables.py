@@ -1,5 +1,6 @@
 """Tables are versioned: what was written once does not change, and a broken run can be rolled back."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -306,3 +307,30 @@ def test_vectors__from_a_row_on(tmp_path: Path) -> None:
         positions, vectors = table.vectors(start=start)
         assert positions.tolist() == places
         assert vectors[:, 0].tolist() == [place + 1 for place in places]
+
+
+def test_sync__waits_for_each_file_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are on the disk already are passed over, so that a long history does not make the next write slow."""
+    synced: set[tuple[int, int]] = set()
+    wait = os.fsync
+
+    def state(folder: Path) -> set[tuple[int, int]]:
+        return {(each.stat().st_ino, each.stat().st_mtime_ns) for each in (folder, *folder.rglob("*"))}
+
+    def fsync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.add((status.st_ino, status.st_mtime_ns))
+        wait(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    tables.append(path, [rows(0, 3)], SCHEMA)
+    tables.sync(path)
+    before = state(path)
+    assert synced == before
+    tables.append(path, [rows(3, 3)], SCHEMA)
+    synced.clear()
+    tables.sync(path)
+    assert synced >= state(path) - before
+    kept = {each.stat().st_ino for each in path.rglob("*.lance")} - {number for number, _ in state(path) - before}
+    assert len(kept) == 1
+    assert not kept & {number for number, _ in synced}

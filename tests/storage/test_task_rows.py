@@ -11,7 +11,7 @@ from framedex.errors import Aborted, Conflict, NotFound
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import Catalog
-from framedex.storage.owners import this_process
+from framedex.storage.owners import LEASE, this_process
 from framedex.storage.schema import tasks
 from framedex.storage.task_rows import TaskQuery
 
@@ -107,11 +107,11 @@ def test_interrupted__old_heartbeats_fail(catalog: Catalog, status: TaskStatus) 
         dead_dataset, dead = insert(connection, "dead")
         alive_dataset, alive = insert(connection, "alive")
         for each in (dead, alive):
-            task_rows.update_task(connection, each, status=status)
+            task_rows.update_task(connection, each, status=status, owner="other-host:1:2:3")
         assert not task_rows.has_interrupted(connection)
         assert task_rows.fail_interrupted(connection) == 0
-        age(connection, dead, task_rows.LEASE.total_seconds() + 1)
-        age(connection, alive, task_rows.LEASE.total_seconds() - 5)
+        age(connection, dead, LEASE.total_seconds() + 1)
+        age(connection, alive, LEASE.total_seconds() - 5)
         assert task_rows.has_interrupted(connection)
         assert task_rows.fail_interrupted(connection) == 1
         assert not task_rows.has_interrupted(connection)

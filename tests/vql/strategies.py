@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from framedex.records import DUPLICATE_LEVELS, IssueType
 
 NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%")
+TAGS = {"7d1f": 0, "naïve": 0, "keep": 1, "'; --": 2}
+"""Numbers of tags by id and by name; ``gone`` is none of them, and ``untagged`` means that there is none."""
 ISSUES = (IssueType.BLUR, IssueType.DARK, IssueType.DUPLICATES)
 LEVELS = range(len(DUPLICATE_LEVELS))
 
@@ -21,6 +23,12 @@ def _labels() -> st.SearchStrategy[dict[str, Any]]:
     value = st.one_of(names, st.lists(names, max_size=3))
     ops = st.sampled_from(("is", "is_not", "one_of", "not_one_of"))
     return st.fixed_dictionaries({"op": ops, "value": value}).map(lambda test: {"labels": test})
+
+
+def _tags() -> st.SearchStrategy[dict[str, Any]]:
+    one = st.sampled_from((*TAGS, "gone", "untagged"))
+    value = st.one_of(one, st.lists(one, max_size=3))
+    return value.map(lambda tags: {"tags": {"op": "is", "value": tags}})
 
 
 def _issues() -> st.SearchStrategy[dict[str, Any]]:
@@ -36,6 +44,7 @@ def _single(key: str, values: st.SearchStrategy[float]) -> st.SearchStrategy[dic
 
 leaves = st.one_of(
     _labels(),
+    _tags(),
     _issues(),
     _single("uniqueness", shares),
     _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),
@@ -55,6 +64,7 @@ _maybe_share = st.one_of(st.none(), stored_shares)
 rows = st.fixed_dictionaries(
     {
         "labels": st.one_of(st.none(), st.lists(names, max_size=3, unique=True)),
+        "tags": st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=3, unique=True)),
         "uniqueness": _maybe_share,
         **{f"issue_{issue}": _maybe_share for issue in ISSUES},
         **{f"duplicate_{level}": st.one_of(st.none(), st.integers(0, 3)) for level in LEVELS},
@@ -63,6 +73,7 @@ rows = st.fixed_dictionaries(
 SCHEMA = pa.schema(
     [
         pa.field("labels", pa.list_(pa.string())),
+        pa.field("tags", pa.list_(pa.int32())),
         pa.field("uniqueness", pa.float32()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),
         *(pa.field(f"duplicate_{level}", pa.int32()) for level in LEVELS),

@@ -13,14 +13,14 @@ from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.sql import Sql
 from framedex.vql import compile_filter, evaluate, parse
 from framedex.vql.compile import duplicate_level
-from tests.vql.strategies import SCHEMA, filters, rows
+from tests.vql.strategies import SCHEMA, TAGS, filters, rows
 
 SQL = Sql()
 
 
 def found(vql: list[Any], table: pa.Table) -> list[int]:
     """Return the numbers of the rows that DuckDB finds."""
-    condition = compile_filter(parse(vql), table.column_names)
+    condition = compile_filter(parse(vql), table.column_names, TAGS)
     numbered = table.append_column("n", pa.array(range(table.num_rows), pa.int32()))
     text = f"SELECT n FROM media WHERE {condition.text} ORDER BY n"
     numbers: list[int] = SQL.query(text, condition.params, {"media": numbered})["n"].to_pylist()
@@ -36,7 +36,7 @@ def table_of(*contents: dict[str, Any]) -> pa.Table:
 @given(filters, st.lists(rows, min_size=1, max_size=8))
 def test_compile__equals_the_evaluator(vql: list[Any], contents: list[dict[str, Any]]) -> None:
     """DuckDB finds exactly the rows that the plain-Python meaning keeps."""
-    expected = [place for place, row in enumerate(contents) if evaluate(parse(vql), row)]
+    expected = [place for place, row in enumerate(contents) if evaluate(parse(vql), row, TAGS)]
     assert found(vql, table_of(*contents)) == expected
 
 
@@ -47,7 +47,7 @@ def test_compile__columns_that_the_table_lacks_are_missing_values(
 ) -> None:
     """A table without a column is a table whose cells of that column are all empty."""
     seen = [{name: value for name, value in row.items() if name not in lacking} for row in contents]
-    expected = [place for place, row in enumerate(seen) if evaluate(parse(vql), row)]
+    expected = [place for place, row in enumerate(seen) if evaluate(parse(vql), row, TAGS)]
     assert found(vql, table_of(*contents).drop_columns(sorted(lacking))) == expected
 
 
@@ -63,6 +63,7 @@ def test_not__is_the_set_complement(vql: list[Any], contents: list[dict[str, Any
     "element",
     [
         {"labels": {"op": "is", "value": "cat"}},
+        {"tags": {"op": "is", "value": "keep"}},
         {"issues": {"op": "issue", "value": "blur"}},
         {"uniqueness": {"op": "uniqueness", "value": 0.0}},
         {"duplicates": {"op": "duplicates", "value": 0.96}},
@@ -80,6 +81,28 @@ def test_labels__complement_keeps_unlabelled_pictures(op: str) -> None:
     """Pictures without labels are not cats."""
     table = table_of({"labels": None}, {"labels": ["cat"]}, {"labels": ["dog"]}, {"labels": []})
     assert found([{"labels": {"op": op, "value": "cat"}}], table) == [0, 2, 3]
+
+
+def test_tags__any_of_some() -> None:
+    """Tags are named by id or name, any of them will do, and what is no tag finds nothing."""
+    table = table_of({"tags": None}, {"tags": [0, 2]}, {"tags": [1]}, {"tags": []}, {"tags": [2]})
+    for value, expected in (
+        ("keep", [2]),
+        (["7d1f", "keep"], [1, 2]),
+        (["naïve", "gone"], [1]),
+        ("gone", []),
+        ([], []),
+        ("untagged", [0, 3]),
+        (["untagged", "'; --"], [0, 1, 3, 4]),
+    ):
+        assert found([{"tags": {"op": "is", "value": value}}], table) == expected
+
+
+def test_tags__of_a_table_without_the_column() -> None:
+    """Where nothing was ever tagged, all is untagged."""
+    table = table_of({}, {}).drop_columns(["tags"])
+    assert found([{"tags": {"op": "is", "value": "keep"}}], table) == []
+    assert found([{"tags": {"op": "is", "value": ["keep", "untagged"]}}], table) == [0, 1]
 
 
 def test_issues__out_keeps_pictures_without_the_issue() -> None:
@@ -126,7 +149,7 @@ def test_empty__means_everything_and_any_of_nothing_means_nothing() -> None:
 def test_values__never_appear_in_the_text(name: str) -> None:
     """The statement's text is the same whatever the values are, so that no value can change its meaning."""
     vql = [{"labels": {"op": "one_of", "value": [name]}}, {"not": {"uniqueness": {"op": "uniqueness", "value": 0.123}}}]
-    condition = compile_filter(parse(vql), SCHEMA.names)
+    condition = compile_filter(parse(vql), SCHEMA.names, TAGS)
     harmless = compile_filter(parse([{"labels": {"op": "is", "value": "cat"}}, vql[1]]), SCHEMA.names)
     assert condition.text == harmless.text
     assert condition.params == ([name], 0.123)
@@ -137,7 +160,7 @@ def test_values__never_appear_in_the_text(name: str) -> None:
 @given(filters)
 def test_text__numbers_its_parameters_once_each(vql: list[Any]) -> None:
     """Every parameter stands in the text exactly once, in order."""
-    condition = compile_filter(parse(vql), SCHEMA.names)
+    condition = compile_filter(parse(vql), SCHEMA.names, TAGS)
     places = [int(place) for place in re.findall(r"\$(\d+)", condition.text)]
     assert places == list(range(1, len(condition.params) + 1))
     assert condition.columns <= set(SCHEMA.names)

@@ -1,26 +1,22 @@
 """Rows that are added to an index: their neighbours among all rows, and the clusters and groups that they join."""
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.cells import Cells, grouped, look, rows_of
+from framedex.analysis.cells import grouped, rows_of
 from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.linkage import ROUNDING, average_linkage
+from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress, nearest
-from framedex.analysis.products import Products, Survivors, Vectors, best_products, run_all
+from framedex.analysis.products import Products, Vectors, best_products
 from framedex.analysis.stored import Appended, Stored
 
-_QUERIES = 4096
 _DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
-_TILE = 16384
-_HANDED = 1 << 17  # similarities that a thread computes at a time, or more
 _PAIRS = 65_536  # of units and clusters that are compared at a time
 
 Labels = npt.NDArray[np.int32]
@@ -59,136 +55,12 @@ def extend(
     if graph.k == 0 or graph.k < min(k, count - 1):  # fewer rows than neighbours so far
         vectors = np.concatenate([known.take(np.arange(len(known))), added]) if len(known) else added
         return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
-    lists, cells = Lists.of(graph, count), None
-    if graph.cells is None:
-        _by_tiles(known, added, lists, engine, progress)
-    else:
-        cells = _by_cells(known, added, graph.cells, lists, engine, progress)
-    return lists.graph(cells), lists.changed
-
-
-def _by_tiles(known: Stored, added: Vectors, lists: Lists, engine: Products, progress: Progress) -> None:
-    """Compare the added rows with all rows."""
-    for start, block in Appended(known, added).blocks():
-        pairs = [
-            (np.arange(row, min(row + _QUERIES, len(added))), np.arange(member, min(member + _TILE, len(block))))
-            for row in range(0, len(added), _QUERIES)
-            for member in range(0, len(block), _TILE)
-        ]
-        _compare(added, start, block, pairs, len(known), lists, engine, progress)
-
-
-def _by_cells(known: Stored, added: Vectors, cells: Cells, lists: Lists, engine: Products, progress: Progress) -> Cells:
-    """Compare the added rows with those of the cells that they look into; return the cells with them."""
-    count = len(cells.centroids)
-    of_added, looks = look(
-        added,
-        cells.centroids,
-        cells.reach,
-        least=4 * lists.rows.shape[1],
-        held=np.bincount(cells.of_row, minlength=count),
-        engine=engine,
-        progress=lambda share: progress(0.2 * share),
+    lists = Lists.of(graph, count)
+    queries = Queries(np.arange(len(known), count), rows_of(added, slice(None)))
+    cells = look_up(
+        queries, Appended(known, added), graph.cells, lists, told=len(known), engine=engine, progress=progress
     )
-    of_row = np.concatenate([cells.of_row, of_added])
-    own, own_starts = grouped(of_added, count)
-    visitors = [
-        np.concatenate([own[own_starts[cell] : own_starts[cell + 1]], looks.into(cell)]) for cell in range(count)
-    ]
-    for start, block in Appended(known, added).blocks():
-        order, starts = grouped(of_row[start : start + len(block)], count)
-        pairs = [
-            (visitors[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
-            for cell in np.flatnonzero(np.diff(starts))
-            for low in range(0, len(visitors[cell]), _QUERIES)
-        ]
-        _compare(added, start, block, pairs, len(known), lists, engine, lambda share: progress(0.2 + 0.8 * share))
-    lists.settle()
-    lists.complete(Appended(known, added), engine)
-    return replace(cells, of_row=of_row)
-
-
-def _compare(
-    added: Vectors,
-    start: int,
-    block: Vectors,
-    pairs: Sequence[tuple[Rows, Rows]],
-    known: int,
-    lists: Lists,
-    engine: Products,
-    progress: Progress,
-) -> None:
-    """Compare added rows with rows of a block, and offer what is near to the lists of both.
-
-    Args:
-        added: vectors of the added rows.
-        start: the number of the block's first row.
-        block: its vectors.
-        pairs: (places among the added rows, places in the block) to compare with each other.
-        known: how many rows are not added.
-        lists: of all rows.
-        engine: multiplies.
-        progress: called with the share of all blocks that is done.
-    """
-    bundles, scratch = _bundled(pairs), _Scratch(max((len(member) for _, member in pairs), default=0))
-
-    def handed(bundle: Sequence[tuple[Rows, Rows]]) -> list[tuple[Rows, Rows, Vectors, Vectors]]:
-        # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
-        # Added members are compared with the added rows when those are in turn.
-        none = np.full(max(len(member) for _, member in bundle), np.inf, dtype=np.float32)
-        return [
-            (
-                row,
-                member,
-                lists.least[row + known],
-                lists.least[member + start] if start < known else none[: len(member)],
-            )
-            for row, member in bundle
-        ]
-
-    def compare(tasks: list[tuple[Rows, Rows, Vectors, Vectors]]) -> list[Survivors]:
-        found = []
-        for rows, members, least, back in tasks:
-            (row, column, score), (member, visitor, same) = engine.above(
-                rows_of(added, rows), scratch.rows_of(block, members), least, lists.rows.shape[1] + 1, back=back
-            )
-            one, other = rows[row] + known, members[column] + start
-            foreign = one != other
-            found.append((one[foreign], other[foreign], score[foreign]))
-            found.append((members[member] + start, rows[visitor] + known, same))
-        return found
-
-    def collect(place: int, found: list[Survivors]) -> None:
-        for each in found:
-            lists.offer(each)
-        progress((start + len(block) * (place + 1) / len(bundles)) / len(lists.rows))
-
-    run_all(engine, compare, map(handed, bundles), after=collect)
-    if start + len(block) == len(lists.rows):
-        progress(1.0)
-
-
-class _Scratch(threading.local):
-    """Memory of each thread for the rows of a cell: the pages of a new array each time take longer than the product."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._rows: Vectors | None = None
-
-    def rows_of(self, block: Vectors, rows: Rows) -> Vectors:
-        """Return some rows as float32; the next call on this thread overwrites them."""
-        if self._rows is None:
-            self._rows = np.empty((self._most, block.shape[1]), dtype=np.float32)
-        if block.dtype != np.float32:
-            return rows_of(block, rows)
-        return np.take(block, rows, axis=0, out=self._rows[: len(rows)], mode="clip")
-
-
-def _bundled(pairs: Sequence[tuple[Rows, Rows]]) -> list[Sequence[tuple[Rows, Rows]]]:
-    """Return runs of pairs that are worth handing to a thread: single cells are small."""
-    sizes = np.cumsum([len(row) * len(member) for row, member in pairs])
-    ends = np.unique(np.append(np.flatnonzero(np.diff(sizes // _HANDED, prepend=0)), len(pairs)))
-    return [pairs[start:end] for start, end in pairwise([0, *ends.tolist()]) if end > start]
+    return lists.graph(cells), lists.changed
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def duplicate_groups(
         groups: int32, shape (N, len(levels)): group numbers from 0 in order of first items; -1 without duplicates.
         similarity: float32, shape (N,): to the most similar other item, 1.0 for exact copies; -1 for a single item.
     """
+    graph = graph.filled()
     copies = np.bincount(inverse, minlength=len(graph.rows))
     nearest = graph.similarity[:, 0] if graph.k else np.full(len(graph.rows), -1, np.float32)
     similarity = np.where(copies > 1, np.float32(1), nearest)[inverse].astype(np.float32)

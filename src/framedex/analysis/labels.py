@@ -99,7 +99,7 @@ def label_quality(
     _check(labels, len(inverse))
     if not len(labels.codes):
         return _unlabelled(len(inverse))
-    bearers = _Bearers.of(inverse, labels, len(graph.rows))
+    graph, bearers = graph.filled(), _Bearers.of(inverse, labels, len(graph.rows))
     own, other, code = _votes(graph, bearers, lambda share: progress(0.7 * share))
     coherent, typical = _coherent(bearers, own)
     typical[~coherent] = np.nan

@@ -8,7 +8,7 @@ all.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -49,7 +49,8 @@ class Graph:
     """The k nearest neighbours of each row, by cosine similarity.
 
     Attributes:
-        rows: int32, shape (N, k): the neighbours' rows, most similar first; ties in row order.
+        rows: int32, shape (N, k): the neighbours' rows, most similar first; ties in row order. Lists that lost rows end
+            with -1.
         similarity: float32, shape (N, k), in [-1, 1], descending.
         cells: the cells that they were found by; None where all rows were compared.
         compared: how many similarities were computed, those with centroids among them.
@@ -64,6 +65,18 @@ class Graph:
     def k(self) -> int:
         """Neighbours a row."""
         return int(self.rows.shape[1])
+
+    def filled(self) -> "Graph":
+        """Return the graph with the last neighbour of a row again where rows that were removed have left gaps."""
+        gaps = self.rows < 0
+        if not gaps.any():
+            return self
+        rows, similarity = self.rows.copy(), self.similarity.copy()
+        short = np.flatnonzero(gaps.any(axis=1))
+        last = np.maximum(self.k - gaps[short].sum(axis=1) - 1, 0)
+        for values in (rows, similarity):
+            values[short] = np.where(gaps[short], values[short, last][:, None], values[short])
+        return replace(self, rows=rows, similarity=similarity)
 
 
 def check_vectors(vectors: Vectors) -> None:
@@ -157,9 +170,16 @@ class Lists:
         """Return the lists of a graph, and behind them empty ones, *count* in all."""
         lists, known = cls(count, graph.k), len(graph.rows)
         lists.rows[:known], lists.similarity[:known] = graph.rows, graph.similarity
-        lists.least[:known] = graph.similarity[:, -1]
+        short = np.flatnonzero(graph.rows[:, -1] < 0)
+        lists.similarity[short] = np.where(graph.rows[short] < 0, -np.inf, graph.similarity[short])
+        lists.least[:known] = lists.similarity[:known, -1]
         lists.changed[:known] = False
         return lists
+
+    def clear(self, rows: npt.NDArray[np.integer]) -> None:
+        """Empty some lists."""
+        self.rows[rows], self.similarity[rows], self.least[rows] = -1, -np.inf, -np.inf
+        self.changed[rows] = True
 
     def put(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], scores: Vectors) -> None:
         """Set the first lists of some rows: shape (R, ≤ k), descending."""
@@ -211,13 +231,14 @@ class Lists:
         self.least[touched] = scores.min(axis=1)
         self.changed[touched] = True
 
-    def complete(self, vectors: Stored, engine: Products) -> None:
-        """Compare rows whose lists are not full with all others."""
+    def complete(self, vectors: Stored, engine: Products, rows: npt.NDArray[np.integer] | slice = slice(None)) -> None:
+        """Compare rows whose lists are not full, of all or of some rows, with all others."""
         k, tile = self.rows.shape[1], 16384
-        short = np.flatnonzero(self.rows.min(axis=1) < 0)
+        short = np.arange(len(self.rows))[rows]
+        short = short[self.rows[short].min(axis=1) < 0]
         for first in range(0, len(short), 512):
             some = short[first : first + 512]
-            self.rows[some], self.similarity[some], self.least[some] = -1, -np.inf, -np.inf
+            self.clear(some)
             queries = vectors.take(some)
             tiles = (
                 (start + low, block[low : low + tile])
@@ -242,9 +263,10 @@ class Lists:
             rows, scores = self.rows[part], np.clip(self.similarity[part], -1, 1)
             order = np.argsort(rows, axis=1)
             rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
-            order = np.argsort(-scores, axis=1, kind="stable")
+            order = np.argsort(np.where(rows < 0, np.float32(2), -scores), axis=1, kind="stable")
             self.rows[part] = np.take_along_axis(rows, order, axis=1)
             self.similarity[part] = np.take_along_axis(scores, order, axis=1)
+        np.maximum(self.similarity, -1, out=self.similarity)  # gaps of lists that did not change
         return Graph(self.rows, self.similarity, cells, self.compared)
 
 

@@ -25,7 +25,7 @@ def neighbour_distances(graph: Graph, inverse: npt.NDArray[np.int64], *, k: int 
     """
     copies = np.bincount(inverse, minlength=len(graph.rows)) - 1
     zeros = np.where(np.arange(k)[None, :] < copies[:, None], np.float32(0), np.float32(np.inf))
-    near = np.clip(1 - graph.similarity, 0, 2)
+    near = np.clip(1 - graph.filled().similarity, 0, 2)
     near[near < _ROUNDING] = 0  # copies that are not collapsed
     distances = np.sort(np.concatenate([zeros, near], axis=1), axis=1)[:, :k]
     usable = np.isfinite(distances).all(axis=0)

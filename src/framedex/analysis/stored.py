@@ -10,6 +10,7 @@ from framedex.analysis.cells import rows_of
 from framedex.analysis.products import Vectors
 
 Rows = npt.NDArray[np.integer]
+_BLOCK_ROWS = 16384
 
 
 class Stored(Protocol):
@@ -89,3 +90,32 @@ class Appended:
         out[~behind] = self._first.take(rows[~behind])
         out[behind] = self._more[rows[behind] - len(self._first)]
         return out
+
+
+class Chosen:
+    """Some rows of others, numbered anew.
+
+    Args:
+        stored: the others.
+        rows: int64, shape (M,), ascending: which.
+    """
+
+    def __init__(self, stored: Stored, rows: Rows) -> None:
+        self._stored, self._rows = stored, rows
+
+    @property
+    def dimension(self) -> int:
+        """Values in each row."""
+        return self._stored.dimension
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def blocks(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield the rows, some thousand at a time."""
+        for start in range(0, len(self._rows), _BLOCK_ROWS):
+            yield start, self._stored.take(self._rows[start : start + _BLOCK_ROWS])
+
+    def take(self, rows: Rows) -> Vectors:
+        """Return some rows."""
+        return self._stored.take(self._rows[rows])

@@ -1,13 +1,10 @@
-"""The ZIP export: metadata as JSON or Parquet, and the pictures if wanted; written as a stream, visible when whole."""
+"""The ZIP of an export: metadata or label files, and the pictures if wanted; a stream, visible when whole."""
 
 import io
 import json
-import os
-import shutil
-import stat
-import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,15 +12,45 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.errors import InvalidInput
-from framedex.export.columns import EXPORTED, URL, export_batches, table_schema
+from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.coco import write_coco
+from framedex.export.columns import EXPORTED
+from framedex.export.edited import custom_fields
 from framedex.export.files import whole_file
-from framedex.media.files import open_at_once
+from framedex.export.items import item_columns, media_items
+from framedex.export.json_text import LINE_END, text_of
+from framedex.export.label_table import write_csv
+from framedex.export.picture_names import Names, readable_names, yolo_names
+from framedex.export.pictures import Copied, write_pictures
+from framedex.export.places import image_names, shown_text
+from framedex.export.yolo import write_yolo
+from framedex.export.zip_writer import Member, ZipWriter
 from framedex.records import Condition, DatasetRecord, ExportResult
-from framedex.storage.media import LOCATION, Media, RowIds
+from framedex.settings import Settings, load_settings
+from framedex.storage.media import Media, RowIds
 
 SCHEMA_VERSION = "1.1"
-Format = Literal["json", "parquet"]
-Progress = Callable[[float], None]
+Format = Literal["json", "parquet", "coco", "csv", "yolo"]
+FORMATS: tuple[str, ...] = ("json", "parquet", "coco", "csv", "yolo")
+_BLOCKS_A_GROUP = 4
+_BUFFERED_BYTES = 4 * 2**20
+_METADATA_SHARE = 0.2  # of an export with pictures
+REPEATED = [
+    "width", "height", "cluster_id", "labels.list.element", "tags.list.element", "issues.list.element.issue_type",
+    "issues.list.element.duplicate_group_id", "issues.list.element.duplicate_threshold",
+]  # fmt: skip
+"""Columns of Parquet that a dictionary makes smaller. Others hardly repeat, and looking for that takes time."""
+
+
+def check_format(format: str) -> None:  # noqa: A002 - the public name
+    """Check the name of a format.
+
+    Raises:
+        InvalidInput: there is none of that name.
+    """
+    if format not in FORMATS:
+        *others, last = map(repr, FORMATS)
+        raise InvalidInput(f"format must be {', '.join(others)} or {last}, not {format!r}")
 
 
 def export_archive(
@@ -36,6 +63,9 @@ def export_archive(
     include_images: bool,
     exported_by: str,
     progress: Progress,
+    begin: Callable[[int], None] = lambda _total: None,
+    settle: Callable[[], None] = lambda: None,
+    settings: Settings | None = None,
 ) -> ExportResult:
     """Write media to a ZIP file and return what was written. An existing file is replaced when the new one is whole.
 
@@ -44,191 +74,120 @@ def export_archive(
         dataset: whose media they are.
         rows: which of them.
         path: the ZIP file.
-        format: ``json`` or ``parquet``.
+        format: one of ``FORMATS``.
         include_images: also put the pictures' files under ``images/``.
         exported_by: who is named as the exporter.
         progress: called with the share that is done; raises to stop, which leaves nothing behind.
+        begin: called with the number of media when writing begins.
+        settle: called when all is written, before the file appears; raises to give it up.
+        settings: limits, and how buckets are reached; by default those of the environment.
 
     Raises:
         InvalidInput: the format is another one, or the file cannot be written there.
+        Unavailable: pictures are wanted that lie in a bucket that cannot be reached.
     """
-    if format not in ("json", "parquet"):
-        raise InvalidInput(f"format must be 'json' or 'parquet', not {format!r}")
+    check_format(format)
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
-    images = 0
-    missing: list[str] = []
-    with (
-        whole_file(path) as file,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-    ):
-        share = 0.2 if include_images else 1.0
-        done = 0
+    chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings or load_settings())
+    share = _METADATA_SHARE if include_images else 1.0
+    copied = Copied()
+    with whole_file(path, settle=settle) as file:
+        begin(total)
+        with ZipWriter(file) as archive:
+            names, notes = _write_metadata(archive, chosen, format, part(progress, 0.0, share))
+            if include_images:
+                copied = write_pictures(archive, chosen, names, part(progress, share, 1.0))
+    return ExportResult(
+        path=shown_text(path),
+        total_media_items=total,
+        images=copied.count,
+        missing_images=copied.missing,
+        message=_message(chosen, copied, notes),
+    )
 
-        def count(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
-            nonlocal done
-            for block in blocks:
-                yield block
-                done += len(block)
-                progress(share * done / max(total, 1))
 
-        if format == "parquet":
-            _write_parquet(archive, count(export_batches(media, rows, EXPORTED)))
-        else:
-            _write_json(archive, _info(dataset, total, exported_by), count(_json_blocks(media, rows)))
-        if include_images:
-            images, missing = _write_images(archive, media, rows, total, lambda part: progress(0.2 + 0.8 * part))
-    return ExportResult(path=str(path), total_media_items=total, images=images, missing_images=missing)
+def _write_metadata(
+    archive: ZipWriter,
+    chosen: Chosen,
+    format: str,  # noqa: A002 - the public name
+    progress: Progress,
+) -> tuple[Names, list[str]]:
+    """Write all but the pictures; return the pictures' names, and what the format does not hold."""
+    match format:
+        case "parquet":
+            _write_parquet(archive, chosen, progress)
+        case "json":
+            _write_json(archive, chosen, progress)
+        case "coco":
+            return readable_names, write_coco(archive, chosen, progress)
+        case "csv":
+            return readable_names, write_csv(archive, chosen, progress)
+        case _:
+            names = yolo_names(chosen, part(progress, 0.0, 0.2))
+            return names, write_yolo(archive, chosen, names, part(progress, 0.2, 1.0))
+    return image_names, []
+
+
+def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
+    """Return in words what was written and what was not."""
+    written = f"{chosen.total:,} media" + (f", {copied.count:,} pictures" if chosen.include_images else "")
+    missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
+    return "; ".join([written, *missing, *notes])
 
 
 class _Sink(io.RawIOBase):
-    """What Arrow needs of a file, over a member of a ZIP, which only takes bytes."""
+    """What Arrow needs of a file, over a member of a ZIP."""
 
-    def __init__(self, member: Any) -> None:
-        self._member, self._written = member, 0
+    def __init__(self, member: Member) -> None:
+        self._member = member
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        self._member.write(data)
-        self._written += len(data)
-        return len(data)
+        return self._member.write(data)
 
     def tell(self) -> int:
-        return self._written
+        return self._member.size
 
 
-def _write_parquet(archive: zipfile.ZipFile, blocks: Iterator[pa.Table]) -> None:
+def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
+    schema = pa.schema([*EXPORTED, *custom_fields(chosen.media)])
     with (
-        archive.open("metadata.parquet", "w", force_zip64=True) as member,
-        pq.ParquetWriter(pa.PythonFile(_Sink(member), mode="w"), EXPORTED, compression="zstd") as writer,
+        archive.member("metadata.parquet") as member,
+        # Each write of Arrow's own waits for the interpreter lock, which the thread that reads ahead wants too.
+        pa.BufferedOutputStream(pa.PythonFile(_Sink(member), mode="w"), _BUFFERED_BYTES) as sink,
+        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED) as writer,
     ):
-        for block in blocks:
-            writer.write_table(block)
+        for rows in _row_groups(chosen.blocks(schema, progress)):
+            writer.write_table(rows)
 
 
-def _write_json(archive: zipfile.ZipFile, info: dict[str, Any], blocks: Iterator[pa.Table]) -> None:
-    entry = zipfile.ZipInfo("metadata.json", datetime.now().timetuple()[:6])
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    with archive.open(entry, "w", force_zip64=True) as member:
-        member.write(b'{"info": ' + _json(info) + b', "media_items": [')
-        separator = b"\n"
-        for block in blocks:
-            for row in block.to_pylist():
-                member.write(separator + _json(_item(row)))
-                separator = b",\n"
+def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield some blocks at a time, without a copy: each of their own would be a small row group."""
+    while held := list(islice(blocks, _BLOCKS_A_GROUP)):
+        yield pa.concat_tables(held)
+
+
+def _write_json(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
+    with archive.member("metadata.json", compressed=True) as member:
+        member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
+        separator = "\n"
+        for text in chosen.made_of(item_columns(chosen.media), lambda block: text_of(media_items(block)), progress):
+            member.write(separator.encode())
+            member.write(text)
+            separator = LINE_END
         member.write(b"\n]}\n")
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
-
-
-def _info(dataset: DatasetRecord, total: int, exported_by: str) -> dict[str, Any]:
+def _info(chosen: Chosen) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "dataset": dataset.display_name,
+        "dataset": chosen.dataset.display_name,
         "description": "",
         "dataset_url": "",
         "export_time": datetime.now(UTC).isoformat(),
-        "dataset_creation_time": dataset.created_at.isoformat(),
-        "exported_by": exported_by,
-        "total_media_items": total,
+        "dataset_creation_time": chosen.dataset.created_at.isoformat(),
+        "exported_by": chosen.exported_by,
+        "total_media_items": chosen.total,
     }
-
-
-def _json_blocks(media: Media, rows: Condition | RowIds) -> Iterator[pa.Table]:
-    return export_batches(media, rows, EXPORTED.append(URL))
-
-
-def _item(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "media_id": row["media_id"],
-        "media_type": "image",
-        "file_name": row["image_filename"],  # so that images/<file_name> is the picture
-        "file_path": row["file_path"],
-        "file_size": size_text(row["file_size_bytes"]),
-        "uniqueness_score": _rounded(row["uniqueness_score"]),
-        "height": row["height"],
-        "width": row["width"],
-        "url": row["url"],
-        "cluster_id": row["cluster_id"],
-        "metadata_items": list(_metadata_items(row)),
-    }
-
-
-def _metadata_items(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for issue in row["issues"]:
-        properties = {"issue_type": issue["issue_type"], "confidence": _rounded(issue["confidence"])}
-        if issue["duplicate_group_id"] is not None:
-            properties["duplicate_group_id"] = issue["duplicate_group_id"]
-            properties["duplicate_threshold"] = _rounded(issue["duplicate_threshold"])
-        yield {"type": "issue", "properties": properties}
-    for label in row["labels"]:
-        yield {
-            "type": "image_label",
-            "properties": {"original_id": None, "category_name": label, "source": "import"},
-        }
-    if row["caption"] is not None:
-        yield {"type": "caption", "properties": {"text": row["caption"], "source": "import"}}
-
-
-def _rounded(value: float | None) -> float | None:
-    """Return a float32 with the digits that it has, not those of its double."""
-    return None if value is None else round(value, 6)
-
-
-def size_text(size_bytes: int | None) -> str | None:
-    """Return a size as people read it, for example ``48.27KB``; one KB is 1024 bytes."""
-    if size_bytes is None:
-        return None
-    value, units = float(size_bytes), ["B", "KB", "MB", "GB"]
-    while value >= 1024 and len(units) > 1:
-        value /= 1024
-        units.pop(0)
-    return f"{value:.2f}{units[0]}" if units[0] != "B" else f"{size_bytes}B"
-
-
-def _write_images(
-    archive: zipfile.ZipFile, media: Media, rows: Condition | RowIds, total: int, progress: Progress
-) -> tuple[int, list[str]]:
-    """Copy the pictures' files into the archive; return how many, and the paths of those that cannot be read."""
-    schema = table_schema(media, ["image_filename"])
-    written, missing, done = 0, [], 0
-    names = (name for block in export_batches(media, rows, schema) for name in block["image_filename"].to_pylist())
-    for block in media.blocks(rows, LOCATION):
-        for row in block.to_pylist():
-            path, name = media.file_of(row), next(names)
-            if path is not None and _copy(archive, path, f"images/{name}"):
-                written += 1
-            else:
-                missing.append(_text(path or row["path"]))
-            done += 1
-            progress(done / max(total, 1))
-    return written, missing
-
-
-def _text(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _copy(archive: zipfile.ZipFile, path: str, name: str) -> bool:
-    try:
-        picture = open(path, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
-    except (OSError, ValueError):  # a name with a null character is a ValueError
-        return False
-    with picture:
-        status = os.fstat(picture.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return False
-        with archive.open(_zip_entry(status.st_mtime, name), "w", force_zip64=True) as member:
-            shutil.copyfileobj(picture, member, 1 << 20)
-    return True
-
-
-def _zip_entry(modified_s: float, name: str) -> zipfile.ZipInfo:
-    when = datetime.fromtimestamp(modified_s).timetuple()[:6]
-    # ZIP dates begin in 1980 and end in 2107.
-    entry = zipfile.ZipInfo(name, when if 1980 <= when[0] <= 2107 else (1980, 1, 1, 0, 0, 0))
-    entry.external_attr = 0o644 << 16
-    return entry

@@ -1,6 +1,6 @@
 """Media as the columns of the Parquet export."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.errors import InvalidInput
+from framedex.export.edited import TAG_DATES, custom_fields, edited_column, stored_name
+from framedex.export.places import column, file_paths, image_names, uris
 from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
+from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media, RowIds
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES
 
@@ -41,8 +44,13 @@ EXPORTED = pa.schema(
 """The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
-_ISSUE_NAMES = np.array([issue.value for issue in IssueType])
+RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, *CLUSTERS, "embedding"})
+"""Names that no custom field has, because columns have them."""
+_ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here would load pandas with the package
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)
+_BLOCK_ROWS = 32_768
+_BLOCK_BYTES = 32 * 2**20
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
@@ -57,7 +65,7 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
     embedding = media.table.schema.field("embedding")
     if columns is None:
         return schema
-    known = {field.name: field for field in [*schema, embedding]}
+    known = {field.name: field for field in [*schema, embedding, *custom_fields(media)]}
     unknown = [name for name in columns if name not in known]
     if unknown or isinstance(columns, str):
         raise InvalidInput(f"no columns {unknown or columns!r}; there are: {', '.join(known)}")
@@ -65,10 +73,29 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield media as the columns of a schema made by :func:`table_schema`, some thousand rows at a time."""
-    needed = _needed(schema.names)
-    for block in media.blocks(condition, needed):
+    """Yield media as the columns of a schema made by :func:`table_schema`, some ten thousand rows at a time."""
+    for block in gathered(media.blocks(condition, _needed(media, schema))):
         yield pa.table([_column(media, block, field) for field in schema], schema=schema)
+
+
+def gathered(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of blocks in larger ones, which cost less in all; long texts make them shorter again."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for block in blocks:
+        for part in _parts(block):
+            held.append(part)
+            rows, size = rows + len(part), size + part.nbytes
+            if rows >= _BLOCK_ROWS or size >= _BLOCK_BYTES:
+                yield pa.concat_tables(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _parts(block: pa.Table) -> Iterator[pa.Table]:
+    rows = max(1, min(_BLOCK_ROWS, len(block) * _BLOCK_BYTES // max(block.nbytes, 1)))
+    yield from (block.slice(start, rows) for start in range(0, len(block), rows))
 
 
 _STORED = {
@@ -78,95 +105,83 @@ _STORED = {
     "file_size_bytes": ("size_bytes",),
     "uniqueness_score": ("uniqueness",),
     "cluster_id": ("cluster_0",),
-    "tags": ("media_id",),
+    "tags": (TAGS,),
     "issues": (*ISSUES, DUPLICATES[0]),
 }
 
 
-def _needed(names: Sequence[str]) -> list[str]:
-    return sorted({stored for name in names for stored in _STORED.get(name, (name,))}) or ["media_id"]
+def _needed(media: Media, schema: pa.Schema) -> list[str]:
+    """Return the stored columns that a schema is made of; a table has those that people edit from the first edit on."""
+    names = {stored_name(field) or field.name for field in schema}
+    stored = {stored for name in names for stored in _STORED.get(name, (name,))}
+    return sorted(stored & set(media.table.schema.names)) or ["media_id"]
 
 
 def _column(media: Media, block: pa.Table, field: pa.Field) -> Any:
+    if (edited := edited_column(media, block, field)) is not None:
+        return edited
     match field.name:
         case "image_filename":
-            return pa.array(image_names(media, block), pa.string())
+            return image_names(media, block)
         case "file_path":
-            return pa.array([_shown_path(media, row) for row in _locations(block)], pa.string())
+            return file_paths(media, block)
         case "url":
-            return pa.array([media.uri_of(row) for row in _locations(block)], pa.string())
+            return uris(media, block)
         case "file_size_bytes":
             return block["size_bytes"]
         case "uniqueness_score":
             return block["uniqueness"]
         case "cluster_id":
-            return _group_ids(media, block["cluster_0"], Kind.CLUSTER, 0)
+            return _group_ids(media, block, "cluster_0", Kind.CLUSTER, 0)
         case name if name in CLUSTERS:
-            return _group_ids(media, block[name], Kind.CLUSTER, CLUSTERS.index(name))
-        case "tags":
-            return pa.array([[]] * len(block), field.type)
+            return _group_ids(media, block, name, Kind.CLUSTER, CLUSTERS.index(name))
         case "labels":
-            return pc.coalesce(block["labels"], pa.scalar([], pa.list_(pa.string())))
+            return _without_nulls(column(block, "labels"))
         case "issues":
             return _issues(media, block)
         case name:
             return block[name]
 
 
-def _locations(block: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = block.select(LOCATION).to_pylist()
-    return rows
+def _without_nulls(lists: pa.ListArray) -> pa.ListArray:
+    """Return lists with empty ones in the place of nulls (``coalesce`` takes ten times as long for lists)."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    ends = np.concatenate([[0], np.cumsum(lengths.to_numpy())])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), lists.flatten())
 
 
-def _shown_path(media: Media, row: dict[str, Any]) -> str:
-    path = media.file_of(row) or row["path"]
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
+    """Return the ids of the groups that a column numbers; null where that is null."""
+    numbers = column(block, name)
+    ids = _ids(group_prefix(media.dataset_id, kind, level), pc.fill_null(numbers, 0).to_numpy())
+    return pc.if_else(pc.is_valid(numbers), ids, None) if numbers.null_count else ids
 
 
-def image_names(media: Media, block: pa.Table) -> list[str]:
-    """Return the pictures' names in an export's ``images/`` folder: their paths within the source, which differ."""
-    prefix = len(media.roots) > 1
-    names = []
-    for row, media_id in zip(_locations(block), block["media_id"].to_pylist(), strict=True):
-        name = _image_name(row, media_id)
-        names.append(f"source-{row['root']}/{name}" if prefix else name)
-    return names
-
-
-def _image_name(row: dict[str, Any], media_id: str) -> str:
-    path = row["path"]
-    parts = [part for part in (path.partition("://")[2] or path).split("/") if part not in ("", ".", "..")]
-    name = "/".join(parts)
-    if name == path and row["path_raw"] is None:
-        return name
-    # Other paths may have been shortened to the same name; the id keeps them apart.
-    stem, dot, suffix = name.rpartition(".")
-    return f"{stem}-{media_id[:8]}.{suffix}" if dot and "/" not in suffix else f"{name}-{media_id[:8]}"
-
-
-def _group_ids(media: Media, numbers: Any, kind: Kind, level: int) -> pa.Array:
-    prefix = group_prefix(media.dataset_id, kind, level)
-    return pa.array(
-        [None if number is None else f"{prefix}{number:08x}" for number in numbers.to_pylist()], pa.string()
-    )
+def _ids(prefix: str, numbers: npt.NDArray[np.int32]) -> pa.StringArray:
+    """Return a prefix and eight hexadecimal digits for each number."""
+    octets = np.ascontiguousarray(numbers, ">u4").view(np.uint8).reshape(-1, 4)
+    text = np.empty((len(numbers), len(prefix) + 8), np.uint8)
+    text[:, : len(prefix)] = np.frombuffer(prefix.encode(), np.uint8)
+    text[:, len(prefix) :: 2], text[:, len(prefix) + 1 :: 2] = _HEX[octets >> 4], _HEX[octets & 15]
+    ends = np.arange(len(numbers) + 1, dtype=np.int32) * text.shape[1]
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(ends), pa.py_buffer(text))
 
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
-    """Return the issues of each row as a list of structs, without a Python object for rows that have none."""
-    sure = np.stack([_floats(block[name]) for name in ISSUES], axis=1)
-    row, kind = np.nonzero(~np.isnan(sure))
-    group = block[DUPLICATES[0]].to_numpy()
-    prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, 0)
-    is_duplicate = kind == _DUPLICATES
+    """Return the issues of each row as a list of structs, in the order of their types."""
+    # Most kinds are found in few pictures, and in most blocks not at all.
+    kinds = np.array([place for place, name in enumerate(ISSUES) if block[name].null_count < len(block)], dtype=int)
+    sure = np.stack([_floats(block[ISSUES[place]]) for place in kinds] or [np.full(len(block), np.nan)], axis=1)
+    row, place = np.nonzero(~np.isnan(sure))
+    kind = kinds[place]
+    is_duplicate = pa.array(kind == _DUPLICATES)
+    groups = _group_ids(media, block, DUPLICATES[0], Kind.DUPLICATE_GROUP, 0).take(pa.array(row))
     structs = pa.StructArray.from_arrays(
         [
-            pa.array(_ISSUE_NAMES[kind]),
-            pa.array(sure[row, kind], pa.float32()),
-            pa.array(
-                [f"{prefix}{int(group[r]):08x}" if d else None for r, d in zip(row, is_duplicate, strict=True)],
-                pa.string(),
-            ),
-            pa.array([DUPLICATE_LEVELS[0] if d else None for d in is_duplicate], pa.float32()),
+            pa.array(_ISSUE_NAMES, pa.string()).take(pa.array(kind)),
+            pa.array(sure[row, place], pa.float32()),
+            pc.if_else(is_duplicate, groups, None),
+            pc.if_else(is_duplicate, pa.scalar(DUPLICATE_LEVELS[0], pa.float32()), None),
         ],
         fields=list(ISSUE_STRUCT),
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import Kind, parse_group_id
-from framedex.records import CLUSTER_LEVELS, Condition
+from framedex.records import CLUSTER_LEVELS, Condition, EntityType
 from framedex.storage.media import Media, RowIds
 
 
@@ -66,12 +66,18 @@ def _by_media_ids(media: Media, ids: list[str]) -> RowIds:
 
 
 def _by_cluster(media: Media, payload: Mapping[str, Any], path: str) -> RowIds:
+    filters = payload.get("cluster_filters") or {}
+    entity_type = filters.get("entity_type", EntityType.IMAGES) if isinstance(filters, Mapping) else None
+    if entity_type not in list(EntityType):
+        wanted = f"an object with an 'entity_type' of {', '.join(EntityType)}"
+        raise InvalidInput(f"{path}.cluster_filters must be {wanted}, not {filters!r}")
     cluster_id = payload.get("cluster_id")
     if not isinstance(cluster_id, str):
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")
     level, number = parse_group_id(media.dataset_id, Kind.CLUSTER, cluster_id)
     column = f"cluster_{level}"
-    if level >= CLUSTER_LEVELS:  # the bits of an id that name the level reach further
+    # The bits of an id that name the level reach further.
+    if level >= CLUSTER_LEVELS or entity_type == EntityType.OBJECTS:
         raise NotFound(f"no cluster {cluster_id} in this dataset")
     members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
     if not len(members):

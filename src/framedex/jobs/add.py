@@ -1,20 +1,28 @@
 """The jobs of a dataset that is there: add media to it, and index all of it anew."""
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.jobs.carry import carry_over
 from framedex.jobs.content import Content, FilesInput
-from framedex.jobs.create import read, read_share, root_of, skipped
+from framedex.jobs.create import go_on, read, read_share, roots_of, skipped
 from framedex.jobs.finish import MEDIA, WRITTEN, finish, read_cells, read_sums
-from framedex.jobs.index import Indexed, index
+from framedex.jobs.index import Indexed, Tell, index
 from framedex.jobs.index_added import index_added
+from framedex.jobs.index_removed import index_removed
 from framedex.jobs.ingest import Place
+from framedex.media.files import below
+from framedex.pictures import forget_thumbnails
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation
 from framedex.settings import Settings
 from framedex.storage import datasets, tables
+from framedex.storage.known_files import KnownFiles, replaced_rows
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
@@ -30,6 +38,7 @@ class Base:
         config: how it was encoded, and the thresholds to group it by.
         roots: source roots, by number.
         table: folder of the media table.
+        thumbnails: folder of cached thumbnails.
         apart: sets of media ids of which no two are duplicates.
         settings: limits.
     """
@@ -39,8 +48,14 @@ class Base:
     config: EmbeddingConfig
     roots: tuple[str, ...]
     table: Path
+    thumbnails: Path
     apart: Sequence[Sequence[str]]
     settings: Settings
+
+    @property
+    def namespace(self) -> str:
+        """The dataset whose id those of media are made of: of a clone, the first one it was cloned from."""
+        return str(self.head.summary.get("namespace", self.dataset_id))
 
     @property
     def kept(self) -> dict[str, int]:
@@ -51,40 +66,110 @@ class Base:
 def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> Commit:
     """Append media and return the commit; without *auto_reindex* they join what is there, and all else stays.
 
-    Media that are there already are left out. If nothing is new, the commit stores only how many those were, unless
-    earlier additions are still to be indexed.
+    Media that are there already are left out, but for files that have changed: their rows are replaced. If nothing is
+    new, the commit stores only how many those were, unless earlier additions are still to be indexed.
     """
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
-    assert version is not None, "a head has a media table"
+    start = tables.roll_back(base.table, base.head.tables[MEDIA])
+    assert start is not None, "a head has a media table"
+    written = go_on(base.table, report, head=base.head.id)
     end = 0.3 if auto_reindex else read_share(content)
-    place, roots = _place(base, content)
+    place, roots = _places(base, content)
     ingested = read(
         content,
-        dataset_id=base.dataset_id,
+        dataset_id=base.namespace,
         table=base.table,
         settings=base.settings,
         report=report,
         end=end,
         place=place,
-        known=KnownIds(Table(base.table, version)),
+        known=_known(content, Table(base.table, written.version or start)),
+        written=written,
+        head=base.head.id,
     )
     summary = {**base.head.summary, "skipped": skipped(content, ingested)}
+    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
+        summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
     if ingested.rows:
-        version, summary["batches"] = ingested.version, place.batch + 1
+        summary["batches"] = place.batch + 1
     elif not (auto_reindex and base.head.summary.get("partial")):
-        return _nothing_new(base, summary)
-    table, tell = Table(base.table, version), report.stages(end, 1.0)
-    indexed = _index(base, table, tell) if auto_reindex else _index_added(base, table, tell)
-    return finish(
+        return nothing_new(base, summary)
+    gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
+    if gone.any():
+        summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
+    table, tell = Table(base.table, start), report.stages(end, 1.0)
+    indexed = _indexed(base, table, ingested.version or start, gone, tell, anew=auto_reindex)
+    commit = finish(
         indexed,
         base.config,
         dataset_id=base.dataset_id,
         table=base.table,
-        rows=base.head.n_images + ingested.rows,
+        rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
         summary=summary,
         others=base.kept,
         roots=roots if ingested.rows else (),
+    )
+    return _with_new_thumbnails(commit, base.thumbnails, table, gone)
+
+
+def _with_new_thumbnails(commit: Commit, folder: Path, table: Table, gone: npt.NDArray[np.bool_]) -> Commit:
+    """Return a commit after which replaced pictures have no thumbnails of what they were."""
+    if not gone.any():
+        return commit
+    ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
+
+    def commit_and_forget(connection: Any) -> None:
+        commit(connection)
+        forget_thumbnails(folder, ids)
+
+    return commit_and_forget
+
+
+def _known(content: Content, table: Table) -> KnownIds:
+    return KnownFiles(table) if isinstance(content, FilesInput) else KnownIds(table)
+
+
+def _replaced(base: Base, start: int, end: int) -> npt.NDArray[np.bool_]:
+    """Return which of the rows that were there have the id of a row that was added."""
+    rows, place = base.head.n_images, 0
+    known, gone = KnownIds(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
+    for batch in Table(base.table, end).scan(["media_id"]):
+        ids = batch.column(0)[max(rows - place, 0) :]
+        gone |= replaced_rows(known, ids.to_pylist(), rows)
+        place += batch.num_rows
+    return gone
+
+
+def _indexed(
+    base: Base, before: Table, version: int, gone: npt.NDArray[np.bool_], tell: Tell, *, anew: bool
+) -> Indexed:
+    """Delete replaced rows and index the others, anew or as far as the added ones touch them.
+
+    Args:
+        base: what the job started from.
+        before: the media table as it was.
+        version: of the table with the added rows.
+        gone: bool, shape (rows before,): the replaced ones.
+        tell: called with the stage and the share that is done.
+        anew: all rows.
+    """
+    table, summary = Table(base.table, version), base.head.summary
+    centroids, sums = read_cells(base.table, base.head.tables), read_sums(base.table, base.head)
+    if gone.any():
+        everything = np.append(gone, np.zeros(table.count() - len(gone), dtype=bool))
+        table = Table(base.table, tables.delete_rows(table, everything))
+        table = Table(base.table, carry_over(before, table, gone))
+        if not anew:
+            # What was replaced leaves the index first; then the rows that took its place join it like all others.
+            left = index_removed(
+                before, table, gone, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
+            )
+            table, summary, sums = Table(base.table, left.version), {**summary, **left.summary}, left.sums
+        summary = {**summary, "settled": int(np.count_nonzero(~gone[: base.head.summary["settled"]]))}
+    if anew:
+        return _index(base, table, tell, summary)
+    return index_added(
+        table, base.config.thresholds, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
     )
 
 
@@ -93,7 +178,7 @@ def reindex(base: Base, *, report: Report) -> Commit:
     version = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     return finish(
-        _index(base, Table(base.table, version), report.stages(0.0, 1.0)),
+        _index(base, Table(base.table, version), report.stages(0.0, 1.0), base.head.summary),
         base.config,
         dataset_id=base.dataset_id,
         table=base.table,
@@ -104,8 +189,7 @@ def reindex(base: Base, *, report: Report) -> Commit:
     )
 
 
-def _index(base: Base, table: Table, tell: Any) -> Indexed:
-    summary = base.head.summary
+def _index(base: Base, table: Table, tell: Tell, summary: Mapping[str, Any]) -> Indexed:
     return index(
         table,
         base.config.thresholds,
@@ -116,33 +200,24 @@ def _index(base: Base, table: Table, tell: Any) -> Indexed:
     )
 
 
-def _index_added(base: Base, table: Table, tell: Any) -> Indexed:
-    return index_added(
-        table,
-        base.config.thresholds,
-        base.head.summary,
-        centroids=read_cells(base.table, base.head.tables),
-        sums=read_sums(base.table, base.head),
-        tell=tell,
-        apart=base.apart,
-    )
+def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
+    """Return where media belong, and all source roots then.
 
-
-def _place(base: Base, content: Content) -> tuple[Place, list[str]]:
-    """Return where media belong: to a source root that holds their folder, else to a new one; and all roots then.
-
-    The uris of a table stay as they are, so only the very folder that they are relative to will do.
+    Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
+    stay as they are, so only the very folder that they are relative to will do.
     """
-    root, batch = root_of(content), int(base.head.summary.get("batches", 1))
-    for number, known in enumerate(base.roots):
-        inside = isinstance(content, FilesInput) and root.startswith(known.rstrip(os.sep) + os.sep)
-        if root == known or inside:
-            below = root[len(known.rstrip(os.sep)) + 1 :]
-            return Place(number, f"{below}/" if below else "", batch), list(base.roots)
-    return Place(len(base.roots), "", batch), [*base.roots, root]
+    batch, roots, places = int(base.head.summary.get("batches", 1)), list(base.roots), []
+    for root in roots_of(content):
+        ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
+        number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
+        if number == len(roots):
+            roots, ways = [*roots, root], [*ways, ""]
+        places.append(Place(number, f"{ways[number]}/" if ways[number] else "", batch))
+    return replace(places[0], others=tuple(places[1:])), roots
 
 
-def _nothing_new(base: Base, summary: Mapping[str, Any]) -> Commit:
+def nothing_new(base: Base, summary: Mapping[str, Any]) -> Commit:
+    """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
     partial = bool(base.head.summary.get("partial"))
 
     def commit(connection: Any) -> None:

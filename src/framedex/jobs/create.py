@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from framedex.errors import NotFound
 from framedex.jobs.content import Content, FilesInput
 from framedex.jobs.finish import finish
 from framedex.jobs.index import index
-from framedex.jobs.ingest import FIRST_PLACE, Ingested, Place, ingest
+from framedex.jobs.ingest import FIRST_PLACE, NOTHING_WRITTEN, Ingested, Keep, Place, Written, ingest
 from framedex.jobs.ingest_vectors import ingest_vectors
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
@@ -26,9 +27,20 @@ def create(
     report: Report,
 ) -> Commit:
     """Build a dataset's tables and return the commit that makes them its head."""
-    tables.roll_back(table, None)
+    written = go_on(table, report, head=None)
+    if not written.rows:
+        tables.roll_back(table, None)
     end = read_share(content)
-    ingested = read(content, dataset_id=dataset_id, table=table, settings=settings, report=report, end=end)
+    ingested = read(
+        content,
+        dataset_id=dataset_id,
+        table=table,
+        settings=settings,
+        report=report,
+        end=end,
+        known=KnownIds(Table(table, written.version)) if written.rows else None,
+        written=written,
+    )
     indexed = index(Table(table, ingested.version), config.thresholds, tell=report.stages(end, 1.0))
     return finish(
         indexed,
@@ -38,8 +50,34 @@ def create(
         rows=ingested.rows,
         status=DatasetStatus.READY,
         summary={"skipped": skipped(content, ingested), "batches": 1},
-        roots=[root_of(content)],
+        roots=roots_of(content),
+        kept_by=settings.user if settings.dataset_snapshots_enabled else None,
     )
+
+
+def go_on(table: Path, report: Report, *, head: str | None) -> Written:
+    """Return what an earlier run of the same task left in the media table, which then ends with that.
+
+    Args:
+        table: folder of the media table.
+        report: of the task.
+        head: id of the generation that the task starts from; the earlier run must have started from the same.
+    """
+    state = report.resume
+    if not state or state.get("head") != head or not state.get("rows"):
+        return NOTHING_WRITTEN
+    try:
+        Table(table, state["version"])
+    except NotFound:  # it was cleaned up, or another task took its place
+        return NOTHING_WRITTEN
+    version = tables.roll_back(table, state["version"])
+    assert version is not None, "a version of a table leads to one"
+    return Written(version, state["rows"])
+
+
+def kept_by(report: Report, *, head: str | None) -> Keep:
+    """Return what notes how far an ingestion is, for :func:`go_on`."""
+    return lambda written: report.keep({"head": head, "version": written.version, "rows": written.rows})
 
 
 def read_share(content: Content) -> float:
@@ -47,9 +85,9 @@ def read_share(content: Content) -> float:
     return 0.9 if isinstance(content, FilesInput) else 0.2
 
 
-def root_of(content: Content) -> str:
-    """Return the folder that relative paths of a content are relative to."""
-    return content.source.root if isinstance(content, FilesInput) else content.root
+def roots_of(content: Content) -> list[str]:
+    """Return the source roots of a content: one, but for uploads of different kinds."""
+    return [content.source.root, *content.source.other_roots] if isinstance(content, FilesInput) else [content.root]
 
 
 def read(
@@ -62,8 +100,24 @@ def read(
     end: float,
     place: Place = FIRST_PLACE,
     known: KnownIds | None = None,
+    written: Written = NOTHING_WRITTEN,
+    head: str | None = None,
 ) -> Ingested:
-    """Append a content's rows to the media table; its progress takes the job from 0 to *end*."""
+    """Append a content's rows to the media table; its progress takes the job from 0 to *end*.
+
+    Args:
+        content: what is read.
+        dataset_id: the dataset.
+        table: folder of its media table.
+        settings: limits.
+        report: of the task.
+        end: the share of the task that reading takes.
+        place: which of the dataset's source roots and batches the media belong to.
+        known: media that are there already.
+        written: what an earlier run of the task wrote; see :func:`go_on`.
+        head: id of the generation that the task starts from.
+    """
+    keep = kept_by(report, head=head)
     if isinstance(content, FilesInput):
         return ingest(
             content.source,
@@ -75,9 +129,20 @@ def read(
             progress=report.part("reading pictures", 0.0, end),
             place=place,
             known=known,
+            written=written,
+            keep=keep,
         )
     progress = report.part("reading vectors", 0.0, end)
-    return ingest_vectors(content, table=table, dataset_id=dataset_id, progress=progress, place=place, known=known)
+    return ingest_vectors(
+        content,
+        table=table,
+        dataset_id=dataset_id,
+        progress=progress,
+        place=place,
+        known=known,
+        written=written,
+        keep=keep,
+    )
 
 
 def skipped(content: Content, ingested: Ingested) -> dict[str, Any]:

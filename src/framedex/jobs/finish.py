@@ -9,8 +9,8 @@ import pyarrow as pa
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.products import Vectors
 from framedex.jobs.index import Indexed
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation
-from framedex.storage import datasets, tables
+from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
+from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -30,6 +30,7 @@ def finish(
     summary: Mapping[str, Any],
     others: Mapping[str, int] | None = None,
     roots: Sequence[str] = (),
+    kept_by: str | None = None,
 ) -> Commit:
     """Write what is left to write, wait until all is on the disk, and return the commit.
 
@@ -43,6 +44,7 @@ def finish(
         summary: what else is stored with the generation.
         others: versions of further tables of the generation.
         roots: source roots, by number; empty if they are as before.
+        kept_by: who a snapshot of this first index is made by; None for no snapshot.
     """
     versions = {**(others or {}), MEDIA: indexed.version}
     versions |= _write_rest(indexed, table)
@@ -51,7 +53,7 @@ def finish(
     def commit(connection: Any) -> None:
         if roots:
             datasets.put_roots(connection, dataset_id, roots)
-        datasets.commit_generation(
+        generation = datasets.commit_generation(
             connection,
             dataset_id,
             tables=versions,
@@ -60,6 +62,9 @@ def finish(
             config=config,
             summary={**summary, **indexed.summary, "partial": status is DatasetStatus.PARTIAL_INDEX},
         )
+        if kept_by is not None:
+            reason = SnapshotReason.CREATION
+            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=reason)
 
     return commit
 

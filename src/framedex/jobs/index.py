@@ -116,7 +116,8 @@ def index(
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
     columns |= issue_columns(table, columns, limits)
     tell("writing", 0.92)
-    version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
+    bare = Table(table.path, tables.compact(table, without=INDEX_SCHEMA.names))
+    version = tables.put_columns(bare, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
     tell("writing", 1.0)
     return Indexed(version, finite(limits), scale, free, count, graph, sums)
 

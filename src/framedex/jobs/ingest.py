@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,16 +23,19 @@ from framedex.errors import CannotDecode, InvalidEmbedding
 from framedex.ids import media_id
 from framedex.media.annotations import Annotations
 from framedex.media.decode import Picture, PixelBudget, decode
-from framedex.media.files import read_file
+from framedex.media.files import Reader, locate
+from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables
+from framedex.storage.known_files import KnownFiles
 from framedex.storage.known_ids import KnownIds
-from framedex.storage.media_rows import MEASURES, media_schema, text_of_path, time_of_ns
+from framedex.storage.media_rows import MEASURES, media_schema, microseconds, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
 _ENCODED = 32  # pictures an encoder batch
-_COMMITTED = 8192  # rows a table version
+_COMMITTED = 8192  # rows a table version, or fewer:
+_COMMITTED_S = 20.0  # what was encoded in that time is not lost when the process is
 _ASKED = 1024  # files whose ids are looked up at a time
 _LEAST_DETAIL = 128  # pixels of the shorter side that the quality measures need
 
@@ -79,6 +83,28 @@ class Ingested:
 
 
 @dataclass(frozen=True)
+class Written:
+    """Rows of this very addition that are in the table: from an earlier run of the same task.
+
+    Attributes:
+        version: of the media table that ends with them; 0 for none.
+        rows: how many.
+    """
+
+    version: int = 0
+    rows: int = 0
+
+
+NOTHING_WRITTEN = Written()
+Keep = Callable[[Written], None]
+"""Told what is in the table now, so that a later run can go on from there."""
+
+
+def keep_nothing(_written: Written) -> None:
+    """Keep nothing."""
+
+
+@dataclass(frozen=True)
 class Place:
     """Where added media belong in a dataset.
 
@@ -86,11 +112,17 @@ class Place:
         root: number of the source root that their paths are relative to.
         prefix: what comes before their paths below that root: empty, or a folder and a slash.
         batch: number of the addition; 0 is the creation.
+        others: the places of what a source has below its other roots.
     """
 
     root: int = 0
     prefix: str = ""
     batch: int = 0
+    others: "tuple[Place, ...]" = ()
+
+    def of(self, item: Item) -> "Place":
+        """Return the place of a source's item."""
+        return self.others[item.part - 1] if item.part else self
 
     def media_id(self, dataset_id: str, path: str) -> str:
         """Return the id of the file at a path: one name below two roots is two files."""
@@ -113,6 +145,8 @@ def ingest(
     progress: Callable[[float], None],
     place: Place = FIRST_PLACE,
     known: KnownIds | None = None,
+    written: Written = NOTHING_WRITTEN,
+    keep: Keep = keep_nothing,
 ) -> Ingested:
     """Write a row for each file of *source* behind the rows of the table; return what was written.
 
@@ -127,15 +161,17 @@ def ingest(
         settings: limits.
         progress: called with the share of files that are done; raises to stop.
         place: which of the dataset's source roots and batches the files belong to.
-        known: media that are there already; their files are not read.
+        known: media that are there already, *written* ones too; their files are not read.
+        written: what an earlier run of the same addition wrote.
+        keep: called after every few thousand rows, or seconds.
     """
     total = sum(1 for _ in source.items())
     news = _News(source, annotations, dataset_id, place, known)
-    writer = _Writer(table, media_schema(encoder.dimension))
-    examiner = _Examiner(source.root, encoder, settings)
+    writer = _Writer(table, media_schema(encoder.dimension), written, keep)
+    examiner = _Examiner(source, encoder, settings)
     done = 0
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
-    ahead = _ahead(examiner.examine_all, iter(news), settings.threads, meanwhile=tables.warm_up)
+    ahead = _ahead(examiner.examine_all, iter(news), _threads(source, settings), meanwhile=tables.warm_up)
     with closing(ahead) as examined:
         for group in _grouped(examined, _ENCODED):
             vectors = _encode(group, encoder)
@@ -143,7 +179,14 @@ def ingest(
                 writer.add(_row(each, vector, annotations, dataset_id, place))
             done += len(group)
             progress((done + news.present) / max(total, 1))
-    return Ingested(writer.close(create=known is None), writer.rows, annotations.unmatched, news.present)
+    examiner.reader.check_any_read()
+    version = writer.close(create=known is None)
+    return Ingested(version, writer.rows, annotations.unmatched, news.present - written.rows)
+
+
+def _threads(source: Source, settings: Settings) -> int:
+    """Return how many files are looked at at a time: of objects more, as they are waited for rather than worked on."""
+    return max(settings.threads, settings.s3_connections if is_remote(source.root) else 0)
 
 
 class _News:
@@ -166,20 +209,52 @@ class _News:
             yield from items
             return
         while group := list(islice(items, _ASKED)):
-            there = self._known.contains([self._place.media_id(self._dataset_id, item.path) for item in group])
-            for item, is_known in zip(group, there, strict=True):
-                if is_known:
+            rows = self._known.places([self._place.of(item).media_id(self._dataset_id, item.path) for item in group])
+            for item, row in zip(group, rows.tolist(), strict=True):
+                if row >= 0 and not self._has_changed(item, row):
                     self.present += 1
                     self._annotations.find(item.path)  # so that what it says is not taken for unmatched
                 else:
                     yield item
 
+    def _has_changed(self, item: Item, row: int) -> bool:
+        """Return whether a file is another one than that of a row, by size and time; where only time differs, by hash.
+
+        Objects are told by size and time, where their source says these. A file that cannot be read now is taken for
+        unchanged: what is known of it is worth more than nothing.
+        """
+        path = location_of(self._source, item)
+        if not isinstance(self._known, KnownFiles):
+            return False
+        if is_remote(path):
+            size, when = item.size_bytes, item.modified_ns
+            if size is None or when is None:
+                return False
+            return not self._known.looks_same(row, size_bytes=size, modified_us=microseconds(when))
+        try:
+            status = os.stat(path)  # noqa: PTH116
+            if self._known.looks_same(row, size_bytes=status.st_size, modified_us=microseconds(status.st_mtime_ns)):
+                return False
+            if not self._known.has_size(row, status.st_size):
+                return True
+            with open(path, "rb") as file:  # noqa: PTH123
+                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+        except OSError:
+            return False
+        return not self._known.has_content(row, digest)
+
+
+def location_of(source: Source, item: Item) -> str:
+    """Return where the bytes of a source's item are: an absolute path, or an object's URI."""
+    return item.location or locate((source.root, *source.other_roots)[item.part], item.path)
+
 
 class _Examiner:
     """Looks at files; used by several threads at once."""
 
-    def __init__(self, root: str, encoder: Encoder, settings: Settings) -> None:
-        self.root, self.encoder, self.settings = root, encoder, settings
+    def __init__(self, source: Source, encoder: Encoder, settings: Settings) -> None:
+        self.source, self.encoder, self.settings = source, encoder, settings
+        self.reader = Reader(settings, source.role_arn)
         self.budget = PixelBudget(settings.pixels_in_flight)
         self.detail = max(encoder.detail, _LEAST_DETAIL)
 
@@ -189,13 +264,12 @@ class _Examiner:
     def examine(self, item: Item) -> Examined:
         """Read, decode, measure and prepare one file; all that is large is let go before returning."""
         try:
-            path = os.path.join(self.root, item.path)  # noqa: PTH118 - names may be any bytes
-            status, data = read_file(path, self.settings.max_file_bytes)
+            modified_ns, data = self.reader.read(location_of(self.source, item))
         except CannotDecode as error:
             return Examined(item, error=str(error))
         found: dict[str, Any] = {
             "size_bytes": len(data),
-            "modified_ns": status.st_mtime_ns,
+            "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
             "digest": hashlib.blake2b(data, digest_size=16).digest(),
         }
         try:
@@ -284,6 +358,7 @@ def _row(
 ) -> dict[str, Any]:
     item = examined.item
     labels, caption = annotations.find(item.path)
+    place = place.of(item)
     text, raw = text_of_path(place.prefix + item.path)
     measured = examined.measures or (None,) * len(MEASURES)
     return {
@@ -307,16 +382,17 @@ def _row(
 
 
 class _Writer:
-    """Gathers rows and appends them to the table, a version for every few thousand."""
+    """Gathers rows and appends them to the table, a version for every few thousand, or for what took some seconds."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self.path, self.schema = path, schema
+    def __init__(self, path: Path, schema: pa.Schema, written: Written, keep: Keep) -> None:
+        self.path, self.schema, self.keep = path, schema, keep
         self.pending: list[dict[str, Any]] = []
-        self.rows, self.version = 0, 0
+        self.rows, self.version = written.rows, written.version
+        self.flushed_s = time.monotonic()
 
     def add(self, row: dict[str, Any]) -> None:
         self.pending.append(row)
-        if len(self.pending) >= _COMMITTED:
+        if len(self.pending) >= _COMMITTED or time.monotonic() - self.flushed_s > _COMMITTED_S:
             self.flush()
 
     def flush(self) -> None:
@@ -324,6 +400,8 @@ class _Writer:
         self.version = tables.append(self.path, [batch], self.schema)
         self.rows += len(self.pending)
         self.pending = []
+        self.keep(Written(self.version, self.rows))
+        self.flushed_s = time.monotonic()
 
     def close(self, *, create: bool) -> int:
         """Write what is pending, or an empty table if that is to be created; return the version."""

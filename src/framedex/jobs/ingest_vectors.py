@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
-from framedex.jobs.ingest import FIRST_PLACE, Ingested, Place
+from framedex.jobs.ingest import FIRST_PLACE, NOTHING_WRITTEN, Ingested, Keep, Place, Written, keep_nothing
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
@@ -33,12 +33,14 @@ class VectorSource:
         rows: how many there are, where that is known.
         dimension: of the first embedding.
         root: the folder that relative paths among the uris are relative to.
+        config: what another process needs to open the same; None where it cannot.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
     rows: int | None
     dimension: int
     root: str
+    config: dict[str, Any] | None = None
 
 
 def is_vector_file(path: Path) -> bool:
@@ -115,19 +117,21 @@ def ingest_vectors(
     progress: Callable[[float], None],
     place: Place = FIRST_PLACE,
     known: KnownIds | None = None,
+    written: Written = NOTHING_WRITTEN,
+    keep: Keep = keep_nothing,
 ) -> Ingested:
     """Write the rows of *source* to the table; return what was written.
 
     The pictures themselves are not opened. A row whose uri is known already is left out. Embeddings are scaled to unit
     length. A row without an embedding, or with one of zeros, which has no direction, is kept with the reason in
-    ``error``.
+    ``error``. *written* and *keep* are as in :func:`framedex.jobs.ingest.ingest`.
 
     Raises:
         InvalidEmbedding: a row's embedding has another dimension or a value that is not finite.
         InvalidInput: a uri is missing or occurs twice, or another column holds what it must not.
     """
     schema = media_schema(source.dimension)
-    read, written, version = 0, 0, 0
+    read, rows_written, version = 0, written.rows, written.version
     seen: set[str] = set()
     for batch in source.open():
         if batch.num_rows == 0:
@@ -142,9 +146,11 @@ def ingest_vectors(
             rows = rows.filter(pa.array(~known.contains(ids)))
         if rows.num_rows:
             version = tables.append(table, [rows], schema)
-        read, written = read + batch.num_rows, written + rows.num_rows
+            rows_written += rows.num_rows
+            keep(Written(version, rows_written))
+        read += batch.num_rows
         progress(read / max(source.rows or read, 1))
-    return Ingested(version, written, 0, read - written)
+    return Ingested(version, rows_written, 0, read - rows_written)
 
 
 def _to_rows(

@@ -3,12 +3,15 @@
 import csv
 import json
 import os
+import threading
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.errors import InvalidInput
+from framedex.media.annotations_yolo import read_yolo
 from framedex.media.labels import parse_labels, storable
 
 FILES = ("annotations.json", "image_annotations.csv", "image_annotations.parquet")
@@ -21,35 +24,67 @@ class Annotations:
     Attributes:
         labels: label names by file, in order of appearance, each once.
         captions: captions by file; several are joined by newlines.
+        of_stems: label names by path without its suffix, as YOLO folders give them.
         matched: the keys that were asked for and found.
     """
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
+    of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
+    _silent: set[str] = field(default_factory=set)  # files that are named, of which nothing is said
+    _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
         """Return (labels, caption) of the file at a path within the source."""
-        key = path if path in self.labels or path in self.captions else path.rpartition("/")[2]
-        if key not in self.labels and key not in self.captions:
-            return (), None
-        self.matched.add(key)
-        return self.labels.get(key, ()), self.captions.get(key)
+        labels: tuple[str, ...] = ()
+        caption = None
+        if (key := self._key(path)) is not None:
+            labels, caption = self.labels.get(key, ()), self.captions.get(key)
+            if labels or caption is not None:
+                self.matched.add(key)
+        stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
+        if stem in self.of_stems:
+            self.matched.add(_stem_key(stem))
+            labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
+        return labels, caption
+
+    def _key(self, path: str) -> str | None:
+        """Return the name by which a path was annotated: itself, or else its bare name."""
+        for name in (path, path.rpartition("/")[2]):
+            for key in (name, self._with_slashes.get(name)):
+                if key is not None and (key in self.labels or key in self.captions or key in self._silent):
+                    return key
+        return None
 
     @property
     def unmatched(self) -> int:
         """How many annotated files no picture had the name of."""
-        return len(self.labels.keys() | self.captions.keys()) - len(self.matched)
+        return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
 
     def add(self, name: str, labels: tuple[str, ...], caption: str | None) -> None:
-        """Add what one row says of one file."""
-        name = os.path.normpath(name.replace("\\", "/"))
+        """Add what one row says of one file; it may be nothing."""
+        name = os.path.normpath(name)
+        if "\\" in name:
+            self._with_slashes[os.path.normpath(name.replace("\\", "/"))] = name
+        labels = parse_labels(labels)
         if labels:
-            self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + tuple(map(storable, labels))))
+            self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
             known = self.captions.get(name)
             self.captions[name] = caption if known is None else f"{known}\n{caption}"
+        if name not in self.labels and name not in self.captions:
+            self._silent.add(name)
+
+    def add_stem(self, stem: str, labels: tuple[str, ...]) -> None:
+        """Add the labels of the files of a path without its suffix."""
+        if labels := parse_labels(labels):
+            self.of_stems[stem] = labels
+
+
+def _stem_key(stem: str) -> str:
+    return f"{stem}\0"  # as no file is named
 
 
 def read_annotations(folder: str) -> Annotations:
@@ -71,6 +106,8 @@ def read_annotations(folder: str) -> Annotations:
             raise
         except (OSError, ValueError, csv.Error, RecursionError) as error:
             raise InvalidInput(f"cannot read the annotations {path}: {error}") from error
+    for stem, labels in read_yolo(folder):
+        found.add_stem(stem, labels)
     return found
 
 
@@ -78,7 +115,7 @@ _Row = tuple[str, tuple[str, ...], str | None]
 
 
 def _read_coco(path: Path) -> Iterator[_Row]:
-    """Yield a row an annotation: the category's name (of boxes too) or the caption of its image."""
+    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption."""
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     if not isinstance(content, dict) or not isinstance(content.get("images"), list):
         raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
@@ -90,6 +127,7 @@ def _read_coco(path: Path) -> Iterator[_Row]:
     annotations = content.get("annotations") or []
     if not isinstance(annotations, list):
         raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
+    yield from ((name, (), None) for name in names.values())
     for place, annotation in enumerate(annotations):
         yield _coco_row(path, place, annotation, names, categories)
 
@@ -107,12 +145,31 @@ def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str],
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
-    with path.open(encoding="utf-8-sig", newline="") as text:
+    with path.open(encoding="utf-8-sig", newline="") as text, _long_fields():
         rows = csv.DictReader(text, strict=True)
         _check_columns(path, rows.fieldnames or [])
         for row in rows:
             if row["filename"]:
                 yield _table_row(row)
+
+
+_readers, _readers_lock = [0, 0], threading.Lock()  # how many read, and the limit before the first of them
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let CSV fields be as long as they are. The module has one limit for the whole process, which comes back."""
+    with _readers_lock:
+        _readers[0] += 1
+        if _readers[0] == 1:
+            _readers[1] = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        with _readers_lock:
+            _readers[0] -= 1
+            if not _readers[0]:
+                csv.field_size_limit(_readers[1])
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:

@@ -1,4 +1,4 @@
-"""Where pictures come from: a folder, or a list of paths. Each can be walked more than once, in the same order."""
+"""Where pictures come from: a folder, a file, or a list of paths. Each can be walked again, in the same order."""
 
 import csv
 import os
@@ -29,22 +29,34 @@ class Item:
         path: relative to the source's root; undecodable bytes are kept as surrogate escapes.
         labels: image labels that the source itself gives.
         caption: caption that the source itself gives.
+        location: where its bytes are, if not at its path below the root.
+        part: 0 for the source's root, or 1 and up for its other roots.
+        size_bytes: its size, where the source knows it.
+        modified_ns: when it was last changed, in nanoseconds since 1970, where the source knows that.
     """
 
     path: str
     labels: tuple[str, ...] = ()
     caption: str | None = None
+    location: str | None = None
+    part: int = 0
+    size_bytes: int | None = None
+    modified_ns: int | None = None
 
 
 class Source(Protocol):
-    """Files to ingest, relative to one root folder.
+    """Files to ingest, relative to a root: to one, but for uploads of different kinds.
 
     Attributes:
-        root: absolute path of the folder.
+        root: absolute path of a folder, or a folder's URI, or the blob store.
+        other_roots: further ones.
+        role_arn: role to assume for reading, where they are objects.
         skipped: how many entries were left out by the last walk, by reason.
     """
 
     root: str
+    other_roots: tuple[str, ...] = ()
+    role_arn: str | None = None
     skipped: Counter[str]
 
     def items(self) -> Iterator[Item]:
@@ -53,7 +65,7 @@ class Source(Protocol):
 
 
 @dataclass
-class FolderSource:
+class FolderSource(Source):
     """The pictures below a folder, folder by folder, in order of their names.
 
     Hidden files and folders are left out. Links are followed; a folder that was seen already is not entered
@@ -118,7 +130,20 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 @dataclass
-class ListSource:
+class FileSource(Source):
+    """One picture."""
+
+    root: str
+    name: str
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def items(self) -> Iterator[Item]:
+        """Yield the picture."""
+        yield Item(self.name)
+
+
+@dataclass
+class ListSource(Source):
     """The files that a ``.txt``, ``.csv`` or ``.parquet`` list names, in its order, each once.
 
     Relative paths are relative to the list's own folder. A text list has one path a line. The others have a
@@ -161,14 +186,23 @@ class ListSource:
 
     def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
         base = os.fspath(self.list_path.parent)
-        reader = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[self.list_path.suffix.lower()]
-        for path, labels, caption in reader(self.list_path):
+        for path, labels, caption in read_list(self.list_path):
             if path.startswith("file:"):
                 path = os.fsdecode(unquote_to_bytes(urlsplit(path).path))  # noqa: PLW2901 - the same, as a path
             yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
 
 
 _Row = tuple[str, tuple[str, ...], str | None]
+LIST_SUFFIXES = (".txt", ".csv", ".parquet")
+
+
+def read_list(path: Path) -> Iterator[_Row]:
+    """Yield (path as it stands there, labels, caption) of each row of a list file.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    return {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[path.suffix.lower()](path)
 
 
 def _read_text(path: Path) -> Iterator[_Row]:
@@ -234,24 +268,22 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
 
 
 def open_source(source: str | os.PathLike[str]) -> Source:
-    """Return the source at a path: a folder or a list file.
+    """Return the source at a path: a folder, a picture or a list file.
 
     Raises:
-        InvalidInput: there is nothing at that path, or it is neither a folder nor a list.
+        InvalidInput: there is nothing at that path, or it is none of these.
     """
     path = Path(os.path.abspath(user_path(source)))  # noqa: PTH100 - keeps links, unlike resolve
     try:
         if path.is_dir():
             return FolderSource(os.fspath(path))
-        if path.is_file() and path.suffix.lower() in (".txt", ".csv", ".parquet"):
+        if path.is_file() and (path.suffix.lower() in LIST_SUFFIXES or is_image(path.name)):
             with path.open("rb"):
-                return ListSource(path)
+                return FileSource(os.fspath(path.parent), path.name) if is_image(path.name) else ListSource(path)
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
+    what = f"a folder, a picture ({', '.join(sorted(IMAGE_SUFFIXES))}) or a .txt, .csv or .parquet list"
     if not exists:
-        raise InvalidInput(f"there is nothing at {str(path)!r}; a source is a folder or a .txt, .csv or .parquet list")
-    raise InvalidInput(
-        f"{str(path)!r} is neither a folder nor a .txt, .csv or .parquet list of files; "
-        f"pictures ({', '.join(sorted(IMAGE_SUFFIXES))}) are taken from a folder or a list"
-    )
+        raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
+    raise InvalidInput(f"{str(path)!r} is not {what}")

@@ -1,7 +1,7 @@
 """Pieces of self-contained HTML: no scripts, no addresses, pictures as data."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 STYLE = """
@@ -62,17 +62,17 @@ def _cell(value: object) -> str:
     return f"<td>{text('' if value is None else value)}</td>"
 
 
-def bars(counts: Iterable[tuple[str, int]]) -> str:
-    """Return a table of counts with a bar for each."""
+def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:,}".format) -> str:
+    """Return a table of counts with a bar for each; *shown* says how a count is written."""
     counts = list(counts)
     largest = max((count for _, count in counts), default=1) or 1
-    rows = (_bar(name, count, max(1, round(160 * count / largest)) if count else 0) for name, count in counts)
+    rows = (_bar(name, shown(count), max(1, round(160 * count / largest)) if count else 0) for name, count in counts)
     return f"<table>{''.join(rows)}</table>"
 
 
-def _bar(name: str, count: int, width: int) -> str:
+def _bar(name: str, count: str, width: int) -> str:
     bar = f"<span class='bar' style='width:{width}px'></span>"
-    return f"<tr><td>{text(name)}</td><td class='n'>{count:,}</td><td>{bar}</td></tr>"
+    return f"<tr><td>{text(name)}</td><td class='n'>{text(count)}</td><td>{bar}</td></tr>"
 
 
 def picture(jpeg: bytes | None, *captions: object) -> str:

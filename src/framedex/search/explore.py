@@ -18,12 +18,13 @@ from framedex.records import (
     ExploreResult,
     Preview,
 )
+from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import NO_EMBEDDING
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
-_TOP_LABELS = 10
+_TOP = 10
 _COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
 ThumbnailUri = Callable[[str], str | None]
 """Returns the address of a media item's thumbnail, if there is one already."""
@@ -58,10 +59,12 @@ def explore(
         return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
     page = _page(media, condition, f"cluster_{threshold}", page_number)
     numbers = page["number"].to_pylist()
-    previews = _previews(media, page["row_ids"], thumbnail_uri)
-    labels = _labels(media, condition, f"cluster_{threshold}", numbers)
+    names = tag_names(tags_of(media)).to_pylist()
+    previews = _previews(media, page["row_ids"], names, thumbnail_uri)
+    labels = _most_frequent(media, condition, f"cluster_{threshold}", numbers, "labels")
+    tags = _most_frequent(media, condition, f"cluster_{threshold}", numbers, TAGS)
     clusters = [
-        _cluster(media.dataset_id, threshold, number, size, shown, labels[number])
+        _cluster(media.dataset_id, threshold, number, size, shown, labels.get(number), _named(tags.get(number), names))
         for number, size, shown in zip(numbers, page["size"].to_pylist(), previews, strict=True)
     ]
     return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
@@ -91,31 +94,40 @@ def _page(media: Media, condition: Condition, level: str, page_number: int) -> p
     return media.query(text, condition, [level])
 
 
-def _labels(media: Media, condition: Condition, level: str, numbers: list[int]) -> dict[int, list[str] | None]:
-    """Return the most frequent labels by cluster; None for clusters without any."""
-    found: dict[int, list[str] | None] = defaultdict(lambda: None)
-    if not numbers:
+def _most_frequent(
+    media: Media, condition: Condition, level: str, numbers: list[int], column: str
+) -> dict[int, list[Any]]:
+    """Return the most frequent values of a column of lists by cluster; clusters without any are not in it."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    if not numbers or column not in media.table.schema.names:
         return found
     wanted = ", ".join(str(int(number)) for number in numbers)
     text = (
-        f"SELECT number, label, count(*) AS n FROM (SELECT {level} AS number, unnest(labels) AS label FROM chosen "
-        f"WHERE {level} IN ({wanted})) GROUP BY ALL ORDER BY number, n DESC, label"
+        f"SELECT number, value, count(*) AS n FROM (SELECT {level} AS number, unnest({column}) AS value FROM chosen "
+        f"WHERE {level} IN ({wanted})) GROUP BY ALL ORDER BY number, n DESC, value"
     )
-    for row in media.query(text, condition, [level, "labels"]).to_pylist():
-        names = found[row["number"]] or []
-        found[row["number"]] = [*names, row["label"]][:_TOP_LABELS]
+    for row in media.query(text, condition, [level, column]).to_pylist():
+        found[row["number"]] = [*found[row["number"]], row["value"]][:_TOP]
     return found
 
 
-def _previews(media: Media, row_ids: pa.ChunkedArray, thumbnail_uri: ThumbnailUri) -> Iterable[list[Preview]]:
+def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
+    """Return the names of tags, given by their numbers; None where there are none."""
+    return [name for number in tags if (name := names[number]) is not None] if tags else None
+
+
+def _previews(
+    media: Media, row_ids: pa.ChunkedArray, names: list[str | None], thumbnail_uri: ThumbnailUri
+) -> Iterable[list[Preview]]:
     groups = row_ids.to_pylist()
     flat = [row_id for group in groups for row_id in group]
-    rows = iter(media.table.take(flat, _COLUMNS).to_pylist())
-    return [[preview(media, next(rows), thumbnail_uri) for _ in group] for group in groups]
+    columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
+    rows = iter(media.table.take(flat, columns).to_pylist())
+    return [[preview(media, next(rows), names, thumbnail_uri) for _ in group] for group in groups]
 
 
-def preview(media: Media, row: dict[str, Any], thumbnail_uri: ThumbnailUri) -> Preview:
-    """Return a row as the interface shows it."""
+def preview(media: Media, row: dict[str, Any], names: list[str | None], thumbnail_uri: ThumbnailUri) -> Preview:
+    """Return a row as the interface shows it; *names* are those of tags, by number."""
     uri = media.uri_of(row)
     return Preview(
         type="IMAGE",
@@ -135,7 +147,7 @@ def preview(media: Media, row: dict[str, Any], thumbnail_uri: ThumbnailUri) -> P
         video_uri=None,
         frame_timestamp=None,
         labels=row["labels"],
-        user_tags=None,
+        user_tags=_named(row.get(TAGS), names),
     )
 
 
@@ -145,7 +157,13 @@ def file_name(path: str) -> str:
 
 
 def _cluster(
-    dataset_id: str, threshold: int, number: int, size: int, previews: list[Preview], labels: list[str] | None
+    dataset_id: str,
+    threshold: int,
+    number: int,
+    size: int,
+    previews: list[Preview],
+    labels: list[str] | None,
+    tags: list[str] | None,
 ) -> Cluster:
     return Cluster(
         cluster_id=group_id(dataset_id, Kind.CLUSTER, threshold, number),
@@ -162,7 +180,7 @@ def _cluster(
         captions=list(dict.fromkeys(shown.caption for shown in previews if shown.caption)),
         previews=previews,
         labels=labels,
-        user_tags=None,
+        user_tags=tags,
     )
 
 

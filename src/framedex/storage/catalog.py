@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,12 @@ class Catalog:
                 raise
             connection.commit()
 
+    def shrink(self) -> None:
+        """Give back what the file and its log have more than they hold, unless others are using them."""
+        with suppress(sa.exc.OperationalError), self._engine.connect() as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
     @contextmanager
     def _own_errors(self, verb: str) -> Iterator[None]:
         try:
@@ -84,6 +90,8 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
         if any((path.parent / "datasets").glob("*")):
             raise WorkspaceError(f"{path} is missing, but there are datasets beside it; restore it from a copy")
         _create(path)
+    if not path.stat().st_size:  # SQLite would take it for a new one
+        raise WorkspaceError(f"{path} is not a Framedex catalog: it is empty; restore it from a copy")
     engine = _engine(path, read_only=read_only)
     try:
         _check_revision(engine, path, read_only=read_only)

@@ -43,6 +43,20 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
     return dataset_id
 
 
+def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> None:
+    """Give a dataset another name.
+
+    Raises:
+        NotFound: there is no such dataset.
+        Conflict: another one has that name.
+    """
+    find_dataset(connection, dataset_id)
+    try:
+        update_dataset(connection, dataset_id, name=name)
+    except sa.exc.IntegrityError:
+        raise Conflict(f"a dataset named {name!r} exists already; choose another name") from None
+
+
 def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
     """Return the dataset of that id, or else of that name.
 

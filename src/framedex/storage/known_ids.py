@@ -20,21 +20,27 @@ class KnownIds:
     def __init__(self, table: Table | None) -> None:
         parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan(["media_id"])]
         ids = np.concatenate(parts) if parts else np.empty((0, 2), np.uint64)
-        self._ids = ids[np.lexsort((ids[:, 1], ids[:, 0]))]
+        self._order = np.lexsort((ids[:, 1], ids[:, 0]))
+        self._ids = ids[self._order]
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def contains(self, ids: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return for each media id whether the table has it: bool, shape (len(ids),)."""
+        return self.places(ids) >= 0
+
+    def places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the row of each media id, the last of several, -1 for none: int64, shape (len(ids),)."""
         wanted = _halves(pa.array(ids, pa.string()))
-        found = np.zeros(len(wanted), dtype=bool)
+        found = np.full(len(wanted), -1, dtype=np.int64)
         # Ids are hashes: first halves that are equal are those of one id, but for one chance in 2⁶⁰ a pair.
         start = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
         stop = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
         for offset in range(int((stop - start).max(initial=0))):
             place = np.minimum(start + offset, len(self._ids) - 1)
-            found |= (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
+            same = (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
+            found[same] = np.maximum(found[same], self._order[place[same]])
         return found
 
 

@@ -1,6 +1,7 @@
 """Where things lie in a workspace folder, and whether the folder is one that we can use."""
 
 import os
+import re
 import secrets
 import tomllib
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
+_DATASET = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,19 @@ class Layout:
         """The SQLite catalog."""
         return self.root / "catalog.db"
 
+    @property
+    def datasets(self) -> Path:
+        """The folder with a folder for each dataset."""
+        return self.root / "datasets"
+
+    @property
+    def cache(self) -> Path:
+        """The folder with a folder of thumbnails for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "thumbnails"
+
     def dataset(self, dataset_id: str) -> Path:
         """The folder of a dataset's tables."""
-        return self.root / "datasets" / dataset_id
+        return self.datasets / dataset_id
 
     def media(self, dataset_id: str) -> Path:
         """A dataset's media table."""
@@ -45,9 +57,18 @@ class Layout:
         """One of a dataset's tables, by its name in a generation: ``media``, ``cells``, ``decisions``."""
         return self.dataset(dataset_id) / f"{name}.lance"
 
+    def blobs(self, dataset_id: str) -> Path:
+        """The files that were uploaded to a dataset, by the hash of their content."""
+        return self.dataset(dataset_id) / "blobs"
+
     def thumbnails(self, dataset_id: str) -> Path:
         """A dataset's thumbnails; may be deleted at any time."""
-        return self.root / "cache" / "thumbnails" / dataset_id
+        return self.cache / dataset_id
+
+
+def names_dataset(folder: Path) -> bool:
+    """Return whether a folder among those of datasets, or of their thumbnails, is named as we name them."""
+    return _DATASET.fullmatch(folder.name) is not None
 
 
 def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:

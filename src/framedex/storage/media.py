@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from framedex.errors import NotFound
 from framedex.records import Condition, Generation
+from framedex.storage.blobs import BLOBS_ROOT, blob_path
+from framedex.storage.failures import own_errors
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
@@ -20,8 +22,9 @@ from framedex.storage.tables import ROW_ID, Table
 RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
 _BLOCK_ROWS = 4096
-LOCATION = ("path", "path_raw", "root")
-"""The columns that :meth:`Media.file_of` and :meth:`Media.uri_of` need."""
+LOCATION = ("path", "path_raw", "root", "content_hash")
+"""The columns that :meth:`Media.file_of` and the like need."""
+_OBJECT = "s3://"
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,10 @@ class Media:
             condition: which rows.
             columns: which columns, beside ``_rowid``.
         """
-        reader = self.table.scan(sorted({*columns, *condition.columns}), row_ids=True)
+        reader = self.table.stream(sorted({*columns, *condition.columns}), row_ids=True)
         chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {condition.text}) "
-        return self.sql.query(chosen + text, condition.params, {"media": reader})
+        with own_errors(f"read {self.table.path}"):
+            return self.sql.query(chosen + text, condition.params, {"media": reader})
 
     def count(self, condition: Condition) -> int:
         """Return how many rows meet a condition."""
@@ -88,18 +92,48 @@ class Media:
         return row
 
     def file_of(self, row: dict[str, Any]) -> str | None:
-        """Return the absolute path of a row's file; None if its uri names no local file."""
+        """Return the absolute path of a row's file; None if that is no file of this machine."""
         path = path_of_text(row["path"], row["path_raw"])
-        if row["root"] is not None:
-            return os.path.join(self.roots[row["root"]], path)  # noqa: PTH118 - names may be any bytes
+        root = None if row["root"] is None else self.roots[row["root"]]
+        if root == BLOBS_ROOT:
+            digest = row["content_hash"]  # it lacks where not even the blob could be read
+            return None if digest is None else str(blob_path(self.table.path.parent, digest, path))
+        if root is not None:
+            return None if root.startswith(_OBJECT) else os.path.join(root, path)  # noqa: PTH118 - names may be any bytes
         if path.startswith("file:"):
             return os.fsdecode(unquote_to_bytes(urlsplit(path).path))
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
     def uri_of(self, row: dict[str, Any]) -> str:
-        """Return the URI of a row's file: ``file://…`` for local ones."""
+        """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects."""
         path = self.file_of(row)
-        return row["path"] if path is None else file_uri(path)
+        return self.shown_path(row) if path is None else file_uri(path)
+
+    def location_of(self, row: dict[str, Any]) -> str | None:
+        """Return where the bytes of a row's file are: an absolute path, or an object's URI; None if neither."""
+        path = self.file_of(row)
+        if path is None:
+            uri = self.shown_path(row)
+            return uri if uri.startswith(_OBJECT) else None
+        return path
+
+    def shown_path(self, row: dict[str, Any]) -> str:
+        """Return how a row's file is called: its absolute path, its URI, or the name under which it was uploaded."""
+        if row["root"] is None:
+            return self.file_of(row) or str(row["path"])
+        return shown_root(self.roots[row["root"]]) + path_of_text(row["path"], row["path_raw"])
+
+    def role_of(self, row: dict[str, Any]) -> str | None:
+        """Return the role to assume for reading a row's file, where it is an object."""
+        roles: dict[str, str] = self.generation.summary.get("roles", {})
+        return roles.get(str(row["root"]))
+
+
+def shown_root(root: str) -> str:
+    """Return what comes before the path of a file below a source root, to say how it is called."""
+    if root.startswith(_OBJECT):
+        return root if root == _OBJECT else f"{root}/"
+    return "" if root == BLOBS_ROOT else os.path.join(root, "")  # noqa: PTH118
 
 
 def file_uri(path: str | Path) -> str:

@@ -1,7 +1,7 @@
 """The columns of the media table."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
@@ -90,6 +90,12 @@ def time_of_ns(nanoseconds: int) -> datetime | None:
         return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def microseconds(nanoseconds: int) -> int:
+    """Return a file time as :func:`time_of_ns` stores it, in microseconds since 1970; -1 where no calendar holds it."""
+    time = time_of_ns(nanoseconds)
+    return -1 if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def is_relative(uri: str) -> bool:

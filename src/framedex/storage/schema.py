@@ -55,7 +55,7 @@ snapshots = sa.Table(
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
-    # The generation is kept for as long as the snapshot is; see datasets.prune_generations.
+    # The generation is kept for as long as the snapshot is; see snapshot_rows.prune.
     sa.Column("generation", sa.String(36), nullable=False),
     sa.Column("name", sa.String(400), nullable=False),
     sa.Column("description", sa.Text, nullable=False),
@@ -99,6 +99,8 @@ tasks = sa.Table(
     sa.Column("config", sa.JSON, nullable=True),
     # What it had written when it was last heard of, so that it can go on from there.
     sa.Column("resume", sa.JSON, nullable=True),
+    # What became of single rows, of tasks that say so.
+    sa.Column("result", sa.JSON, nullable=True),
 )
 
 exports = sa.Table(

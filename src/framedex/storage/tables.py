@@ -17,10 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.errors import NotFound
+from framedex.storage.failures import own_errors
+from framedex.storage.table_files import files_of
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
+_GONE = "__gone"
+_MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows a file
 _BATCH_BYTES = 2**20
+_SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of files that are on the disk
 _BLOCK_BYTES = 128 * 2**20
 
 
@@ -56,11 +61,25 @@ class Table:
         Args:
             columns: names of columns.
             row_ids: also yield ``_rowid`` (uint64), by which :meth:`take` finds rows again.
+
+        Raises:
+            WorkspaceError: the table is damaged; raised by the reader.
         """
+        return self._guarded(self.stream(columns, row_ids=row_ids))
+
+    def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
+        """Return what :meth:`scan` does, for another engine: the errors are Lance's."""
         scanner = self._lance.scanner(
             columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
         )
         return scanner.to_reader()
+
+    def _guarded(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        def batches() -> Iterator[pa.RecordBatch]:
+            with own_errors(f"read {self.path}"):
+                yield from reader
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
     def _vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
         """Return a reader over a column of vectors, from a row on.
@@ -77,14 +96,15 @@ class Table:
             fragment_readahead=1,
             io_buffer_size=32 * _BATCH_BYTES,
         )
-        return scanner.to_reader()
+        return self._guarded(scanner.to_reader())
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return the rows of those ids, in the given order, without reading others."""
         if not len(row_ids):
             fields = [self.schema.field(name) for name in columns]
             return pa.schema(fields).empty_table()
-        return self._lance._take_rows(list(row_ids), columns=list(columns))
+        with own_errors(f"read {self.path}"):
+            return self._lance._take_rows(list(row_ids), columns=list(columns))
 
     def vectors(
         self, column: str = "embedding", *, start: int = 0, most_bytes: int | None = None
@@ -237,15 +257,109 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
+def drop_columns(table: Table, names: Sequence[str]) -> int:
+    """Take those of some columns that it has out of a table at its newest version; return the new version."""
+    import lance
+
+    dataset = lance.dataset(str(table.path), version=table.version)
+    if present := [name for name in names if name in dataset.schema.names]:
+        dataset.drop_columns(present)
+    return int(dataset.version)
+
+
+def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
+    """Delete rows; return the new version. The other rows keep their order and are not written again.
+
+    Args:
+        table: the table, at its newest version.
+        gone: bool, shape (rows,): which.
+    """
+    import lance
+
+    marked = pa.RecordBatch.from_arrays([pa.array(gone)], names=[_GONE])
+    dataset = lance.dataset(str(table.path), version=table.version)
+    dataset.add_columns(pa.RecordBatchReader.from_batches(marked.schema, [marked]))
+    # By a column: a list of a hundred thousand ids takes minutes to parse.
+    dataset.delete(_GONE)
+    dataset.drop_columns([_GONE])
+    return int(dataset.version)
+
+
+def compact(table: Table, *, without: Sequence[str] = ()) -> int:
+    """Put small files of a table together, where there are many, and let deleted rows go; return the newest version.
+
+    Rows keep their order. Many small additions would else make every read open as many files.
+
+    Args:
+        table: the table, at its newest version.
+        without: columns to take out first, as those that are written anew next: in a file with others they would stay
+            there, unused, until the next time.
+    """
+    import lance
+
+    dataset = lance.dataset(str(table.path), version=table.version)
+    if present := [name for name in without if name in dataset.schema.names]:
+        dataset.drop_columns(present)
+    fragments = dataset.get_fragments()
+    rows = max(dataset.count_rows(), 1)
+    deleted = sum(fragment.num_deletions for fragment in fragments)
+    if (len(fragments) > _MANY_FILES and rows / len(fragments) < _SMALL_FILE) or deleted > rows // 4:
+        dataset.optimize.compact_files(target_rows_per_fragment=_FILE_ROWS)
+    return int(dataset.version)
+
+
+def link(path: Path, version: int, target: Path) -> None:
+    """Make a table of one version of another, from which nothing that is done to the other can take anything away.
+
+    Files are written once, so that both tables can share them by hard links; where the file system has none, or at its
+    border, they are copied.
+
+    Args:
+        path: folder of the table.
+        version: what is taken.
+        target: folder of the new table.
+    """
+    for name in sorted(files_of(path, [version])):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        link_file(path / name, target / name)
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where that cannot be."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def sync(path: Path) -> None:
-    """Wait until all of a table is on the disk, so that a generation that names it survives a power cut."""
+    """Wait until all of a table is on the disk, so that a generation that names it survives a power cut.
+
+    Files that this process waited for before, and that did not change since, are passed over: after a thousand edits
+    there are thousands of them.
+    """
+    known = _SYNCED.get(path, frozenset())
+    seen = set()
     for folder, _, names in os.walk(path):
-        for name in [*names, "."]:
-            descriptor = os.open(Path(folder) / name, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        for name in names:
+            file = os.path.join(folder, name)  # noqa: PTH118 - thousands of times
+            status = os.stat(file)  # noqa: PTH116
+            mark = status.st_ino, status.st_mtime_ns, status.st_size
+            if mark not in known:
+                _sync(file)
+            seen.add(mark)
+        _sync(folder)
+    _SYNCED[path] = frozenset(seen)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def roll_back(path: Path, version: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,10 +11,9 @@ from framedex.errors import Aborted, Conflict, NotFound
 from framedex.ids import new_id
 from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage.datasets import mark_broken, now
-from framedex.storage.owners import is_gone, this_process
+from framedex.storage.owners import has_died, this_process
 from framedex.storage.schema import datasets, tasks
 
-LEASE = timedelta(seconds=30)
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 
@@ -61,7 +60,9 @@ def update_task(connection: sa.Connection, task_id: str, **values: Any) -> None:
 
 def finish_task(connection: sa.Connection, task_id: str, status: TaskStatus, **values: Any) -> None:
     """Put a task into a final status, with its end time."""
-    update_task(connection, task_id, status=status, end_time=now(), **values)
+    start = connection.execute(sa.select(tasks.c.start_time).where(tasks.c.id == task_id)).scalar_one()
+    end = max(start, now())  # the clock may have been set back meanwhile
+    update_task(connection, task_id, status=status, end_time=end, **values)
 
 
 def update_progress(connection: sa.Connection, task_id: str, percent: int, stage: str) -> None:
@@ -190,7 +191,9 @@ def list_tasks(
 
 def count_tasks(connection: sa.Connection, query: TaskQuery) -> int:
     """Return how many tasks there are."""
-    return int(connection.execute(sa.select(sa.func.count()).select_from(tasks).where(*query.conditions())).scalar_one())
+    return int(
+        connection.execute(sa.select(sa.func.count()).select_from(tasks).where(*query.conditions())).scalar_one()
+    )
 
 
 def distinct_values(connection: sa.Connection, query: TaskQuery, column: str) -> list[str]:
@@ -216,13 +219,22 @@ def has_interrupted(connection: sa.Connection) -> bool:
 def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
     query = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at)
     rows = connection.execute(query.where(tasks.c.status.in_(_RUNNING))).all()
-    return [(row.id, row.dataset_id) for row in rows if row.heartbeat_at < now() - LEASE or is_gone(row.owner)]
+    return [(row.id, row.dataset_id) for row in rows if has_died(row.id, row.owner, row.heartbeat_at, now=now())]
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
     """Return the type of the task of a dataset that is under way; None if there is none."""
     query = sa.select(tasks.c.task_type).where(tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_RUNNING)).limit(1)
     return connection.execute(query).scalar()
+
+
+def running_config(connection: sa.Connection, dataset_id: str, task_type: TaskType) -> dict[str, Any] | None:
+    """Return what the task of a type that is under way on a dataset was asked to do; None if there is none."""
+    query = sa.select(tasks.c.config).where(
+        tasks.c.dataset_id == dataset_id, tasks.c.task_type == task_type, tasks.c.status.in_(_RUNNING)
+    )
+    value: dict[str, Any] | None = connection.execute(query.limit(1)).scalar()
+    return value
 
 
 def is_busy(connection: sa.Connection, dataset_id: str) -> bool:

@@ -8,10 +8,11 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from framedex.errors import Aborted, Conflict, Error, NotRetryable, TaskFailed
+from framedex.errors import Aborted, Conflict, Error, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import Catalog
+from framedex.storage.failures import own_errors
 from framedex.tasks.report import Job, Report
 
 _HEARTBEAT_S = 2.0
@@ -20,6 +21,8 @@ _REMEMBERED = 64  # ended tasks whose jobs are kept, so that they can be run aga
 
 Revive = Callable[[TaskRecord, dict[str, Any]], Job]
 """Given a task that ended and what it was asked to do, returns the job that does it again."""
+AfterCommit = Callable[[str], None]
+"""Given the id of a dataset that was changed, tidies up behind the change; raises nothing."""
 
 
 class Run:
@@ -32,18 +35,22 @@ class Run:
         future: its end.
     """
 
-    def __init__(self, catalog: Catalog, task_id: str, dataset_id: str, job: Job) -> None:
-        self.task_id, self.dataset_id, self.job = task_id, dataset_id, job
+    def __init__(
+        self, catalog: Catalog, task_id: str, dataset_id: str, job: Job, after_commit: AfterCommit | None = None
+    ) -> None:
+        self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
         self.report = Report(keep=self.keep)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
-        self._lock = threading.Lock()
+        self._lock, self._ending = threading.Lock(), threading.Lock()
+        self._unwritten: tuple[TaskStatus, str] | None = None
 
     def execute(self) -> None:
         """Run the job and commit it."""
         try:
             self.report.check()
-            commit = self.job(self._begin())
+            with own_errors(f"write dataset {self.dataset_id}"):
+                commit = self.job(self._begin())
             with self._lock:
                 self.report.check()
                 self._committing = True
@@ -58,6 +65,8 @@ class Run:
                     status_message="done",
                     resume=None,
                 )
+            if self._after_commit is not None:
+                self._after_commit(self.dataset_id)
         except Aborted:
             self.end(TaskStatus.ABORTED, "aborted on request")
             raise
@@ -65,9 +74,12 @@ class Run:
             self.end(TaskStatus.FAILED, str(error))
             raise
         except BaseException as error:  # also SystemExit: on this thread it would end nothing but the task
+            if isinstance(error, RuntimeError) and _is_exiting():
+                self.end(TaskStatus.ABORTED, "its process ended")
+                raise Aborted("the process ended before the task was done") from error
             self.end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
             raise TaskFailed(f"task {self.task_id} failed: {type(error).__name__}: {error}") from error
-        finally:
+        else:
             self.report.closed.set()
 
     def _begin(self) -> Report:
@@ -84,7 +96,33 @@ class Run:
             task_rows.update_task(connection, self.task_id, resume=state)
 
     def end(self, status: TaskStatus, message: str) -> None:
-        """Put the task into a final status, and its dataset into the one that its head supports."""
+        """Put the task into a final status, and its dataset into the one that its head supports.
+
+        Where that cannot be written now, as on a full disk, it is as soon as it can: see :meth:`settle`.
+        """
+        with self._ending:
+            self._unwritten = (status, message)
+            self._write_end()
+
+    def settle(self) -> None:
+        """Write the task's end, if that could not be written when it came."""
+        with self._ending:
+            if self._unwritten is not None:
+                self._write_end()
+
+    @property
+    def is_unwritten(self) -> bool:
+        """Whether the task has ended and the catalog does not say so yet."""
+        return self._unwritten is not None
+
+    def _write_end(self) -> None:
+        assert self._unwritten is not None, "there is an end to write"
+        with suppress(WorkspaceError):
+            self._put_end(*self._unwritten)
+            self._unwritten = None
+            self.report.closed.set()
+
+    def _put_end(self, status: TaskStatus, message: str) -> None:
         with self._catalog.write() as connection:
             if not task_rows.is_own(connection, self.task_id):  # it was given up, and may run again elsewhere
                 return
@@ -111,7 +149,6 @@ class Run:
         self.report.cancel()
         if not self.future.done() and self.future.cancel():  # it waited for a thread
             self.end(TaskStatus.ABORTED, "aborted on request")
-            self.report.closed.set()
         with suppress(CancelledError):
             self.future.exception()
 
@@ -119,8 +156,10 @@ class Run:
         """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
         while not self.report.closed.wait(_HEARTBEAT_S):
             # A beat that fails, as on a full disk, must not end those that follow.
-            with suppress(Exception), self._catalog.write() as connection:
-                self._beat(connection)
+            with suppress(Exception):
+                self.settle()
+                with self._catalog.write() as connection:
+                    self._beat(connection)
 
     def _beat(self, connection: Any) -> None:
         if not task_rows.is_own(connection, self.task_id):
@@ -137,17 +176,29 @@ class Run:
         datasets.update_progress(connection, self.dataset_id, percent)
 
 
+def _is_exiting() -> bool:
+    """Return whether this process ends as soon as its threads have: then no pool of threads takes work any more."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            pool.submit(int)
+        except RuntimeError:
+            return True
+    return False
+
+
 class Runner:
     """Starts tasks of this process.
 
     Attributes:
         catalog: where their rows are.
         revive: makes the job of a task of another process; set by whoever knows the jobs.
+        after_commit: called after each change of a dataset; set likewise.
     """
 
     def __init__(self, catalog: Catalog, *, user: str) -> None:
         self.catalog, self._user = catalog, user
         self.revive: Revive | None = None
+        self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._runs: dict[str, Run] = {}
 
@@ -162,9 +213,7 @@ class Runner:
             task_type: what it does.
             config: what is to be done, as JSON, for :attr:`revive`; None where only this process can.
         """
-        return task_rows.insert_task(
-            connection, dataset, task_type=task_type, created_by=self._user, config=config
-        )
+        return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=self._user, config=config)
 
     def run_of(self, task_id: str) -> Run | None:
         """Return this process's work on a task, under way or ended; None if it is another's."""
@@ -190,7 +239,7 @@ class Runner:
 
     def start(self, task_id: str, dataset_id: str, job: Job) -> Run:
         """Run a task, whose row is there, on a thread of the pool."""
-        run = Run(self.catalog, task_id, dataset_id, job)
+        run = Run(self.catalog, task_id, dataset_id, job, self.after_commit)
         self._forget()
         self._runs[task_id] = run
         if self._pool is None:
@@ -205,6 +254,11 @@ class Runner:
         for task_id in ended[:-_REMEMBERED]:
             del self._runs[task_id]
 
+    def settle(self) -> None:
+        """Write the ends of tasks that could not be written when they came, before somebody looks at tasks."""
+        for run in list(self._runs.values()):
+            run.settle()
+
     def close(self) -> None:
         """Abort what still runs and wait for it."""
         for run in self._runs.values():
@@ -212,6 +266,9 @@ class Runner:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
+        self.settle()
+        for run in self._runs.values():
+            run.report.closed.set()
         self._runs.clear()
 
 

@@ -3,7 +3,7 @@
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 
-from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed
+from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.tasks.report import Job, Watcher
@@ -36,6 +36,7 @@ class Task:
     @property
     def record(self) -> TaskRecord:
         """The task as it stands in the catalog."""
+        self._runner.settle()
         with self._runner.catalog.read() as connection:
             return task_rows.get_task(connection, self.id)
 
@@ -66,8 +67,8 @@ class Task:
         """
         if (run := self._run) is None:
             return self._wait_elsewhere(timeout_s, watcher)
-        run.report.watcher = watcher
         try:
+            run.report.watcher = watcher
             run.future.result(timeout_s)
         except FutureTimeout:
             if not run.future.done():
@@ -101,8 +102,13 @@ class Task:
 
         Raises:
             Conflict: it is done already, or in its commit phase.
+            WorkspaceError: it is, and the catalog cannot be written.
         """
         run = self._run
+        if run is not None and run.is_unwritten:
+            run.settle()
+            if run.is_unwritten:
+                raise WorkspaceError(f"task {self.id} has ended, which cannot be written to the catalog at present")
         if run is None or run.future.done():
             self._abort_elsewhere()
         else:

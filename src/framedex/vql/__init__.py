@@ -2,6 +2,6 @@
 
 from framedex.vql.compile import compile_filter
 from framedex.vql.evaluate import evaluate
-from framedex.vql.model import Filter, json_schema, parse
+from framedex.vql.model import UNTAGGED, Filter, json_schema, parse
 
-__all__ = ["Filter", "compile_filter", "evaluate", "json_schema", "parse"]
+__all__ = ["UNTAGGED", "Filter", "compile_filter", "evaluate", "json_schema", "parse"]

@@ -1,10 +1,12 @@
 """Filters to SQL. Values become parameters, never text."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, assert_never
 
 from framedex.records import DUPLICATE_LEVELS, Condition
 from framedex.vql.model import (
+    UNTAGGED,
     AnyOf,
     Duplicates,
     DuplicatesTest,
@@ -15,6 +17,8 @@ from framedex.vql.model import (
     Labels,
     LabelsTest,
     Not,
+    Tags,
+    TagsTest,
     Uniqueness,
 )
 
@@ -24,21 +28,25 @@ def duplicate_level(value: float) -> int:
     return next(place for place, level in enumerate(DUPLICATE_LEVELS) if level >= value)
 
 
-def compile_filter(vql: Filter, fields: Collection[str]) -> Condition:
+NO_TAGS: Mapping[str, int] = MappingProxyType({})
+
+
+def compile_filter(vql: Filter, fields: Collection[str], tags: Mapping[str, int] = NO_TAGS) -> Condition:
     """Return the condition that a filter stands for.
 
     Args:
         vql: a parsed filter.
         fields: the columns that the table has; a test on a column that it lacks finds nothing.
+        tags: numbers of tags by id and by name; other tags find nothing.
     """
-    compiler = _Compiler(fields)
+    compiler = _Compiler(fields, tags)
     text = compiler.all_of(vql)
     return Condition(text, tuple(compiler.params), frozenset(compiler.columns))
 
 
 class _Compiler:
-    def __init__(self, fields: Collection[str]) -> None:
-        self.fields = fields
+    def __init__(self, fields: Collection[str], tags: Mapping[str, int]) -> None:
+        self.fields, self.known_tags = fields, tags
         self.params: list[Any] = []
         self.columns: set[str] = set()
 
@@ -49,6 +57,8 @@ class _Compiler:
         match element:
             case Labels():
                 return self.labels(element.labels)
+            case Tags():
+                return self.tags(element.tags)
             case Issues():
                 return self.issues(element.issues)
             case Duplicates():
@@ -66,6 +76,12 @@ class _Compiler:
     def labels(self, test: LabelsTest) -> str:
         found = self.test("labels", "list_has_any(labels, {}::VARCHAR[])", test.names)
         return f"(NOT {found})" if test.op in ("is_not", "not_one_of") else found
+
+    def tags(self, test: TagsTest) -> str:
+        found = self.test("tags", "list_has_any(tags, {}::INTEGER[])", test.numbers(self.known_tags))
+        if UNTAGGED not in test.names:
+            return found
+        return f"({found} OR (NOT {self.test('tags', 'len(tags) > 0')}))"
 
     def issues(self, test: IssuesTest) -> str:
         column = f"issue_{test.value}"

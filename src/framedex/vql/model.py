@@ -1,6 +1,6 @@
 """What a filter may say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -16,6 +16,8 @@ def _encodable(text: str) -> str:
     return text
 
 
+UNTAGGED = "untagged"
+"""In place of a tag: pictures that have none. No tag is named so."""
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str, AfterValidator(_encodable)]
 
@@ -34,6 +36,22 @@ class LabelsTest(_Node):
     def names(self) -> list[str]:
         """The labels, whichever way they were given."""
         return [self.value] if isinstance(self.value, str) else self.value
+
+
+class TagsTest(_Node):
+    """Pictures that have any of some tags, each given by its id or name; ``untagged`` stands for having none."""
+
+    op: Literal["is"]
+    value: Text | list[Text]
+
+    @property
+    def names(self) -> list[str]:
+        """The tags, whichever way they were given."""
+        return [self.value] if isinstance(self.value, str) else self.value
+
+    def numbers(self, tags: Mapping[str, int]) -> list[int]:
+        """Return the numbers of the tags that there are, which *tags* has by id and by name."""
+        return sorted({tags[name] for name in self.names if name in tags and name != UNTAGGED})
 
 
 class IssuesTest(_Node):
@@ -70,6 +88,12 @@ class Labels(_Element):
     labels: LabelsTest
 
 
+class Tags(_Element):
+    """``{"tags": …}``."""
+
+    tags: TagsTest
+
+
 class Issues(_Element):
     """``{"issues": …}``."""
 
@@ -100,10 +124,11 @@ class Not(_Element):
     negated: "Element | list[Element]" = Field(alias="not")
 
 
-Element = Labels | Issues | Duplicates | Uniqueness | AnyOf | Not
+Element = Labels | Tags | Issues | Duplicates | Uniqueness | AnyOf | Not
 Filter = tuple[Element, ...]
 KEYS: dict[str, type[_Element]] = {
     "labels": Labels,
+    "tags": Tags,
     "issues": Issues,
     "duplicates": Duplicates,
     "uniqueness": Uniqueness,

@@ -19,6 +19,7 @@ def upgrade() -> None:
     )
     op.add_column("tasks", sa.Column("config", sa.JSON, nullable=True))
     op.add_column("tasks", sa.Column("resume", sa.JSON, nullable=True))
+    op.add_column("tasks", sa.Column("result", sa.JSON, nullable=True))
     _create_snapshots()
     _create_exports()
 

@@ -1,0 +1,88 @@
+"""What people edited, as columns and as items of the JSON export: tags with their dates, and custom fields."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.export import json_text as json
+from framedex.export.places import column
+from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_of, tag_names, tags_of
+from framedex.storage.media import Media
+
+TAG_DATES = TAGGED_SCHEMA.field(TAGGED_AT)
+"""When the tags were put on, parallel to ``tags``; a column of the JSON export only."""
+_STORED, _TYPE = b"custom_field", b"field_type"  # metadata that tell the columns of custom fields from others
+
+
+def custom_fields(media: Media) -> list[pa.Field]:
+    """Return a column for each custom field, named like it."""
+    return [
+        pa.field(each.name, each.column.type, metadata={_STORED: each.column.name, _TYPE: each.type.value})
+        for each in fields_of(media)
+    ]
+
+
+def stored_name(field: pa.Field) -> str | None:
+    """Return the column of the media table that a custom field's column is; None for other columns."""
+    name = (field.metadata or {}).get(_STORED)
+    return None if name is None else name.decode()
+
+
+def edited_column(media: Media, block: pa.Table, field: pa.Field) -> Any:
+    """Return a column of what people edited; None if the field is another column.
+
+    Args:
+        media: whose block it is.
+        block: rows with the stored columns, as far as the table has them yet.
+        field: ``tags`` (the names, in the order in which they were put on), ``TAG_DATES`` or a custom field.
+    """
+    if (stored := stored_name(field)) is not None:
+        return block[stored] if stored in block.column_names else pa.nulls(len(block), field.type)
+    if field.name not in (TAGS, TAG_DATES.name):
+        return None
+    if field.name not in block.column_names:
+        return _lists(np.zeros(len(block), dtype=np.int64), pa.array([], field.type.value_type))
+    lists = column(block, field.name)
+    values = tag_names(tags_of(media)).take(lists.flatten()) if field.name == TAGS else lists.flatten()
+    return _lists(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(), values)
+
+
+def _lists(lengths: Any, values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), values)
+
+
+def edited_items(block: pa.Table) -> list[pa.Array]:
+    """Return texts of JSON items of a block with ``tags``, ``TAG_DATES`` and custom fields; null where there are none.
+
+    First ``user_tag`` with tag_name and assigned_date; then, for each field, ``custom_field`` with field_name,
+    field_type and value.
+    """
+    return [_user_tags(block), *(_values(block, field) for field in block.schema if stored_name(field) is not None)]
+
+
+def _user_tags(block: pa.Table) -> pa.Array:
+    tags, dates = column(block, TAGS), column(block, TAGGED_AT)
+    properties = json.objects({"tag_name": json.strings(tags.flatten()), "assigned_date": _plain(dates.flatten())})
+    return json.grouped(json.objects({"type": '"user_tag"', "properties": properties}), tags)
+
+
+def _values(block: pa.Table, field: pa.Field) -> pa.Array:
+    values = column(block, field.name)
+    if pa.types.is_list(field.type):
+        texts = pc.binary_join_element_wise("[", json.grouped(_plain(values.flatten()), values), "]", "")
+    else:
+        texts = _plain(values)
+    name, kind = json.strings(pa.array([field.name, field.metadata[_TYPE].decode()])).to_pylist()
+    properties = json.objects({"field_name": name, "field_type": kind, "value": texts})
+    return pc.if_else(pc.is_valid(values), json.objects({"type": '"custom_field"', "properties": properties}), None)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Return texts, numbers or times as JSON."""
+    if pa.types.is_timestamp(values.type):
+        return json.quoted(pc.replace_substring(pc.cast(values, pa.string()), " ", "T"))
+    if pa.types.is_floating(values.type):
+        return json.or_null(pc.cast(values, pa.string()))
+    return json.strings(values)

@@ -1,0 +1,99 @@
+"""Media as the items of the JSON export."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.export import json_text as json
+from framedex.export.columns import EXPORTED, URL
+from framedex.export.edited import TAG_DATES, custom_fields, edited_items
+from framedex.export.places import column
+from framedex.storage.media import Media
+
+_UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
+
+
+def item_columns(media: Media) -> pa.Schema:
+    """Return the columns, as :func:`framedex.export.columns.export_batches` has them, that items are made of."""
+    return pa.schema([*EXPORTED, URL, TAG_DATES, *custom_fields(media)])
+
+
+def media_items(block: pa.Table) -> pa.Array:
+    """Return the JSON text of an item, and the end of its line, for each row of a block of :func:`item_columns`."""
+    return json.objects(
+        {
+            "media_id": json.quoted(column(block, "media_id")),
+            "media_type": '"image"',
+            "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the picture
+            "file_path": json.strings(column(block, "file_path")),
+            "file_size": json.quoted(size_texts(column(block, "file_size_bytes"))),
+            "uniqueness_score": json.decimals(column(block, "uniqueness_score")),
+            "height": json.integers(column(block, "height")),
+            "width": json.integers(column(block, "width")),
+            "url": json.strings(column(block, "url")),
+            "cluster_id": json.quoted(column(block, "cluster_id")),
+            "metadata_items": _metadata_items(block),
+        },
+        end=json.LINE_END,
+    )
+
+
+def _metadata_items(block: pa.Table) -> pa.Array:
+    """Return the arrays of what is known of each picture: all of one type, then those of the next."""
+    found, *others = _issues(block), _labels(block), *edited_items(block), _captions(block)
+    for items in others:
+        # Joining that passes over nulls returns no rows at all where all are null (PyArrow 26.0.1).
+        found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
+    return pc.binary_join_element_wise("[", pc.fill_null(found, ""), "]", "")
+
+
+def _issues(block: pa.Table) -> pa.Array:
+    issues = column(block, "issues")
+    values = issues.flatten()
+    group, threshold = values.field("duplicate_group_id"), values.field("duplicate_threshold")
+    properties = {
+        "issue_type": json.quoted(values.field("issue_type")),
+        "confidence": json.decimals(values.field("confidence")),
+    }
+    of_group = {
+        "duplicate_group_id": json.quoted(group),
+        "duplicate_threshold": json.decimals(threshold),
+    }
+    found = pc.if_else(pc.is_valid(group), json.objects(properties | of_group), json.objects(properties))
+    return json.grouped(_item("issue", found), issues)
+
+
+def _labels(block: pa.Table) -> pa.Array:
+    labels = column(block, "labels")
+    names = json.strings(labels.flatten())
+    found = json.objects({"original_id": "null", "category_name": names, "source": '"import"'})
+    return json.grouped(_item("image_label", found), labels)
+
+
+def _captions(block: pa.Table) -> pa.Array:
+    caption = column(block, "caption")
+    found = _item("caption", json.objects({"text": json.strings(caption), "source": '"import"'}))
+    return pc.if_else(pc.is_valid(caption), found, None)
+
+
+def _item(kind: str, properties: pa.Array) -> pa.Array:
+    return json.objects({"type": f'"{kind}"', "properties": properties})
+
+
+def size_texts(sizes: pa.Array) -> pa.Array:
+    """Return sizes as people read them, for example ``48.27KB``; one KB is 1024 bytes; null where unknown.
+
+    Args:
+        sizes: int64, in bytes.
+    """
+    if sizes.null_count == len(sizes):
+        return pa.nulls(len(sizes), pa.string())
+    size = pc.fill_null(sizes, 0).to_numpy()
+    text = pc.binary_join_element_wise(pc.cast(sizes, pa.string()), "B", "")
+    for bits, unit in reversed(_UNITS):
+        # A hundredth of a unit is a binary fraction that a double holds, so halves are rounded as in print.
+        cents = np.rint(size * 100 / 2**bits).astype(np.int64)
+        whole, part = (pc.cast(pa.array(value), pa.string()) for value in np.divmod(cents, 100))
+        in_unit = pc.binary_join_element_wise(whole, ".", pc.utf8_lpad(part, 2, "0"), unit, "")
+        text = pc.if_else(pc.greater_equal(sizes, 2**bits), in_unit, text)
+    return text

@@ -1,0 +1,73 @@
+"""Names of exported pictures by which they are found again when a dataset is made of the export."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.export.chosen import Chosen, Progress
+from framedex.export.places import image_names, marked_name
+from framedex.media.formats import IMAGE_SUFFIXES, is_image
+from framedex.storage.media import Media
+
+Names = Callable[[Media, pa.Table], pa.Array]
+"""Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
+_ODD = r"(^|/)\.|\\"
+_IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
+
+
+def readable_names(media: Media, block: pa.Table) -> pa.Array:
+    """Return names that a folder is searched for: not hidden, with the suffix of a picture, without backslashes."""
+    names = image_names(media, block)
+    odd = pc.or_(pc.match_substring_regex(names, _ODD), pc.invert(pc.match_substring_regex(names, _IMAGE)))
+    return _replaced(names, odd, block, _readable)
+
+
+def _readable(name: str, row: dict[str, str | None]) -> str:
+    name = re.sub(r"(^|/)\.", r"\1_.", name.replace("\\", "_"))
+    by_format = f"{name}.{row['format']}"
+    return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
+
+
+def yolo_names(chosen: Chosen, progress: Progress) -> Names:
+    """Return a function that gives :func:`readable_names` without two that differ in the suffix only.
+
+    The label file of a picture has its name with another suffix, below ``labels`` in the place of the last ``images``
+    of its path. Finding out takes eight bytes for each picture.
+    """
+    parts = [
+        np.fromiter(map(hash, stems(readable_names(chosen.media, block)).to_pylist()), np.int64, len(block))
+        for block in chosen.places(progress)
+    ]
+    hashes = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+    shared = frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+
+    def names(media: Media, block: pa.Table) -> pa.Array:
+        found = readable_names(media, block)
+        odd = pc.match_substring_regex(found, "(^|/)images/")
+        if shared:
+            odd = pc.or_(odd, pa.array([hash(stem) in shared for stem in stems(found).to_pylist()], pa.bool_()))
+        return _replaced(found, odd, block, lambda name, _row: re.sub(r"(^|/)images(?=/)", r"\1pictures", name))
+
+    return names
+
+
+def stems(names: pa.Array) -> pa.Array:
+    """Return names of pictures without their suffixes."""
+    return pc.replace_substring_regex(names, _IMAGE, "")
+
+
+def _replaced(
+    names: pa.Array, odd: pa.Array, block: pa.Table, better: Callable[[str, dict[str, str | None]], str]
+) -> pa.Array:
+    """Return names of which the odd ones are replaced by better ones, kept apart by a part of the media id."""
+    if not pc.any(odd, min_count=0).as_py():
+        return names
+    rows = block.select(["media_id", "format"]).filter(odd).to_pylist()
+    texts = [
+        marked_name(better(name, row), row["media_id"])
+        for name, row in zip(names.filter(odd).to_pylist(), rows, strict=True)
+    ]
+    return pc.replace_with_mask(names, odd, pa.array(texts, pa.string()))

@@ -1,0 +1,169 @@
+"""Where exported media lie, and what their pictures are called: whole columns at a time.
+
+Nearly all rows are a path below a folder, which Arrow joins for thousands at a time. What is left (names that are no
+UTF-8, odd URIs) is worked out row by row, by the same functions that find single files.
+"""
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.storage.media import LOCATION, Media, file_uri, shown_root
+
+_SAFE = r"^[A-Za-z0-9_.\-~/]*$"
+"""What stands in a URI as it is, as ``urllib.parse.quote`` has it."""
+_FILE_URI = r"^file:///[^%?#\n\r\t]*$"
+_UNCLEAN = r"(^|/)\.{0,2}(/|$)|://"
+"""Paths with empty parts, with parts that lead elsewhere, or with a scheme."""
+_FURTHER_SOURCE = "^source-[0-9]+/"
+_SCHEME = r"(?s)^.*?://"
+_SUFFIX_LETTERS = 16
+_SUFFIX = rf"\.[^./]{{0,{_SUFFIX_LETTERS}}}$"
+_ID_LETTERS = 8
+_MOST_BYTES = 255
+"""Longer names of files and folders are cut, as file systems do not take them."""
+_MOST_PATH_BYTES = 2000
+_ROOM = 80  # bytes for an id and a suffix
+
+_PLACE = ("path", "path_raw", "root")
+Row = dict[str, Any]
+
+
+def column(block: pa.Table, name: str) -> pa.Array:
+    """Return a column of a block in one piece."""
+    return block[name].combine_chunks()
+
+
+def file_paths(media: Media, block: pa.Table) -> pa.Array:
+    r"""Return the files' absolute paths, or the URIs of those that are not here; bytes that are no UTF-8 as ``\xNN``.
+
+    Args:
+        media: whose roots the paths are relative to.
+        block: rows with the columns ``LOCATION``.
+    """
+    path, raw, root = (column(block, name) for name in _PLACE)
+    folders = [shown_text(shown_root(root)) for root in media.roots]
+    known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
+    if root.null_count:
+        local_uri = pc.match_substring_regex(path, _FILE_URI)
+        elsewhere = pc.if_else(local_uri, pc.utf8_slice_codeunits(path, len("file://")), path)
+        odd = pc.and_not(pc.starts_with(path, "file:"), local_uri)
+        known = pc.if_else(pc.and_not(pc.is_null(root), odd), elsewhere, known)
+    if raw.null_count < len(raw):
+        known = pc.if_else(pc.is_null(raw), known, None)
+    return _completed(known, block, LOCATION, lambda row: shown_text(media.shown_path(row)))
+
+
+def uris(media: Media, block: pa.Table) -> pa.Array:
+    """Return the URIs of the files: ``file://…`` of those that are here."""
+    path, raw, root = (column(block, name) for name in _PLACE)
+    folders = [_uri_of_root(root) for root in media.roots]
+    known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
+    known = pc.if_else(pc.match_substring_regex(path, _SAFE), known, None)
+    if root.null_count:
+        elsewhere = pc.if_else(pc.match_substring_regex(path, "^/|^file:"), None, path)
+        below_all = pc.and_(pc.starts_with(path, "/"), pc.match_substring_regex(path, _SAFE))
+        elsewhere = pc.if_else(below_all, pc.binary_join_element_wise("file://", path, ""), elsewhere)
+        known = pc.if_else(pc.is_null(root), elsewhere, known)
+    if raw.null_count < len(raw):
+        known = pc.if_else(pc.is_null(raw), known, None)
+    return _completed(known, block, LOCATION, media.uri_of)
+
+
+def _uri_of_root(root: str) -> str | None:
+    """Return what comes before a path below a root; None where that is not all, as for uploaded files."""
+    if os.path.isabs(root):  # noqa: PTH117 - any bytes
+        return file_uri(shown_root(root))
+    return shown_root(root) or None
+
+
+def image_names(media: Media, block: pa.Table) -> pa.Array:
+    """Return the pictures' names in an export's ``images/`` folder: their paths within the source, which differ.
+
+    Those of further sources are below ``source-1`` and so on. A path that cannot be a name there is changed, and part
+    of the media id keeps it apart from others.
+
+    Args:
+        media: whose pictures they are.
+        block: rows with the columns ``LOCATION`` and ``media_id``.
+    """
+    path = column(block, "path")
+    clean = pc.and_(
+        pc.invert(pc.match_substring_regex(path, f"{_UNCLEAN}|{_FURTHER_SOURCE}")),
+        pc.and_(pc.is_null(column(block, "path_raw")), pc.less_equal(pc.binary_length(path), _MOST_BYTES)),
+    )
+    names = path
+    if not pc.all(clean, min_count=0).as_py():
+        other = pc.invert(clean)
+        names = pc.replace_with_mask(path, other, _changed_names(block.filter(other)))
+    if len(media.roots) < 2:
+        return names
+    # Names stay when another source is added, and when that is undone. What is below none has its id in its name.
+    folders = _by_root(["", *(f"source-{number}/" for number in range(1, len(media.roots)))], block)
+    return pc.coalesce(pc.binary_join_element_wise(folders, names, ""), names)
+
+
+def _changed_names(block: pa.Table) -> pa.Array:
+    path = column(block, "path")
+    bare = pc.utf8_ltrim(pc.replace_substring_regex(path, _SCHEME, ""), "/")
+    shortened = pc.and_(
+        pc.and_(pc.is_null(column(block, "path_raw")), pc.invert(pc.match_substring_regex(bare, _UNCLEAN))),
+        pc.and_(pc.not_equal(bare, path), pc.less_equal(pc.binary_length(bare), _MOST_BYTES - _ROOM)),
+    )
+    known = pc.if_else(shortened, _with_ids(bare, column(block, "media_id")), None)
+    return _completed(known, block, (*LOCATION, "media_id"), _image_name)
+
+
+def _with_ids(names: pa.Array, media_id: pa.Array) -> pa.Array:
+    suffix = pc.replace_substring_regex(names, rf"(?s)^.*?({_SUFFIX[:-1]})?$", r"\1")
+    stem = pc.replace_substring_regex(names, _SUFFIX, "")
+    return pc.binary_join_element_wise(stem, "-", pc.utf8_slice_codeunits(media_id, 0, _ID_LETTERS), suffix, "")
+
+
+def _image_name(row: Row) -> str:
+    path = row["path"]
+    parts = [part for part in (path.partition("://")[2] or path).split("/") if part not in ("", ".", "..")]
+    name = "/".join(parts)
+    fits = all(len(part.encode()) <= _MOST_BYTES for part in parts) and len(name.encode()) <= _MOST_PATH_BYTES
+    if name == path and row["path_raw"] is None and fits and not re.match(_FURTHER_SOURCE, path):
+        return name
+    # Other paths may have been shortened to the same name; the id keeps them apart.
+    return marked_name(name, row["media_id"])
+
+
+def marked_name(name: str, media_id: str) -> str:
+    """Return a name that is short enough, with a part of the media id before its suffix."""
+    stem, dot, suffix = name.rpartition(".")
+    if not dot or "/" in suffix or len(suffix) > _SUFFIX_LETTERS:
+        stem, dot, suffix = name, "", ""
+    parts = [_cut(part) for part in stem.split("/")]
+    while len(parts) > 1 and len("/".join(parts).encode()) > _MOST_PATH_BYTES:
+        parts.pop(0)
+    return f"{'/'.join(parts)}-{media_id[:_ID_LETTERS]}{dot}{suffix}"
+
+
+def _cut(part: str) -> str:
+    return part.encode()[: _MOST_BYTES - _ROOM].decode("utf-8", "ignore")
+
+
+def _by_root(values: Sequence[str | None], block: pa.Table) -> pa.Array:
+    """Return a value for each row by the number of its source root; null below none."""
+    return pa.array(values, pa.string()).take(column(block, "root"))
+
+
+def _completed(known: pa.Array, block: pa.Table, columns: Sequence[str], of_row: Callable[[Row], str]) -> pa.Array:
+    """Return values with those that are still null worked out row by row."""
+    if not known.null_count:
+        return known
+    unknown = pc.is_null(known)
+    rows = block.select(columns).filter(unknown).to_pylist()
+    return pc.replace_with_mask(known, unknown, pa.array([of_row(row) for row in rows], pa.string()))
+
+
+def shown_text(path: str | os.PathLike[str]) -> str:
+    r"""Return a path as text; bytes that are no UTF-8 as ``\xNN``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,133 @@
+"""Starting exports, and looking at those of all processes."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framedex.context import Context, open_media
+from framedex.errors import InvalidInput
+from framedex.export.archive import check_format, export_archive
+from framedex.export.selection import select
+from framedex.records import Condition, EntityType, ExportRecord, ExportResult
+from framedex.render.progress import progress_bar
+from framedex.settings import user_path
+from framedex.storage import datasets, export_rows
+from framedex.storage.media import Media, RowIds
+from framedex.tasks import ExportTask
+
+Chooser = Callable[[Media], Condition | RowIds]
+"""Given a dataset's media, says which of them are exported; called on the export's thread."""
+
+
+def start_export(
+    context: Context,
+    dataset_id: str,
+    path: str | os.PathLike[str],
+    choose: Chooser,
+    *,
+    format: str,  # noqa: A002 - the interface's word
+    include_images: bool,
+) -> ExportTask:
+    """Start an export of the dataset's present state, which it reads whatever is changed meanwhile.
+
+    Raises:
+        InvalidInput: there is no such format.
+        Conflict: the dataset has nothing to show yet.
+    """
+    check_format(format)
+    target = _absolute(path)
+    media = open_media(context, dataset_id)
+    with context.catalog.read() as connection:
+        dataset = datasets.find_dataset(connection, dataset_id)
+
+    def job(
+        *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
+    ) -> ExportResult:
+        return export_archive(
+            media,
+            dataset,
+            choose(media),
+            target,
+            format=format,
+            include_images=include_images,
+            exported_by=context.settings.user,
+            begin=begin,
+            progress=progress,
+            settle=settle,
+            settings=context.settings,
+        )
+
+    return context.exports.start(dataset_id, target, job)
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    # The present folder may be another one by the time that the file is written.
+    return user_path(path).absolute()
+
+
+def chooser(
+    condition: Chooser, *, entity_type: str, filtered: bool, media_selection: Sequence[Mapping[str, Any]] | None
+) -> Chooser:
+    """Return what chooses the media of an export.
+
+    Args:
+        condition: what chooses without a selection.
+        entity_type: ``IMAGES``, or ``OBJECTS``, of which datasets have none.
+        filtered: whether a filter was given with the export.
+        media_selection: what is chosen instead.
+
+    Raises:
+        InvalidInput: there is no such type, or both a filter and a selection were given.
+    """
+    if entity_type not in list(EntityType):
+        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
+    if filtered and media_selection is not None:
+        raise InvalidInput("an export takes either vql or media_selection, not both")
+    if entity_type == EntityType.OBJECTS:
+        return lambda _media: np.empty(0, np.uint64)
+    if media_selection is None:
+        return condition
+    return lambda media: select(media, media_selection)
+
+
+def finished(task: ExportTask) -> ExportResult:
+    """Wait until an export is done, showing how far it is, and return what was written.
+
+    Raises:
+        Error: it was rejected, failed or aborted.
+    """
+    with progress_bar("Exporting") as watcher:
+        task.wait(watcher=watcher)
+    return task.result
+
+
+def get_export(context: Context, dataset_id: str, export_id: str) -> ExportRecord:
+    """Return an export of a dataset, of whichever process.
+
+    Raises:
+        NotFound: the dataset has none of that id.
+    """
+    _fail_interrupted(context)
+    with context.catalog.read() as connection:
+        return export_rows.get_export(connection, export_id, dataset_id=dataset_id)
+
+
+def list_exports(context: Context, dataset_id: str) -> list[ExportRecord]:
+    """Return the exports of a dataset, of all processes, newest first."""
+    _fail_interrupted(context)
+    with context.catalog.read() as connection:
+        return export_rows.list_exports(connection, dataset_id=dataset_id)
+
+
+def _fail_interrupted(context: Context) -> None:
+    """Fail the exports of processes that died."""
+    if context.catalog.read_only:
+        return
+    with context.catalog.read() as connection:
+        interrupted = export_rows.has_interrupted(connection)
+    if interrupted:
+        with context.catalog.write() as connection:
+            export_rows.fail_interrupted(connection)

@@ -1,0 +1,79 @@
+"""The job that deletes media from a dataset; their files stay where they are."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.errors import NotFound
+from framedex.jobs.add import Base, nothing_new
+from framedex.jobs.finish import MEDIA, finish, read_cells, read_sums
+from framedex.jobs.index import Indexed, Tell
+from framedex.jobs.index_removed import index_removed
+from framedex.records import DatasetStatus
+from framedex.storage import tables
+from framedex.storage.tables import Table
+from framedex.tasks import Commit, Report
+
+
+def remove(base: Base, media_ids: Sequence[str], *, report: Report) -> Commit:
+    """Delete media and return the commit; the dataset's status is then as before.
+
+    Raises:
+        NotFound: one is not in the dataset.
+    """
+    return remove_chosen(base, lambda table: rows_of(table, media_ids), report=report)
+
+
+def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], *, report: Report) -> Commit:
+    """Delete the rows that *choose* finds in the media table, as :func:`remove` does: bool, shape (rows,)."""
+    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+    assert version is not None, "a head has a media table"
+    table = Table(base.table, version)
+    gone = choose(table)
+    if not gone.any():
+        return nothing_new(base, base.head.summary)
+    indexed = remove_rows(base, table, gone, report.stages(0.0, 1.0))
+    return finish(
+        indexed,
+        base.config,
+        dataset_id=base.dataset_id,
+        table=base.table,
+        rows=base.head.n_images - int(np.count_nonzero(gone)),
+        status=DatasetStatus.PARTIAL_INDEX if base.head.summary.get("partial") else DatasetStatus.READY,
+        summary=base.head.summary,
+        others=base.kept,
+    )
+
+
+def remove_rows(base: Base, table: Table, gone: npt.NDArray[np.bool_], tell: Tell) -> Indexed:
+    """Delete rows of the media table, with the index of the others, and return what was written."""
+    after = Table(base.table, tables.delete_rows(table, gone))
+    return index_removed(
+        table,
+        after,
+        gone,
+        base.head.summary,
+        centroids=read_cells(base.table, base.head.tables),
+        sums=read_sums(base.table, base.head),
+        tell=tell,
+        apart=base.apart,
+    )
+
+
+def rows_of(table: Table, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which rows of a media table have one of some ids: bool, shape (rows,).
+
+    Raises:
+        NotFound: an id is not there; the message names the first.
+    """
+    wanted = pa.array([each for each in media_ids if each.isascii()], pa.string())
+    found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["media_id"])]
+    mask = np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in found)])
+    if np.count_nonzero(mask) < len(set(media_ids)):
+        known = {each for batch in table.scan(["media_id"]) for each in batch.column(0).to_pylist()}
+        missing = next(each for each in media_ids if each not in known)
+        raise NotFound(f"no media {missing!r} in this dataset")
+    return mask

@@ -1,0 +1,108 @@
+"""The jobs that bring a snapshot back, and that make a dataset of one."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from framedex.jobs.add import Base
+from framedex.pictures import forget_thumbnails
+from framedex.records import DatasetStatus, Generation, SnapshotReason
+from framedex.storage import datasets, snapshot_rows, tables
+from framedex.storage.layout import Layout
+from framedex.tasks import Commit, Report
+
+_COUNTERS = ("first_free", "batches")
+
+
+def restore(base: Base, snapshot_id: str, kept: Generation, *, report: Report) -> Commit:
+    """Return the commit that makes a kept generation the head again. No data moves.
+
+    The versions of the tables that it names are still there; whoever writes next goes on from them.
+
+    Args:
+        base: the dataset.
+        snapshot_id: the snapshot.
+        kept: what it keeps.
+        report: of the task.
+
+    The commit raises NotFound if the snapshot is gone.
+    """
+    report("restoring", 0.5)
+    config = kept.embedding_config or base.config
+
+    def commit(connection: Any) -> None:
+        snapshot_rows.find_snapshot(
+            connection, base.dataset_id, snapshot_id
+        )  # what is deleted may be gone from the disk
+        datasets.commit_generation(
+            connection,
+            base.dataset_id,
+            tables=kept.tables,
+            n_images=kept.n_images,
+            status=DatasetStatus.PARTIAL_INDEX if kept.summary.get("partial") else DatasetStatus.READY,
+            config=config,
+            summary={**kept.summary, **_counted_on(base.head.summary, kept.summary)},
+        )
+        snapshot_rows.set_current(connection, base.dataset_id, snapshot_id)
+        forget_thumbnails(base.thumbnails)  # media of the same ids may have been other pictures then
+
+    return commit
+
+
+def _counted_on(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    """Return the counters of numbers that were used, whichever state they were used in: ids are never used twice."""
+    used, before = now.get("first_free", {}), then.get("first_free", {})
+    free = {name: max(used.get(name, 0), before.get(name, 0)) for name in {*used, *before}}
+    return {"first_free": free, "batches": max(now.get("batches", 1), then.get("batches", 1))}
+
+
+def clone(
+    source: Base, kept: Generation, *, layout: Layout, dataset_id: str, created_by: str, report: Report
+) -> Commit:
+    """Make the tables of a new dataset of a kept generation and return the commit; both share their files.
+
+    Args:
+        source: the dataset that is cloned.
+        kept: what its snapshot keeps.
+        layout: of the workspace.
+        dataset_id: the new dataset.
+        created_by: who clones.
+        report: of the task.
+    """
+    shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)  # of an earlier run
+    for done, (name, version) in enumerate(kept.tables.items()):
+        report("linking tables", 0.1 + 0.4 * done / len(kept.tables))
+        tables.link(layout.table(source.dataset_id, name), version, layout.table(dataset_id, name))
+    report("linking uploaded media", 0.5)
+    _link_blobs(layout.blobs(source.dataset_id), layout.blobs(dataset_id), report)
+    report("syncing", 0.9)
+    tables.sync(layout.dataset(dataset_id))
+    summary = {**kept.summary, "namespace": source.namespace}
+    config = kept.embedding_config or source.config
+
+    def commit(connection: Any) -> None:
+        datasets.put_roots(connection, dataset_id, source.roots)
+        generation = datasets.commit_generation(
+            connection,
+            dataset_id,
+            tables=kept.tables,
+            n_images=kept.n_images,
+            status=DatasetStatus.PARTIAL_INDEX if kept.summary.get("partial") else DatasetStatus.READY,
+            config=config,
+            summary=summary,
+        )
+        snapshot_rows.insert_snapshot(connection, generation, created_by=created_by, reason=SnapshotReason.CLONE)
+
+    return commit
+
+
+def _link_blobs(source: Path, target: Path, report: Report) -> None:
+    """Link all uploaded files; which of them a snapshot needs is not worth finding out, for a link costs nothing."""
+    for folder, _, names in os.walk(source):
+        place = target / Path(folder).relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not name.endswith(".partial"):
+                tables.link_file(Path(folder) / name, place / name)
+        report("linking uploaded media", 0.7)

@@ -1,0 +1,325 @@
+"""Archives as streams of pictures. Nothing in them is trusted, and no name in them is ever that of a file of ours."""
+
+import gzip
+import lzma
+import os
+import re
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from framedex.errors import InvalidInput
+from framedex.media.annotations import FILES as ANNOTATION_FILES
+from framedex.media.formats import is_image, is_video
+
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
+_PART = 2**18  # bytes at a time; also more than any honest header
+_MOST_HEADERS = 1000  # global headers of a tar, which tarfile keeps
+_SMALL = 64 * 2**20  # contents that any machine can hold, however well they were packed
+_MOST_DIRECTORY = 256 * 2**20  # bytes of a ZIP's directory: some two million members, 0.6 KB each in memory
+_ENCRYPTED = 0x1
+_UTF8 = 0x800
+_DRIVE = re.compile(r"[A-Za-z]:(/|$)")
+_BROKEN = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, struct.error, ValueError,
+    OverflowError, IndexError, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What the readers raise on archives that are broken, or packed in ways that they do not know."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an archive may hold.
+
+    Attributes:
+        member_bytes: of one member.
+        total_bytes: of all contents.
+        ratio: how many times larger than the archive the contents may be.
+    """
+
+    member_bytes: int
+    total_bytes: int
+    ratio: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A picture, or an annotation file in the archive's root.
+
+    Attributes:
+        name: relative, clean, with slashes; undecodable bytes are surrogate escapes.
+        parts: its content, piece by piece; to be read before the next member is asked for.
+        done: how much of the archive was read before it, 0 to 1.
+    """
+
+    name: str
+    parts: Iterator[bytes]
+    done: float
+
+
+def open_archive(path: Path, limits: Limits, skipped: Counter[str]) -> Iterator[Member]:
+    """Yield the pictures of an archive, and annotation files in its root, without writing anything anywhere.
+
+    Links, devices, hidden files and what is no picture are left out. Of several members of one name all are yielded.
+
+    Args:
+        path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
+        limits: held while reading, whatever the headers say.
+        skipped: counts what is left out, by reason.
+
+    Raises:
+        InvalidInput: it is no such archive, it is broken or encrypted, a name in it leads out of it, or its contents
+            are larger than the limits.
+    """
+    name = path.name.lower()
+    if not name.endswith(SUFFIXES):
+        raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {str(path)!r}")
+    try:
+        file = path.open("rb")
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise InvalidInput(f"cannot read the archive {str(path)!r}: it is no regular file")
+    except OSError as error:
+        raise InvalidInput(f"cannot read the archive {str(path)!r}: {error.strerror}") from None
+    with file:
+        meter = _Meter(str(path), limits, os.fstat(file.fileno()).st_size)
+        reader = _zip_members if name.endswith(".zip") else _tar_members
+        with _said_plainly(str(path)):
+            yield from reader(file, meter, skipped, packed=name.endswith("gz"))
+
+
+@contextmanager
+def _said_plainly(archive: str) -> Iterator[None]:
+    """Turn what readers of archives raise into an error that names the archive."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"cannot take the archive {archive!r}: {error}") from None
+    except RecursionError:
+        raise InvalidInput(f"cannot read the archive {archive!r}: its headers are nested too deep") from None
+    except _BROKEN as error:
+        raise InvalidInput(f"cannot read the archive {archive!r}: {str(error) or type(error).__name__}") from None
+
+
+class _Meter:
+    """Counts what comes out of an archive, and stops it where that becomes too much."""
+
+    def __init__(self, archive: str, limits: Limits, size: int) -> None:
+        self._archive, self._limits, self.size = archive, limits, max(size, 1)
+        self._total = 0
+
+    def parts(self, name: str, read: Callable[[int], bytes]) -> Iterator[bytes]:
+        """Yield the content of a member.
+
+        Raises:
+            InvalidInput: it is larger than a member may be, or all so far are.
+        """
+        size = 0
+        while True:
+            # The consumer reads this while the archive's own generator waits, so that does not see what it raises.
+            with _said_plainly(self._archive):
+                if not (data := read(_PART)):
+                    return
+                size, self._total = size + len(data), self._total + len(data)
+                self.check_member(name, size)
+                self.check(self._total)
+            yield data
+
+    def check_member(self, name: str, size: int) -> None:
+        """Check the size of one member."""
+        if size > self._limits.member_bytes:
+            raise InvalidInput(
+                f"{name!r} in it has more than {self._limits.member_bytes:,} bytes (FRAMEDEX_MAX_FILE_BYTES)"
+            )
+
+    def check(self, total: int) -> None:
+        """Check the size of all contents so far."""
+        if total > self._limits.total_bytes:
+            raise InvalidInput(
+                f"its contents have more than {self._limits.total_bytes:,} bytes (FRAMEDEX_MAX_ARCHIVE_BYTES)"
+            )
+        if total > max(_SMALL, self.size * self._limits.ratio):
+            raise InvalidInput(
+                f"its contents are more than {self._limits.ratio} times larger than itself: possibly a decompression "
+                "bomb (FRAMEDEX_MAX_ARCHIVE_RATIO raises the limit)"
+            )
+
+
+def clean_name(name: str) -> str:
+    r"""Return a name as a relative path: without empty and ``.`` parts, with slashes for backslashes.
+
+    Raises:
+        InvalidInput: it is absolute, leads out of the folder that it is in, or has a null character.
+    """
+    text = name.replace("\\", "/")
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if text.startswith("/") or _DRIVE.match(text) or ".." in parts or "\0" in text:
+        raise InvalidInput(f"the name {name!r} is no path within a folder")
+    return "/".join(parts)
+
+
+def _wanted(name: str, skipped: Counter[str]) -> bool:
+    """Return whether a member is read; else count it."""
+    if name in ANNOTATION_FILES:
+        return True
+    if any(part.startswith(".") for part in name.split("/")):
+        skipped["hidden files"] += 1
+    elif is_image(name):
+        return True
+    else:
+        skipped["videos" if is_video(name) else "other files"] += 1
+    return False
+
+
+def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[Member]:
+    del packed
+    _check_directory(file, meter.size)
+    with zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+        # All is looked at before anything is read.
+        wanted = bytearray(_is_wanted(info, meter, skipped) for info in infos)
+        for place, info in enumerate(infos):
+            if wanted[place]:
+                name = _zip_name(info)
+                with archive.open(info) as content:
+                    yield Member(name, meter.parts(name, content.read), place / len(infos))
+
+
+def _is_wanted(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> bool:
+    name = _zip_name(info)
+    if not _is_file(info, skipped) or not _wanted(name, skipped):
+        return False
+    if info.flag_bits & _ENCRYPTED:
+        raise InvalidInput(f"{name!r} in it is encrypted; unpack it with its password first")
+    meter.check_member(name, info.file_size)
+    return True
+
+
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Check that a ZIP's directory can be held, before it is read.
+
+    The end record has its size in four bytes, or all ones, and then a record before it has it in eight (APPNOTE.TXT
+    6.3.10, sections 4.3.14 to 4.3.16).
+    """
+    file.seek(max(0, size - 22 - 65535 - 20))
+    tail = file.read()
+    at = tail.rfind(b"PK\5\6")
+    if at < 0 or len(tail) < at + 22:
+        raise InvalidInput("it is no ZIP, or its end is missing")
+    (directory,) = struct.unpack_from("<I", tail, at + 12)
+    if at >= 20 and tail[at - 20 : at - 16] == b"PK\6\7":
+        (where,) = struct.unpack_from("<Q", tail, at - 12)
+        file.seek(min(where, size))
+        record = file.read(56)
+        if len(record) < 56 or not record.startswith(b"PK\6\6"):
+            raise InvalidInput("its end is broken")
+        (directory,) = struct.unpack_from("<Q", record, 40)
+    if directory > _MOST_DIRECTORY:
+        raise InvalidInput(
+            f"its directory has {directory:,} bytes, more than {_MOST_DIRECTORY:,}; split it into several"
+        )
+    file.seek(0)
+
+
+def _zip_name(info: zipfile.ZipInfo) -> str:
+    """Return a member's clean name.
+
+    Names that do not claim to be UTF-8 are taken for that where they can be, as many programs forget to say so, and
+    else for code page 437, as the format has it.
+    """
+    name = info.orig_filename  # the other one ends at a null character
+    if not info.flag_bits & _UTF8:
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode("utf-8")
+    return clean_name(name)
+
+
+def _is_file(info: zipfile.ZipInfo, skipped: Counter[str]) -> bool:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if info.is_dir() or stat.S_ISDIR(kind):
+        return False
+    if kind not in (0, stat.S_IFREG):
+        skipped["links" if stat.S_ISLNK(kind) else "devices and pipes"] += 1
+        return False
+    return True
+
+
+class _Tape:
+    """The content of a tar, packed or not, as tarfile reads it: with headers of bounded size, and counted.
+
+    Skipping what is packed means unpacking it; that is counted too.
+    """
+
+    def __init__(self, file: BinaryIO, meter: _Meter, *, packed: bool) -> None:
+        self._file, self._meter, self._packed = file, meter, packed
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _PART:
+            raise InvalidInput(f"it has a header of more than {_PART:,} bytes")
+        data = self._file.read(size)
+        if self._packed:
+            self._meter.check(self._file.tell())
+        return data
+
+    def seek(self, target: int) -> int:
+        if not self._packed or target < self.tell():
+            return self._file.seek(target)
+        while (gap := target - self.tell()) > 0 and self.read(min(gap, _PART)):
+            pass
+        return self.tell()
+
+
+def _tar_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[Member]:
+    with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as content:
+        tape = _Tape(content, meter, packed=packed)  # type: ignore[arg-type] # GzipFile has what is needed
+        yield from _taped_members(tape, meter, skipped, lambda: file.tell() / meter.size)
+
+
+def _taped_members(tape: _Tape, meter: _Meter, skipped: Counter[str], done: Callable[[], float]) -> Iterator[Member]:
+    opened: Any = tarfile.TarFile(fileobj=tape, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type] # all that it asks for
+    with closing(opened) as archive:
+        while (info := archive.next()) is not None:
+            archive.members.clear()  # else it remembers all
+            if len(archive.pax_headers) > _MOST_HEADERS:
+                raise InvalidInput(f"it has more than {_MOST_HEADERS:,} global headers")
+            name = clean_name(info.name)
+            if not _is_tar_file(info, skipped) or not _wanted(name, skipped):
+                continue
+            meter.check_member(name, info.size)
+            with archive.extractfile(info) as member:
+                yield Member(name, meter.parts(name, member.read), done())
+        _check_end(tape, archive.offset)
+
+
+def _is_tar_file(info: tarfile.TarInfo, skipped: Counter[str]) -> bool:
+    if info.issym() or info.islnk():
+        skipped["links"] += 1
+    elif info.isdev():
+        skipped["devices and pipes"] += 1
+    elif not info.isreg() and not info.isdir():
+        skipped["other files"] += 1
+    return info.isreg()
+
+
+def _check_end(tape: _Tape, offset: int) -> None:
+    """Check that a tar ended with its end mark, a block of zeros: tarfile takes anything else for an end as well.
+
+    What follows is read, too: the checksum of a packed one stands behind it.
+    """
+    tape.seek(offset)
+    block = tape.read(tarfile.BLOCKSIZE)
+    if len(block) < tarfile.BLOCKSIZE or block.strip(b"\0"):
+        raise InvalidInput("it is broken, or its end is missing")
+    while tape.read(_PART):
+        pass

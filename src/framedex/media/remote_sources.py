@@ -1,0 +1,208 @@
+"""Pictures in S3 buckets: below a folder, or named by a manifest. What there is was asked for once, at opening."""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from framedex.errors import CannotDecode, InvalidInput
+from framedex.media.annotations import FILES as ANNOTATION_FILES
+from framedex.media.annotations import Annotations, read_annotations
+from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
+from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
+from framedex.media.sources import LIST_SUFFIXES, Item, Source, read_list
+
+_HIDDEN = r"(^|/)\."
+_ROWS = 8192
+_ITEMS = pa.schema(
+    [pa.field("path", pa.string()), pa.field("labels", pa.list_(pa.string())), pa.field("caption", pa.string())]
+)
+
+
+@dataclass
+class RemoteSource(Source):
+    """Objects below one folder of a bucket, or of several buckets.
+
+    Attributes:
+        uri: what was asked for.
+        root: URI of the folder that the paths are relative to.
+        table: a row for each object, ``path`` and, as far as known, other fields of :class:`Item`: some 60 bytes each.
+        annotations: what annotation files in the folder say.
+        role_arn: role to assume for reading.
+    """
+
+    uri: str
+    root: str
+    table: pa.Table
+    skipped: Counter[str]
+    annotations: Annotations = field(default_factory=Annotations)
+    role_arn: str | None = None
+
+    def items(self) -> Iterator[Item]:
+        """Yield the objects."""
+        for batch in self.table.to_batches(_ROWS):
+            for row in batch.to_pylist():
+                row["labels"] = tuple(row.get("labels") or ())
+                yield Item(**row)
+
+
+def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str | None = None) -> RemoteSource:
+    """Return the pictures below a folder, those that a manifest names, or the one that the URI names.
+
+    Args:
+        uri: ``s3://bucket/folder``, or an object with the suffix of a list (``.txt, .csv, .parquet``) or of a picture.
+        store: reads objects.
+        max_bytes: larger manifests are refused.
+        role_arn: the role that *store* assumes.
+
+    Raises:
+        InvalidInput: the URI is none, or there are no pictures.
+        Unavailable: the service cannot be reached, or does not let the folder be listed.
+    """
+    bucket, key = split_uri(uri)
+    if not uri.endswith("/") and posixpath.splitext(key)[1].lower() in LIST_SUFFIXES:
+        found = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
+    elif is_image(key) and store.exists(f"{SCHEME}{bucket}/{key}"):
+        folder, _, name = f"{bucket}/{key}".rpartition("/")
+        found = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Counter())
+    else:
+        found = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
+    if not len(found.table):
+        seen = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
+        raise invalid_uri(f"no pictures in {uri!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
+    found.uri, found.role_arn = uri, role_arn
+    return found
+
+
+def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
+    found = store.list(uri).rename_columns(["path", "size_bytes", "modified_ns"])
+    skipped: Counter[str] = Counter()
+
+    def take(pattern: str) -> pa.Table:
+        nonlocal found
+        meets = pc.match_substring_regex(found["path"], pattern)
+        taken, found = found.filter(meets), found.filter(pc.invert(meets))
+        return taken
+
+    skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
+    take(_HIDDEN)  # as in a folder, these are left out silently
+    beside = take(f"^({'|'.join(map(re.escape, ANNOTATION_FILES))})$")["path"].to_pylist()
+    pictures = take(_with_suffix(IMAGE_SUFFIXES))
+    skipped["videos"] = len(take(_with_suffix(VIDEO_SUFFIXES)))
+    skipped["other files"] = len(found)
+    annotations = _read_annotations(uri, beside, store, max_bytes)
+    return RemoteSource(uri, uri, pictures, +skipped, annotations)
+
+
+def _with_suffix(suffixes: frozenset[str]) -> str:
+    return rf"(?i)[^/]({'|'.join(map(re.escape, sorted(suffixes)))})$"
+
+
+def _read_annotations(uri: str, names: list[str], store: ObjectStore, max_bytes: int) -> Annotations:
+    if not names:
+        return Annotations()
+    with TemporaryDirectory(prefix="framedex-") as folder:
+        for name in names:
+            (Path(folder) / name).write_bytes(_read(f"{uri}/{name}", store, max_bytes))
+        try:
+            return read_annotations(folder)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(folder, uri)) from None
+
+
+def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:
+    try:
+        return store.read(uri, max_bytes)[1]
+    except CannotDecode as error:
+        raise invalid_uri(f"{uri!r} {error}") from None
+
+
+def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
+    """Return the objects that a manifest names, in its order, each once.
+
+    A row is the URI of an object, in any bucket, or a path relative to the manifest's own folder.
+    """
+    bucket, key = split_uri(uri)
+    with TemporaryDirectory(prefix="framedex-") as folder:
+        path = Path(folder) / f"list{posixpath.splitext(key)[1]}"
+        path.write_bytes(_read(uri, store, max_bytes))
+        try:
+            if path.suffix.lower() == ".parquet" and "embedding" in pq.read_schema(path).names:
+                raise InvalidInput(
+                    f"{uri} brings embeddings; such a table is taken from a local file or as Arrow table"
+                )
+            listed = _Listed(posixpath.dirname(f"{bucket}/{key}"))
+            table = pa.Table.from_batches(listed.batches(read_list(path)), _ITEMS)
+        except pa.ArrowException as error:
+            raise InvalidInput(f"cannot read {uri} as Parquet: {error}") from None
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"cannot read {uri}: it is no UTF-8: {error}") from None
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(path), uri)) from None
+    root = listed.common or ""
+    cut = pc.utf8_slice_codeunits(table["path"], len(root) + 1 if root else 0)
+    return RemoteSource(uri, SCHEME + root, table.set_column(0, "path", cut), listed.skipped)
+
+
+class _Listed:
+    """The rows of a manifest, as paths ``bucket/key``.
+
+    Attributes:
+        common: deepest folder that holds all so far; empty where they are in several buckets.
+        skipped: what was left out, by reason.
+    """
+
+    def __init__(self, home: str) -> None:
+        self._home, self._seen = home, set[int]()
+        self.common: str | None = None
+        self.skipped: Counter[str] = Counter()
+
+    def batches(self, rows: Iterator[tuple[str, tuple[str, ...], str | None]]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that name an object."""
+        items = self._items(rows)
+        while group := list(islice(items, _ROWS)):
+            columns = [[getattr(item, name) for item in group] for name in _ITEMS.names]
+            yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ITEMS, strict=True)], schema=_ITEMS)
+
+    def _items(self, rows: Iterator[tuple[str, tuple[str, ...], str | None]]) -> Iterator[Item]:
+        for name, labels, caption in rows:
+            path = self._path(name)
+            if not path:
+                self.skipped["rows without a path"] += 1
+            elif is_video(path):
+                self.skipped["videos"] += 1
+            elif (key := hash(path)) in self._seen:
+                self.skipped["repeated entries"] += 1
+            else:
+                self._seen.add(key)
+                self._widen(posixpath.dirname(path))
+                yield Item(path, labels, caption)
+
+    def _path(self, name: str) -> str:
+        if not name:
+            return ""
+        if "://" not in name:
+            return posixpath.normpath(posixpath.join(self._home, name))
+        if not name.isprintable():
+            raise InvalidInput(f"a manifest names objects by s3:// URIs or by relative paths, not {name!r}")
+        try:
+            bucket, key = split_uri(name)
+        except InvalidInput:
+            bucket = key = ""
+        if not key:
+            raise InvalidInput(f"a manifest names objects by s3:// URIs or by relative paths, not {name!r}")
+        return f"{bucket}/{key}"
+
+    def _widen(self, folder: str) -> None:
+        if self.common is None:
+            self.common = folder
+        elif folder != self.common:
+            self.common = posixpath.commonpath([self.common, folder]) if self.common else ""

@@ -1,0 +1,11 @@
+"""Sizes as people read them."""
+
+_UNITS = ((40, "TB"), (30, "GB"), (20, "MB"), (10, "KB"))
+
+
+def bytes_text(size: int) -> str:
+    """Return a number of bytes in words, for example ``48.3 MB``; one KB is 1,024 bytes."""
+    for power, unit in _UNITS:
+        if size >= 2**power:
+            return f"{size / 2**power:,.1f} {unit}"
+    return f"{size:,} bytes" if size != 1 else "1 byte"

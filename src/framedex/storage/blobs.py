@@ -1,0 +1,326 @@
+"""Uploaded files of a dataset, by content, and lists of what each upload brought.
+
+In a dataset's folder there are ``blobs/ab/cd….jpg``, named by the BLAKE2b-128 hash of their content, and for each
+upload ``uploads/<id>/`` with its list ``files.parquet``. Rows of the media table find their blobs by ``content_hash``
+and the suffix of their path, so nothing here has an absolute path, and a copied or cloned folder is whole.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from framedex.errors import NotFound, WorkspaceError
+from framedex.ids import new_id
+from framedex.storage.disk import files_below, remove_tree
+from framedex.storage.owners import is_gone, this_process
+
+BLOBS_ROOT = "blobs:"
+"""The source root of uploaded media."""
+_BLOBS, _UPLOADS, _LIST, _OWNER = "blobs", "uploads", "files.parquet", "owner"
+_UNUSED = "unused-blobs"
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,8}")
+_ROWS = 8192
+_DIGEST_BYTES = 16
+_SYNCING = 8
+_NOTHING = nullcontext()
+_SCHEMA = pa.schema([pa.field("path", pa.binary(), nullable=False), pa.field("digest", pa.binary(_DIGEST_BYTES))])
+_Row = tuple[bytes, bytes | None]
+
+
+def blob_path(dataset: Path, digest: bytes, name: str) -> Path:
+    """Return where the content of an uploaded file is.
+
+    Args:
+        dataset: the dataset's folder.
+        digest: BLAKE2b hash of the content, 16 bytes.
+        name: the file's name; its suffix, if it is a plain one, is that of the blob in lower case.
+    """
+    return dataset / _BLOBS / _blob_name(digest, name)
+
+
+def _blob_name(digest: bytes, name: str) -> str:
+    suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 - names may be any bytes
+    text = digest.hex()
+    return f"{text[:2]}/{text[2:]}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
+
+
+class Upload:
+    """Files on their way into a dataset's blob store. A context manager: unless settled, nothing of it stays.
+
+    Contents wait in a folder of the upload's own. A crash leaves that behind; the next upload clears it away.
+
+    Attributes:
+        id: the upload's UUID.
+        folder: its own folder, where files beside the list may be put.
+    """
+
+    def __init__(self, dataset: Path) -> None:
+        self.id, self._dataset = new_id(), dataset
+        self.folder = dataset / _UPLOADS / self.id
+        self._pending: list[_Row] = []
+        self._settled = False
+        try:
+            _clear_unfinished(dataset)
+            (self.folder / _BLOBS).mkdir(parents=True)
+            (self.folder / _OWNER).write_text(this_process())
+            self._list: Any = pq.ParquetWriter(self.folder / f"{_LIST}.partial", _SCHEMA, compression="zstd")
+        except OSError as error:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise WorkspaceError(f"cannot write to {self.folder.parent}: {error.strerror}") from error
+
+    def add(self, name: str, parts: Iterable[bytes]) -> None:
+        """Take the content of a file, piece by piece.
+
+        Raises:
+            WorkspaceError: it cannot be written.
+        """
+        partial = self.folder / "content.partial"
+        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        with _said_plainly(partial):
+            file = partial.open("wb")
+        try:
+            for data in parts:  # what raises here is the giver's
+                digest.update(data)
+                with _said_plainly(partial):
+                    file.write(data)
+        finally:
+            with _said_plainly(partial):
+                file.close()  # what is still to be written may find the disk full, too
+        blob = self.folder / _BLOBS / _blob_name(digest.digest(), name)
+        with _said_plainly(blob):
+            blob.parent.mkdir(exist_ok=True)
+            partial.replace(blob)
+        self._note(os.fsencode(name), digest.digest())
+
+    def add_path(self, path: str) -> None:
+        """Take note of a file that stays where it is, by its absolute path."""
+        self._note(os.fsencode(path), None)
+
+    def _note(self, path: bytes, digest: bytes | None) -> None:
+        self._pending.append((path, digest))
+        if len(self._pending) >= _ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            paths, digests = zip(*self._pending, strict=True)
+            columns = [pa.array(values, field.type) for values, field in zip((paths, digests), _SCHEMA, strict=True)]
+            self._list.write_batch(pa.record_batch(columns, schema=_SCHEMA))
+            self._pending = []
+
+    def settle(self) -> int:
+        """Bring all to the blob store, durably; return how many names came again. Of these the last ones stay.
+
+        Raises:
+            WorkspaceError: it cannot be written.
+        """
+        with _said_plainly(self.folder):
+            self._flush()
+            self._list.close()
+            repeated = self._drop_repeated()
+            _sync_all(self.folder)
+            # From now on nobody clears the blobs away that the list names.
+            (self.folder / f"{_LIST}.partial").replace(self.folder / _LIST)
+            _sync(self.folder)
+            self._move()
+            (self.folder / _OWNER).unlink()
+        self._settled = True
+        return repeated
+
+    def _drop_repeated(self) -> int:
+        """Keep the last row of each path; return how many were dropped."""
+        partial = self.folder / f"{_LIST}.partial"
+        table = pq.read_table(partial)
+        place = pa.array(np.arange(len(table)))
+        last = table.select(["path"]).append_column("place", place).group_by("path").aggregate([("place", "max")])
+        if len(last) < len(table):
+            kept = table.take(np.sort(last["place_max"].to_numpy()))
+            pq.write_table(kept, partial, compression="zstd")
+            wanted = set(kept["digest"].drop_null().to_pylist())
+            for blob in _blobs(self.folder / _BLOBS):
+                if _digest_of(blob) not in wanted:
+                    blob.unlink()
+        return len(table) - len(last)
+
+    def _move(self) -> None:
+        store, touched = self._dataset / _BLOBS, set()
+        for blob in _blobs(self.folder / _BLOBS):
+            target = store / blob.parent.name / blob.name
+            if target.exists():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            blob.replace(target)
+            touched.add(target.parent)
+        for folder in (*touched, store, self._dataset):
+            if folder.is_dir():
+                _sync(folder)
+        shutil.rmtree(self.folder / _BLOBS)
+
+    def __enter__(self) -> "Upload":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._settled:
+            with suppress(OSError):
+                self._list.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def upload_folder(dataset: Path, upload_id: str) -> Path:
+    """Return the folder of an upload.
+
+    Raises:
+        NotFound: it is gone.
+    """
+    folder = dataset / _UPLOADS / upload_id
+    if not (folder / _LIST).is_file():
+        raise NotFound(f"the list of the upload {upload_id} is gone; upload the files anew")
+    return folder
+
+
+def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Yield (name, digest) of each file of an upload, in order; for files that stay elsewhere (absolute path, None)."""
+    with pq.ParquetFile(folder / _LIST) as file:
+        for batch in file.iter_batches(_ROWS):
+            paths, digests = (batch.column(number).to_pylist() for number in range(2))
+            yield from zip(map(os.fsdecode, paths), digests, strict=True)
+
+
+def remove_upload(dataset: Path, upload_id: str) -> None:
+    """Forget an upload whose media are in the dataset, or will never be. Its blobs stay; see :func:`remove_unused`."""
+    shutil.rmtree(dataset / _UPLOADS / upload_id, ignore_errors=True)
+
+
+def uploads(dataset: Path) -> Iterator[tuple[str, float, bool]]:
+    """Yield (id, time of the last change in seconds since 1970, whether all is there) of the uploads still known."""
+    folder = dataset / _UPLOADS
+    for each in sorted(folder.iterdir()) if folder.is_dir() else ():
+        times = [status.st_mtime for _, status in files_below(each)]
+        if times:
+            yield each.name, max(times), not (each / _OWNER).exists()
+
+
+def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractContextManager[object] = _NOTHING) -> int:
+    """Remove the blobs that nothing needs; return how many bytes that freed. Others may upload meanwhile.
+
+    Args:
+        dataset: the dataset's folder.
+        used: content hashes (16 bytes each) of the media of all generations that are kept; others may be among them.
+            What the lists of uploads name stays, too.
+        still: held while the blobs are taken away; it keeps generations from being committed, and raises if one was
+            since *used* were read.
+    """
+    _clear_unfinished(dataset)
+    aside = dataset / _UNUSED
+    _put_back(dataset, aside, None)
+    there = [digests for _, digests in _blob_groups(dataset)]
+    unused = np.concatenate([np.empty(0, np.uint64), *there])
+    for array in used:
+        unused = unused[~np.isin(unused, _numbers(array))]
+    unused = unused[~np.isin(unused, _listed(dataset))]
+    if not len(unused):
+        return 0
+    with still:
+        aside.mkdir()
+        for group, digests in _blob_groups(dataset):
+            for place in np.flatnonzero(np.isin(digests, unused)):
+                group[place].rename(aside / f"{group[place].parent.name}{group[place].name}")
+        # An upload makes its list first and then looks which blobs are there: one that saw these has made it by now.
+        _put_back(dataset, aside, _listed(dataset))
+    return remove_tree(aside)
+
+
+def _blob_groups(dataset: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint64]]]:
+    """Yield all blobs with their hashes, some thousand at a time."""
+    blobs = _blobs(dataset / _BLOBS)
+    while group := list(islice(blobs, _ROWS)):
+        yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(_DIGEST_BYTES)))
+
+
+def _listed(dataset: Path) -> npt.NDArray[np.uint64]:
+    """Return the hashes that lists of uploads name."""
+    parts = [np.empty(0, np.uint64)]
+    for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
+        with suppress(FileNotFoundError), pq.ParquetFile(each) as file:
+            parts += [_numbers(batch.column(0)) for batch in file.iter_batches(_ROWS, columns=["digest"])]
+    return np.concatenate(parts)
+
+
+def _put_back(dataset: Path, aside: Path, wanted: npt.NDArray[np.uint64] | None) -> None:
+    """Put blobs of some hashes, or all, back where they were, unless they came anew."""
+    paths = list(aside.iterdir()) if aside.is_dir() else []
+    digests = _numbers(pa.array([bytes.fromhex(path.name[:32]) for path in paths], pa.binary(_DIGEST_BYTES)))
+    chosen = np.ones(len(paths), dtype=bool) if wanted is None else np.isin(digests, wanted)
+    for place in np.flatnonzero(chosen):
+        target = dataset / _BLOBS / paths[place].name[:2] / paths[place].name[2:]
+        if not target.exists():
+            paths[place].rename(target)
+    if wanted is None:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _numbers(digests: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the first halves of hashes: that others have the same, too, only keeps a file for which nobody asks."""
+    held = pc.drop_null(digests)
+    buffer = held.buffers()[1] if len(held) else None
+    if buffer is None:
+        return np.empty(0, np.uint64)
+    return np.frombuffer(buffer, np.uint64)[2 * held.offset : 2 * (held.offset + len(held)) : 2]
+
+
+def _blobs(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        for part in sorted(folder.iterdir()):
+            yield from sorted(part.iterdir())
+
+
+def _digest_of(blob: Path) -> bytes:
+    return bytes.fromhex(blob.parent.name + blob.name.partition(".")[0])
+
+
+def _clear_unfinished(dataset: Path) -> None:
+    """Remove what uploads of processes that died left behind."""
+    for owner in sorted((dataset / _UPLOADS).glob(f"*/{_OWNER}")):
+        with suppress(OSError):  # it ends just now
+            if is_gone(owner.read_text()):
+                shutil.rmtree(owner.parent, ignore_errors=True)
+
+
+@contextmanager
+def _said_plainly(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _sync_all(folder: Path) -> None:
+    """Wait until all files below a folder are on the disk; some at a time, as a disk takes them together."""
+    files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
+    with ThreadPoolExecutor(_SYNCING) as pool:
+        while group := list(islice(files, _ROWS)):
+            list(pool.map(_sync, group))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,169 @@
+"""What people define for a dataset, in narrow tables beside the media table: its tags and its custom fields.
+
+Rows of the media table name a tag by its number, and the column of a field has the field's number in its name; so
+renaming touches these tables alone. Numbers are never used twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from framedex.records import FieldType
+from framedex.storage import tables
+from framedex.storage.media import Media
+from framedex.storage.tables import Table
+
+TAGS, FIELDS = "tags", "fields"
+"""Names of the tables; ``tags`` is also the column of the media table that has the numbers."""
+TAGGED_AT = "tagged_at"
+"""The column of the media table that has the dates, parallel to ``tags``."""
+_TIME = pa.timestamp("us", tz="UTC")
+TAGGED_SCHEMA = pa.schema([pa.field(TAGS, pa.list_(pa.int32())), pa.field(TAGGED_AT, pa.list_(_TIME))])
+"""The columns of the media table about tags; null where there are none."""
+_TAGS_SCHEMA = pa.schema(
+    [
+        pa.field("tag_id", pa.string(), nullable=False),
+        pa.field("number", pa.int32(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("created_at", _TIME, nullable=False),
+        pa.field("created_by", pa.string(), nullable=False),
+    ]
+)
+_FIELDS_SCHEMA = pa.schema(
+    [
+        pa.field("field_id", pa.string(), nullable=False),
+        pa.field("number", pa.int32(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("enum_options", pa.list_(pa.string())),
+        pa.field("is_multi", pa.bool_(), nullable=False),
+        pa.field("created_at", _TIME, nullable=False),
+        pa.field("created_by", pa.string(), nullable=False),
+    ]
+)
+_VALUES = {FieldType.FLOAT: pa.float64(), FieldType.DATETIME: _TIME}
+
+
+@dataclass(frozen=True)
+class TagDefinition:
+    """A tag of a dataset.
+
+    Attributes:
+        tag_id: its UUID.
+        number: what the rows hold that have it.
+        name: unique in the dataset.
+        created_at, created_by: when and by whom it was made.
+    """
+
+    tag_id: str
+    number: int
+    name: str
+    created_at: datetime
+    created_by: str
+
+
+@dataclass(frozen=True)
+class FieldDefinition:
+    """A custom field of a dataset.
+
+    Attributes:
+        field_id: its UUID.
+        number: of its column.
+        name: unique in the dataset.
+        type: of its values.
+        enum_options: what a value of type enum may be; None for other types.
+        is_multi: whether a media item has a list of values.
+        created_at, created_by: when and by whom it was made.
+    """
+
+    field_id: str
+    number: int
+    name: str
+    type: FieldType
+    enum_options: list[str] | None
+    is_multi: bool
+    created_at: datetime
+    created_by: str
+
+    @property
+    def column(self) -> pa.Field:
+        """The column of the media table that has the values; null where there are none."""
+        kind = _VALUES.get(self.type, pa.string())
+        return pa.field(f"field_{self.number}", pa.list_(kind) if self.is_multi else kind)
+
+
+def read_tags(table: Path, versions: Mapping[str, int]) -> list[TagDefinition]:
+    """Return the tags of a generation, oldest first.
+
+    Args:
+        table: folder of the dataset's media table.
+        versions: of the generation's tables.
+    """
+    return [TagDefinition(**row) for row in _read(table, versions, TAGS)]
+
+
+def write_tags(table: Path, tags: Sequence[TagDefinition]) -> int:
+    """Write all tags of a dataset, wait until they are on the disk, and return the new version of their table."""
+    return _write(table, TAGS, [asdict(tag) for tag in tags], _TAGS_SCHEMA)
+
+
+def read_fields(table: Path, versions: Mapping[str, int]) -> list[FieldDefinition]:
+    """Return the custom fields of a generation, oldest first; arguments as for :func:`read_tags`."""
+    return [FieldDefinition(**{**row, "type": FieldType(row["type"])}) for row in _read(table, versions, FIELDS)]
+
+
+def write_fields(table: Path, fields: Sequence[FieldDefinition]) -> int:
+    """Write all custom fields of a dataset, wait until they are on the disk, and return their table's new version."""
+    return _write(table, FIELDS, [asdict(field) for field in fields], _FIELDS_SCHEMA)
+
+
+def tags_of(media: Media) -> list[TagDefinition]:
+    """Return the tags that media have at their generation, oldest first."""
+    return read_tags(media.table.path, media.generation.tables)
+
+
+def fields_of(media: Media) -> list[FieldDefinition]:
+    """Return the custom fields that media have at their generation, oldest first."""
+    return read_fields(media.table.path, media.generation.tables)
+
+
+def held_fields(media: Media) -> list[FieldDefinition]:
+    """Return the custom fields that some media had a value of: the table has a column of these alone."""
+    present = set(media.table.schema.names)
+    return [field for field in fields_of(media) if field.column.name in present]
+
+
+def tag_names(tags: Sequence[TagDefinition]) -> pa.StringArray:
+    """Return the names of tags by number; null for numbers that no tag has any more."""
+    names: list[str | None] = [None] * (max((tag.number for tag in tags), default=-1) + 1)
+    for tag in tags:
+        names[tag.number] = tag.name
+    return pa.array(names, pa.string())
+
+
+def tag_numbers(tags: Sequence[TagDefinition]) -> dict[str, int]:
+    """Return the numbers of tags by name and by id."""
+    return {tag.name: tag.number for tag in tags} | {tag.tag_id: tag.number for tag in tags}
+
+
+def _read(table: Path, versions: Mapping[str, int], name: str) -> list[dict[str, Any]]:
+    if name not in versions:
+        return []
+    held = Table(_path(table, name), versions[name])
+    rows: list[dict[str, Any]] = held.scan(held.schema.names).read_all().to_pylist()
+    return rows
+
+
+def _write(table: Path, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> int:
+    path = _path(table, name)
+    version = tables.replace(path, [pa.RecordBatch.from_pylist(rows, schema=schema)], schema)
+    tables.sync(path)
+    return version
+
+
+def _path(table: Path, name: str) -> Path:
+    return table.with_name(f"{name}.lance")

@@ -1,0 +1,39 @@
+"""What became of the rows of tasks of type CUSTOM_METADATA, kept with the tasks."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.errors import NotFound
+from framedex.records import FieldResult, TaskStatus, TaskType
+from framedex.storage.schema import tasks
+from framedex.storage.task_rows import get_task
+
+
+def keep_result(connection: sa.Connection, dataset_id: str, result: dict[str, Any]) -> None:
+    """Store what the task that is under way on a dataset did; there is one at a time.
+
+    Args:
+        connection: the transaction that completes the task.
+        dataset_id: what it works on.
+        result: ``inserted_rows``, ``error_count`` and ``sample_errors`` of the record.
+    """
+    running = tasks.c.status.in_((TaskStatus.INITIALIZING, TaskStatus.RUNNING))
+    this = (tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.CUSTOM_METADATA, running)
+    connection.execute(tasks.update().where(*this).values(result=result))
+
+
+def read_result(connection: sa.Connection, task_id: str) -> FieldResult:
+    """Return how far a task of that type is, and what became of its rows.
+
+    Raises:
+        NotFound: there is none of that id.
+    """
+    task = get_task(connection, task_id)
+    if task.task_type is not TaskType.CUSTOM_METADATA:
+        raise NotFound(f"task {task_id!r} is of type {task.task_type}, not {TaskType.CUSTOM_METADATA}")
+    none = {"inserted_rows": 0, "error_count": 0, "sample_errors": []}
+    result = connection.execute(sa.select(tasks.c.result).where(tasks.c.id == task_id)).scalar() or none
+    failed = task.status is TaskStatus.COMPLETED and result["error_count"]
+    status = "COMPLETED_WITH_ERRORS" if failed else task.status.value
+    return FieldResult(task_id=task_id, status=status, progress=task.progress_percentage or 0, **result)

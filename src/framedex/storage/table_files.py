@@ -1,0 +1,131 @@
+"""The files that versioned tables consist of: which versions need which, and how those that nothing needs go.
+
+Facts of Lance 14 that this rests on, each held by a test: the clean-up of given versions keeps each file that any other
+version needs, and it takes files that are in no version for those of a writer at work, unless it is told that there is
+none; the newest version always stays.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_CLEANED = 512  # versions at a time
+_HINT = "_versions/latest_version_hint.json"
+_NO_VERSION = 2**62  # Lance takes no empty list of versions
+
+
+def old_versions(path: Path, kept: Collection[int]) -> list[int]:
+    """Return the versions of a table but some and the newest, ascending."""
+    import lance
+
+    dataset = lance.dataset(str(path))
+    return sorted({each["version"] for each in dataset.versions()} - {*kept, dataset.version})
+
+
+def ends_with(path: Path, version: int) -> bool:
+    """Return whether the newest version of a table needs the same files as another one."""
+    import lance
+
+    newest, other = lance.dataset(str(path)), lance.dataset(str(path), version=version)
+    needed, known = ([each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other))
+    return bool(needed == known)
+
+
+def remove_versions(path: Path, versions: Sequence[int]) -> None:
+    """Remove versions of a table, and the files that no other version needs.
+
+    Others may write to the table meanwhile, on top of what stays: files that are in no version yet are left alone.
+    """
+    import lance
+
+    for start in range(0, len(versions), _CLEANED):
+        lance.dataset(str(path)).cleanup_old_versions(versions=list(versions[start : start + _CLEANED]))
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the files of a table that are in no version, as those of a writer that was killed.
+
+    Nobody else may write to the table meanwhile.
+    """
+    import lance
+
+    lance.dataset(str(path)).cleanup_old_versions(versions=[_NO_VERSION], delete_unverified=True)
+
+
+def rows_key(path: Path, version: int) -> Hashable:
+    """Return what is the same for two versions of a table only if both have the same rows, whatever their columns."""
+    import lance
+
+    fragments = lance.dataset(str(path), version=version).get_fragments()
+    return tuple((each.fragment_id, each.physical_rows, each.num_deletions) for each in fragments)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file with some columns of some rows.
+
+    Attributes:
+        path: below the folder of the table.
+        bytes_of: about how many bytes of it the columns take, by name.
+        live: the share of its rows that was not deleted, 0 to 1.
+        replaced: whether it also has columns that the table has no more.
+    """
+
+    path: str
+    bytes_of: dict[str, float]
+    live: float
+    replaced: bool
+
+
+def data_files(path: Path, version: int) -> list[DataFile]:
+    """Return the files with the rows of a version of a table."""
+    import lance
+
+    dataset: Any = lance.dataset(str(path), version=version)
+    sizes = {each.id: each.bytes_on_disk for each in dataset.stats.data_stats().fields}
+    names = {number: field.name() for field in dataset.lance_schema.fields() for number in _numbers(field)}
+    fragments = [each.metadata for each in dataset.get_fragments()]
+    rows = max(sum(each.physical_rows for each in fragments), 1)
+    found = []
+    for each in fragments:
+        live = each.num_rows / max(each.physical_rows, 1)
+        for file in each.files:
+            bytes_of: dict[str, float] = defaultdict(float)
+            for number in file.fields:
+                bytes_of[names.get(number, "")] += sizes.get(number, 0) * each.physical_rows / rows
+            replaced = "" in bytes_of
+            bytes_of.pop("", None)
+            found.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
+    return found
+
+
+def _numbers(field: Any) -> list[int]:
+    """Return the numbers of a field and of those within it."""
+    return [field.id(), *(number for child in field.children() for number in _numbers(child))]
+
+
+def files_of(path: Path, versions: Collection[int]) -> set[str]:
+    """Return the files that some versions of a table need, as paths below its folder."""
+    import lance
+
+    found: set[str] = set()
+    if not versions:
+        return found
+    wanted = pa.array(sorted(versions), pa.int64())
+    for batch in lance.dataset(str(path)).tracked_files(min_version=min(versions)):
+        needed = batch.filter(pc.is_in(batch.column("version"), value_set=wanted))
+        found.update(needed.column("path").unique().to_pylist())
+    return found
+
+
+def files_of_head(path: Path, version: int) -> set[str]:
+    """Return the files that the version that readers see needs, and those that must stay for as long as it does."""
+    import lance
+
+    newest = lance.dataset(str(path)).version
+    return files_of(path, {version, newest} if ends_with(path, version) else {version}) | {_HINT}

@@ -1,0 +1,280 @@
+"""Exports: each writes a file on a thread of this process, and is known to all by its row in the catalog."""
+
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from framedex.errors import Aborted, Conflict, Error, TaskFailed, WorkspaceError
+from framedex.ids import new_id
+from framedex.records import ExportRecord, ExportResult, ExportStatus
+from framedex.storage import export_rows
+from framedex.storage.catalog import Catalog
+from framedex.storage.datasets import now
+from framedex.storage.media import file_uri
+from framedex.tasks.report import Report, Watcher
+
+_HEARTBEAT_S = 2.0
+_WORKERS = 2
+
+
+class ExportJob(Protocol):
+    """Writes a file."""
+
+    def __call__(
+        self, *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
+    ) -> ExportResult:
+        """Write the file and return what was written.
+
+        Args:
+            begin: called with the number of media once the request is known to make sense.
+            progress: called with the share that is done; raises to stop.
+            settle: called when all is written, before the file appears; raises to give it up.
+        """
+        ...
+
+
+class ExportTask:
+    """An export. Its fields are those of the interface's export task.
+
+    Its status is PENDING until it is known that the request can be honoured, else it ends as REJECTED; then RUNNING,
+    and COMPLETED or FAILED at the end. One that is aborted is FAILED.
+
+    Attributes:
+        id: the export's UUID.
+    """
+
+    def __init__(self, catalog: Catalog, dataset_id: str, path: Path, job: ExportJob, *, created_by: str) -> None:
+        self.id = new_id()
+        self._catalog, self._path, self._job = catalog, path, job
+        self._report, self._future = Report(), Future[ExportResult]()
+        self._lock, self._settled, self._unwritten = threading.Lock(), False, False
+        self._row = threading.Lock()  # a beat must not write over what came after it looked
+        self._record = ExportRecord(
+            id=self.id,
+            dataset_id=dataset_id,
+            created_at=now(),
+            status=ExportStatus.PENDING,
+            progress=0,
+            entities_count=None,
+            result_message="",
+            download_uri=None,
+        )
+        if not catalog.read_only:
+            with catalog.write() as connection:
+                export_rows.insert_export(connection, self._record, path=path, created_by=created_by)
+
+    @property
+    def record(self) -> ExportRecord:
+        """The export as it stands."""
+        record = self._record
+        return record if record.status.final else record.model_copy(update={"progress": self._percent})
+
+    @property
+    def status(self) -> ExportStatus:
+        """Where the export stands."""
+        return self._record.status
+
+    @property
+    def result(self) -> ExportResult:
+        """What was written.
+
+        Raises:
+            Conflict: the export is still under way.
+            Error: it was rejected, or it failed.
+        """
+        if not self._future.done():
+            raise Conflict(f"export {self.id} is {self.status}; there is no result yet")
+        return self._ended(None)
+
+    def wait(self, timeout_s: float | None = None, *, watcher: Watcher | None = None) -> ExportRecord:
+        """Wait for the end of the export and return its record. An interrupt (Ctrl-C) aborts it.
+
+        Args:
+            timeout_s: give up waiting after so many seconds; the export goes on.
+            watcher: called with (stage, share) as it advances, on the export's thread.
+
+        Raises:
+            Error: it was rejected, or it failed; of the class that was raised, or TaskFailed.
+            Aborted: it was aborted.
+            TimeoutError: it was not done in time.
+        """
+        try:
+            self._report.watcher = watcher
+            self._ended(timeout_s)
+        except KeyboardInterrupt:
+            self._stop()
+            raise
+        finally:
+            self._report.watcher = None
+        return self.record
+
+    def _ended(self, timeout_s: float | None) -> ExportResult:
+        try:
+            return self._future.result(timeout_s)
+        except FutureTimeout:
+            if not self._future.done():
+                raise TimeoutError(f"export {self.id} was not done within {timeout_s} s") from None
+            raise
+        except CancelledError:
+            raise Aborted("aborted on request") from None
+
+    def abort(self) -> ExportRecord:
+        """Stop the export, of which nothing stays, and return its record, status FAILED.
+
+        Raises:
+            Conflict: it is done already, or its file is just taking its place.
+        """
+        with self._lock:
+            if self._settled or self._future.done():
+                raise Conflict(f"export {self.id} cannot be aborted: it is {self.status}")
+            self._report.cancel()
+        self._stop()
+        return self.record
+
+    def _stop(self) -> None:
+        self._report.cancel()
+        if not self._future.done() and self._future.cancel():  # it waited for a thread
+            self._end(ExportStatus.FAILED, "aborted on request")
+        with suppress(CancelledError):
+            self._future.exception()
+
+    def start(self, pool: ThreadPoolExecutor) -> None:
+        """Run on a thread of a pool."""
+        self._future = pool.submit(self._execute)
+        threading.Thread(target=self._beat_until_closed, name="framedex-heartbeat", daemon=True).start()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has ended and the catalog says so."""
+        return self._report.closed.is_set()
+
+    def forget(self) -> None:
+        """Stop showing signs of life."""
+        self._report.closed.set()
+
+    def cancel(self) -> None:
+        """Make the export stop the next time that it looks."""
+        self._report.cancel()
+
+    def _execute(self) -> ExportResult:
+        try:
+            self._report.check()
+            result = self._job(begin=self._begin, progress=self._report.part("media", 0.0, 1.0), settle=self._settle)
+            self._end(ExportStatus.COMPLETED, result.message)
+        except Aborted:
+            self._end(ExportStatus.FAILED, "aborted on request")
+            raise
+        except Error as error:
+            rejected = self.status is ExportStatus.PENDING
+            self._end(ExportStatus.REJECTED if rejected else ExportStatus.FAILED, str(error))
+            raise
+        except BaseException as error:  # also SystemExit: on this thread it would end nothing but the export
+            reason = "".join(traceback.format_exception_only(error)).strip()
+            self._end(ExportStatus.FAILED, reason)
+            raise TaskFailed(f"export to {self._path} failed: {reason}") from error
+        return result
+
+    def _begin(self, total: int) -> None:
+        self._put(status=ExportStatus.RUNNING, entities_count=total)
+        self._report.check()
+
+    def _settle(self) -> None:
+        with self._lock:
+            self._report.check()
+            self._settled = True
+        if not self._catalog.read_only:
+            with self._catalog.read() as connection:
+                export_rows.check_own(connection, self.id)
+
+    def _end(self, status: ExportStatus, message: str) -> None:
+        done = status is ExportStatus.COMPLETED
+        changes = {
+            "status": status,
+            "result_message": message.encode("utf-8", "backslashreplace").decode(),  # paths may be any bytes
+            "progress": 100 if done else self._percent,
+            "download_uri": file_uri(self._path) if done else None,
+        }
+        try:
+            self._put(**changes)
+        except WorkspaceError:  # as on a full disk; the next beat that can writes it
+            with self._row:
+                self._record, self._unwritten = self._record.model_copy(update=changes), True
+            return
+        self._report.closed.set()
+
+    def _put(self, **changes: Any) -> None:
+        """Change the record, here and in the catalog."""
+        with self._row:
+            record = self._record.model_copy(update=changes)
+            if not self._catalog.read_only:
+                with self._catalog.write() as connection:
+                    export_rows.update_export(connection, record)
+            self._record = record
+
+    @property
+    def _percent(self) -> int:
+        return round(100 * self._report.share)
+
+    def _beat_until_closed(self) -> None:
+        while not self._report.closed.wait(_HEARTBEAT_S):
+            # A beat that fails, as on a full disk, must not end those that follow.
+            with suppress(Exception):
+                self.beat()
+
+    def beat(self) -> None:
+        """Store how far the export is, as a sign of life; stop it if it was given up."""
+        with self._row:
+            if self._catalog.read_only or (self.status.final and not self._unwritten):
+                return
+            with self._catalog.write() as connection:
+                own = export_rows.update_export(connection, self.record)
+            if self._unwritten:
+                self._unwritten = False
+                self._report.closed.set()
+                return
+        if not own:
+            self._report.cancel(export_rows.given_up(self.id))
+
+
+class Exports:
+    """Starts exports of this process, a few at a time."""
+
+    def __init__(self, catalog: Catalog, *, user: str) -> None:
+        self._catalog, self._user = catalog, user
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: list[ExportTask] = []
+
+    def start(self, dataset_id: str, path: Path, job: ExportJob) -> ExportTask:
+        """Start an export and return it.
+
+        Args:
+            dataset_id: what is exported.
+            path: the file, absolute.
+            job: writes it.
+        """
+        task = ExportTask(self._catalog, dataset_id, path, job, created_by=self._user)
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-export")
+            self._tasks = [each for each in self._tasks if not each.is_settled] + [task]
+            task.start(self._pool)
+        return task
+
+    def close(self) -> None:
+        """Abort what still runs and wait for it."""
+        for task in self._tasks:
+            task.cancel()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+        for task in self._tasks:
+            with suppress(WorkspaceError):
+                task.beat()  # an end that could not be written when it came
+            task.forget()
+        self._tasks = []

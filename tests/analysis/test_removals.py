@@ -1,0 +1,88 @@
+"""A graph without some of its rows is the graph of the rows that are left."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.analysis import removals
+from framedex.analysis.additions import extend
+from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.products import CpuProducts
+from framedex.analysis.removals import Remaining, without
+from framedex.analysis.stored import InMemory
+from tests.analysis.arrays import Vectors, clustered, recall_of, unit
+
+ONE = CpuProducts(1)
+Ints = npt.NDArray[np.int64]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 60), st.floats(0, 1), st.integers(1, 8), st.booleans(), st.booleans(), st.integers(0, 2**16))
+def test_without__law(count: int, share: float, k: int, by_cells: bool, few: bool, seed: int) -> None:
+    """Whatever goes, and however the rest stands: full lists, right similarities, and what changed is named."""
+    random = np.random.default_rng(seed)
+    vectors = unit(random.integers(-2, 3, (count, 3)) + 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("framedex.analysis.cells._CELL_ROWS", 5)
+        patch.setattr(removals, "_FEW", 1000 if few else 0)
+        patch.setattr(removals, "_QUERIES", 7)
+        before = nearest(vectors, k=k, exact=not by_cells, engine=ONE)
+        left = random.permutation(np.flatnonzero(random.random(count) < share))
+        found = without(before, left, InMemory(vectors[left]), k=k, engine=ONE)
+        rest = vectors[left]
+        assert_right(found, rest, before, left)
+        more = unit(random.integers(-2, 3, (5, 3)) + 0.5)
+        if len(left) and found.graph.k:
+            grown, _ = extend(found.graph, InMemory(rest), more, k=found.graph.k, engine=ONE)
+            everything = np.concatenate([rest, more])
+            assert_true(grown, everything)
+            new = Graph(grown.rows[len(left) :], grown.similarity[len(left) :])
+            assert (new.rows >= 0).all()
+            again = without(grown, np.arange(3, len(everything)), InMemory(everything[3:]), k=grown.k, engine=ONE)
+            assert_true(again.graph, everything[3:])
+
+
+def assert_right(found: Remaining, rest: Vectors, before: Graph, left: Ints) -> None:
+    """Check that lists keep what is left of them, in its order, and that those that lost most are full again."""
+    assert_true(found.graph, rest)
+    number = np.full(len(before.rows), -1)
+    number[left] = np.arange(len(left))
+    for row, old in enumerate(left):
+        kept = [number[other] for other in before.rows[old] if number[other] >= 0]
+        new = [other for other in found.graph.rows[row] if other >= 0]
+        assert bool(found.touched[row]) >= (len(kept) < before.k)
+        assert 2 * len(new) >= min(found.graph.k, len(left) - 1)
+        if found.graph.k == before.k and 2 * len(kept) >= before.k and not found.touched.all():
+            assert sorted(new) == sorted(kept)
+
+
+def assert_true(graph: Graph, vectors: Vectors) -> None:
+    """Check that lists name other rows, each once, the most similar first, with their similarities; gaps come last."""
+    for row, (others, scores) in enumerate(zip(graph.rows.tolist(), graph.similarity, strict=True)):
+        held = [other for other in others if other >= 0]
+        assert others == held + [-1] * (len(others) - len(held))
+        assert len(set(held) - {row}) == len(held)
+        np.testing.assert_allclose(scores[: len(held)], vectors[held] @ vectors[row], atol=2e-6)
+        assert (np.diff(scores) <= 0).all()
+    filled = graph.filled()
+    assert (filled.rows >= 0).all()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_without__keeps_the_recall(exact: bool) -> None:
+    """Rows that lost neighbours find as many of the true ones as a new graph would."""
+    vectors = clustered(6000, 24, centres=40, spread=0.6)
+    before = nearest(vectors, k=10, exact=exact)
+    left = np.flatnonzero(np.random.default_rng(0).random(6000) < 0.8)
+    shares: list[float] = []
+    found = without(before, left, InMemory(vectors[left]), k=10, progress=shares.append)
+    assert_true(found.graph, vectors[left])
+    full = (found.graph.rows >= 0).mean()
+    assert full > 0.75
+    assert recall_of(found.graph, vectors[left]) >= (1.0 if exact else 0.95) * full - 0.001
+    assert 0.5 < found.touched.mean() < 1
+    assert (found.graph.cells is None) is exact
+    assert shares == sorted(shares)
+    assert shares[-1] == 1

@@ -1,0 +1,140 @@
+"""Paths, URIs and names of whole columns are those that are found row by row."""
+
+import os
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from framedex.export.places import file_paths, image_names, marked_name, uris
+from framedex.ids import media_id
+from framedex.storage.media import LOCATION, Media
+from framedex.storage.media_rows import text_of_path
+
+DATASET = "12345678-1234-4234-8234-123456789abc"
+ROOTS = ["/photos", "/", os.fsdecode(b"/b\xff s"), "/with space/#1"]
+PATHS = [
+    "a.jpg", "x/y.png", "a b#%?.png", "./a.jpg", "a//b.jpg", "../up.jpg", "a/../b.jpg", ".hidden", "no suffix",
+    "猫.png", "source-1/a.jpg", "x" * 255, "x" * 300 + ".jpg", "y/" * 1200 + "z.jpg", "a.b/c", "end.", "new\nline.jpg",
+    os.fsdecode(b"\xff.png"),
+]  # fmt: skip
+URIS = [
+    "https://example.org/a b.jpg", "https://example.org/a.jpg?x=1#y", "s3://bucket/key.png", "/absolute/a.jpg", "x://",
+    "file:///a.jpg", "file:///a%20b.jpg", "file:///a?b.jpg", "file:/a.jpg", "file:a.jpg", "file://host/a.jpg",
+    "data:,x", "C:\\a.jpg", "https://example.org/" + "long" * 200 + ".jpeg", "/", "//", "file:///", "a://b://c.jpg",
+]  # fmt: skip
+ROWS = st.tuples(
+    st.sampled_from(range(len(ROOTS))), st.sampled_from(PATHS) | st.text(min_size=1, max_size=9)
+) | st.tuples(st.none(), st.sampled_from(URIS))
+
+
+def block_of(rows: list[tuple[int | None, str]]) -> pa.Table:
+    """Return rows as the table stores them."""
+    texts = [text_of_path(path) for _, path in rows]
+    return pa.table(
+        {
+            "path": pa.array([text for text, _ in texts], pa.string()),
+            "path_raw": pa.array([raw for _, raw in texts], pa.binary()),
+            "root": pa.array([root for root, _ in rows], pa.int32()),
+            "content_hash": pa.nulls(len(rows), pa.binary()),
+            "media_id": pa.array([media_id(DATASET, f"{root}/{path}") for root, path in rows], pa.string()),
+        }
+    )
+
+
+def media_of(*roots: str) -> Media:
+    """Return media of which only the roots are looked at."""
+    return Media(DATASET, cast("Any", None), cast("Any", None), cast("Any", None), roots)
+
+
+@given(st.lists(ROWS, max_size=8).filter(lambda rows: all("\0" not in path for _, path in rows)))
+@example([(0, path) for path in PATHS])
+@example([(None, uri) for uri in URIS])
+def test_places__law(rows: list[tuple[int | None, str]]) -> None:
+    """Whole columns say what single rows do."""
+    try:
+        block = block_of(rows)
+    except UnicodeEncodeError:
+        return  # surrogates that stand for no byte are no names of files
+    media = media_of(*ROOTS)
+    single = block.select(LOCATION).to_pylist()
+    paths = [media.file_of(row) or row["path"] for row in single]
+    assert file_paths(media, block).to_pylist() == [
+        os.fsencode(path).decode("utf-8", "backslashreplace") for path in paths
+    ]
+    assert uris(media, block).to_pylist() == [media.uri_of(row) for row in single]
+
+
+@given(st.lists(ROWS, max_size=8, unique=True).filter(lambda rows: all("\0" not in path for _, path in rows)))
+@example([(0, path) for path in PATHS])
+@example([(None, uri) for uri in URIS])
+def test_image_names__law(rows: list[tuple[int | None, str]]) -> None:
+    """Names differ, lead nowhere else, and are such that file systems take them."""
+    try:
+        block = block_of(rows)
+    except UnicodeEncodeError:
+        return
+    names = image_names(media_of(*ROOTS), block).to_pylist()
+    assert len(set(names)) == len(rows)
+    for (root, _), name in zip(rows, names, strict=True):
+        parts = name.split("/")
+        assert all(part not in ("", ".", "..") for part in parts)
+        assert all(len(part.encode()) <= 255 for part in parts)
+        assert len(name.encode()) < 4000
+        assert (parts[0] == f"source-{root}") == bool(root)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("x/y.jpg", "x/y.jpg"),
+        ("./x/y.jpg", "x/y-ID.jpg"),
+        ("../../etc/passwd", "etc/passwd-ID"),
+        ("a\\b.jpg", "a\\b.jpg"),
+        (os.fsdecode(b"\xff.png"), "\\xff-ID.png"),
+        ("x" * 255, "x" * 255),
+        ("x" * 256, "x" * 175 + "-ID"),
+        ("y/" + "x" * 300 + ".jpeg", "y/" + "x" * 175 + "-ID.jpeg"),
+        ("猫" * 100 + ".jpeg", "猫" * 58 + "-ID.jpeg"),
+    ],
+)
+def test_image_names__of_one_source(path: str, name: str) -> None:
+    """A path is its own name where it can be; else it is changed, and a part of the id comes before the suffix."""
+    block = block_of([(0, path)])
+    (found,) = image_names(media_of("/photos"), block).to_pylist()
+    assert found == name.replace("ID", block["media_id"][0].as_py()[:8])
+
+
+def test_image_names__below_no_source() -> None:
+    """Of several sources, what is below none of them is in no folder of theirs."""
+    block = block_of([(None, "https://example.org/a.jpg"), (1, "a.jpg")])
+    first, second = image_names(media_of("/a", "/b"), block).to_pylist()
+    assert first == f"example.org/a-{block['media_id'][0].as_py()[:8]}.jpg"
+    assert second == "source-1/a.jpg"
+
+
+def test_image_names__stay_when_a_source_is_added() -> None:
+    """The first source's names are the same whether there are others or not, also where they look like those of one."""
+    block = block_of([(0, "a.jpg"), (0, "source-1/a.jpg"), (0, "source-x/a.jpg"), (0, "x/source-1/a.jpg")])
+    names = image_names(media_of("/a"), block).to_pylist()
+    assert names == image_names(media_of("/a", "/b"), block).to_pylist()
+    mark = block["media_id"][1].as_py()[:8]
+    assert names == ["a.jpg", f"source-1/a-{mark}.jpg", "source-x/a.jpg", "x/source-1/a.jpg"]
+
+
+def test_marked_name__many_folders() -> None:
+    """A path that is too long as a whole loses its first folders."""
+    name = marked_name("f/" * 5000 + "a.jpg", "0123456789")
+    assert name.endswith("/f/a-01234567.jpg")
+    assert len(name) < 2100
+
+
+def test_uris__of_plain_paths(tmp_path: Path) -> None:
+    """What needs no escaping stands in a URI as it is."""
+    block = block_of([(0, "a-b_c.d~e/F0.jpg"), (0, "a b.jpg")])
+    found = uris(media_of(str(tmp_path)), block).to_pylist()
+    assert found == [(tmp_path / "a-b_c.d~e/F0.jpg").as_uri(), f"file://{quote(str(tmp_path))}/a%20b.jpg"]

@@ -1,0 +1,251 @@
+"""Label files are read back by our own ingestion: what comes of an unpacked export is what was exported."""
+
+import itertools
+import shutil
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from framedex import Dataset, Workspace
+from framedex.export.archive import FORMATS
+from framedex.media.annotations import read_annotations
+from framedex.media.labels import parse_labels
+from tests.gallery import Averages, Gallery, embedded
+from tests.pictures import encode, flat, photo, write
+
+LABEL_FORMATS = FORMATS[2:]
+HOSTILE = [
+    "a, b", 'say "cheese"', "two\nlines", "carriage\r\nreturn\rhere", " leading", "trailing ", "=cmd|' /C calc'!A0",
+    "+1", "[a]", '["a", "b"]', "[", "{}", "null", "0", "-", "- a", "a: b", "# no comment", "'", "it's", "\\", "\\n",
+    "\t", "%s", "\x01\x7f\x85", "\u2028\u2029", "\ufeff", "猫 🐈", "e\u0301", "\x00", "images", "x" * 200_000,
+]  # fmt: skip
+TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+LABELS = st.lists(TEXTS, max_size=4).map(parse_labels)
+CAPTIONS = st.none() | TEXTS
+ODD_NAMES = [
+    "a", "b", "a,b", 'q"', "new\nline", " space ", "=cmd", "back\\slash", "猫", "images", "labels", "x" * 240,
+    "data.yaml", "a.b", "-rf", "[1]", "tab\t", "%20#?",
+]  # fmt: skip
+PARTS = st.sampled_from(ODD_NAMES) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=8
+).filter(lambda part: not part.startswith("."))
+SUFFIXES = st.sampled_from([".png", ".PNG", ".bmp", ".jpg"])
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> str:
+    """Paths of pictures in folders that no picture is named like."""
+    folders = draw(st.lists(PARTS, max_size=2))
+    return "/".join(
+        [*(f"{folder}_" if folder != "images" else folder for folder in folders), draw(PARTS) + draw(SUFFIXES)]
+    )
+
+
+@dataclass(frozen=True)
+class Item:
+    """A picture as it is annotated."""
+
+    labels: tuple[str, ...]
+    caption: str | None
+
+
+ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=1, max_size=6)
+
+
+def picture(number: int) -> bytes:
+    """Return a picture that tells its number, whatever its name says of its format."""
+    return encode(flat((number, 255 - number, 128), width=8, height=8))
+
+
+def fill(folder: Path, items: dict[str, Item]) -> None:
+    """Write pictures, and a table that says of each what there is to say."""
+    for number, path in enumerate(items):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(picture(number))
+    columns: dict[str, Any] = {
+        "filename": list(items),
+        "label": pa.array([item.labels for item in items.values()], pa.list_(pa.string())),
+        "caption": pa.array([item.caption for item in items.values()], pa.string()),
+    }
+    pq.write_table(pa.table(columns), folder / "image_annotations.parquet")
+
+
+def content(dataset: Dataset) -> dict[bytes, Item]:
+    """Return what a dataset says of each picture, by the picture itself."""
+    rows = dataset.to_arrow(["file_path", "labels", "caption"]).to_pylist()
+    found = {Path(row["file_path"]).read_bytes(): Item(tuple(row["labels"]), row["caption"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
+    """Return the folder that an export with pictures is unpacked to."""
+    folder.mkdir(exist_ok=True)
+    dataset.export(folder / "out.zip", format_, include_images=True)
+    with zipfile.ZipFile(folder / "out.zip") as archive:
+        assert archive.testzip() is None
+        assert len(set(archive.namelist())) == len(archive.namelist())
+        archive.extractall(folder / "out")
+    return folder / "out"
+
+
+def without_captions(items: dict[bytes, Item]) -> dict[bytes, Item]:
+    return {data: Item(item.labels, None) for data, item in items.items()}
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[Path]:
+    """New folders, one after the other."""
+    return (tmp_path / str(number) for number in itertools.count())
+
+
+@pytest.mark.parametrize("format_", LABEL_FORMATS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(items=ITEMS)
+def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
+    """A dataset of an unpacked export has the same pictures with the same labels and captions, whatever they are."""
+    folder = next(folders)
+    fill(folder / "source", items)
+    original = workspace.create_dataset(folder.name, folder / "source", Averages())
+    given_ = {picture(number): item for number, item in enumerate(items.values())}
+    blank = {data: item if (item.caption or "").strip() else Item(item.labels, None) for data, item in given_.items()}
+    assert content(original) == blank
+    again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
+    assert content(again) == (without_captions(blank) if format_ == "yolo" else blank)
+    # And once more, so that what an export is named like is no trouble to the next.
+    third = workspace.create_dataset(f"{folder.name} third", unpacked(again, folder / "2", format_), Averages())
+    assert content(third) == content(again)
+    shutil.rmtree(folder)
+    for dataset in (original, again, third):
+        workspace.delete_dataset(dataset.id)
+
+
+@pytest.mark.parametrize("format_", LABEL_FORMATS)
+def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str) -> None:
+    """The gallery comes back under the names that it had, broken files and all."""
+    folder = unpacked(gallery.dataset, tmp_path, format_)
+    again = workspace.create_dataset("again", folder)
+    rows = again.to_arrow(["image_filename", "labels", "caption", "width"]).to_pylist()
+    for row in rows:
+        row["image_filename"] = row["image_filename"].removeprefix("images/")
+    before = gallery.dataset.to_arrow(["image_filename", "labels", "caption", "width"]).to_pylist()
+    if format_ == "yolo":
+        assert any(row["caption"] for row in before)
+        before = [row | {"caption": None} for row in before]
+    assert rows == before
+
+
+@pytest.mark.parametrize("format_", ["coco", "csv"])
+def test_label_file__beside_the_original_pictures(
+    gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str
+) -> None:
+    """Without pictures the file is one for the folder that they came from."""
+    gallery.dataset.export(tmp_path / "out.zip", format_)
+    shutil.copytree(gallery.folder, tmp_path / "copy")
+    (tmp_path / "copy" / "image_annotations.csv").unlink()
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        (name,) = archive.namelist()
+        archive.extract(name, tmp_path / "copy")
+    again = workspace.create_dataset("again", tmp_path / "copy")
+    columns = ["image_filename", "labels", "caption"]
+    assert again.to_arrow(columns).equals(gallery.dataset.to_arrow(columns))
+    assert not again.skipped.get("annotations without a picture")
+
+
+def test_yolo__pictures_of_one_stem(workspace: Workspace, tmp_path: Path) -> None:
+    """Pictures that differ in their suffix only, whose label files would be one, are named apart."""
+    items = {"a.png": Item(("cat",), None), "a.jpg": Item(("dog",), None), "b.png": Item((), None)}
+    fill(tmp_path / "source", items)
+    dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
+    folder = unpacked(dataset, tmp_path, "yolo")
+    names = sorted(path.name for path in (folder / "images").iterdir())
+    assert "b.png" in names
+    assert len({name.partition(".")[0] for name in names}) == 3
+    assert sorted(path.stem for path in (folder / "labels").iterdir()) == sorted(
+        name.partition(".")[0] for name in names if name != "b.png"
+    )
+
+
+def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
+    """Class names are listed; each label of a picture is a box around all of it; other pictures have no file."""
+    result = gallery.dataset.export(tmp_path / "out.zip", "yolo")
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert archive.read("data.yaml").decode() == (
+            'path: .\ntrain: images\nval: images\nnc: 3\nnames:\n  0: "animal"\n  1: "fur"\n  2: "town"\n'
+        )
+        assert archive.read("labels/animals/00.txt") == b"0 0.5 0.5 1 1\n1 0.5 0.5 1 1\n"
+        assert archive.read("labels/towns/03.txt") == b"2 0.5 0.5 1 1\n"
+        assert len(archive.namelist()) == 1 + 24
+    assert result.message == f"{gallery.dataset.count()} media; 12 captions are left out: YOLO files hold none"
+
+
+def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
+    """A row has the picture's name, its labels as a JSON array, and its caption as it is."""
+    table = embedded([[1, 0], [0, 1]], label=['["a", "=1,2"]', None], caption=["=cmd\n", None])
+    workspace.create_dataset("d", table).export(tmp_path / "out.zip", "csv")
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert archive.namelist() == ["image_annotations.csv"]
+        assert archive.read("image_annotations.csv") == (
+            b'filename,label,caption\r\n"0.jpg","[""a"", ""=1,2""]","=cmd\n"\r\n"1.jpg",,\r\n'
+        )
+
+
+def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
+    """Images, categories and annotations are numbered from 1; labels and captions are annotations without a box."""
+    from tests.export.test_archive import strict_json
+
+    table = embedded(
+        [[1, 0], [0, 1]], label=[["b", "a"], ["b"]], caption=[None, "c"], width=[3, None], height=[2, None]
+    )
+    dataset = workspace.create_dataset("d", table)
+    dataset.export(tmp_path / "out.zip", "coco", include_images=True)
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        found = strict_json(archive.read("annotations.json"))
+    ids = dataset.where([]).media_ids()
+    assert found == {
+        "info": {"description": "d", "contributor": "tester@example.org"},
+        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+        "images": [
+            {"id": 1, "file_name": "images/0.jpg", "width": 3, "height": 2, "media_id": ids[0]},
+            {"id": 2, "file_name": "images/1.jpg", "width": None, "height": None, "media_id": ids[1]},
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 2},
+            {"id": 2, "image_id": 1, "category_id": 1},
+            {"id": 3, "image_id": 2, "category_id": 2},
+            {"id": 4, "image_id": 2, "caption": "c"},
+        ],
+    }
+
+
+@pytest.mark.parametrize("format_", LABEL_FORMATS)
+def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) -> None:
+    """An export of nothing is valid and empty."""
+    result = gallery.dataset.where([{"any": []}]).export(tmp_path / "out.zip", format_, include_images=True)
+    assert result.message == "0 media, 0 pictures"
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "out")
+    found = read_annotations(str(tmp_path / "out"))
+    assert (found.labels, found.captions, found.of_stems) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("format_", LABEL_FORMATS)
+def test_round_trip__hidden_pictures_and_odd_suffixes(workspace: Workspace, tmp_path: Path, format_: str) -> None:
+    """Pictures that only a list can name get names that a folder is searched for."""
+    names = [".hidden/a.png", "b/.a.png", "none", "other.dat", "long-suffix.thisisnopicturesuffix"]
+    for number, name in enumerate(names):
+        write(tmp_path / "source" / name, photo(number), "PNG")
+    lines = "".join(f'source/{name},"[""label {number}""]"\n' for number, name in enumerate(names))
+    (tmp_path / "list.csv").write_text("path,label\n" + lines)
+    dataset = workspace.create_dataset("d", tmp_path / "list.csv")
+    again = workspace.create_dataset("again", unpacked(dataset, tmp_path, format_))
+    assert content(again) == content(dataset)
+    assert len(content(again)) == len(names)

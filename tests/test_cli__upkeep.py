@@ -1,0 +1,115 @@
+"""The command line: clean-up plans, what uses the disk, and freeing it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framedex import Workspace
+from framedex.cli import main
+from tests.gallery import SETTINGS, fill
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A workspace with the dataset ``pets``: three pictures, a copy of the first, and a broken file."""
+    folder = fill(tmp_path / "pictures", 3)
+    (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
+    (folder / "broken.jpg").write_bytes(b"no picture")
+    with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
+        workspace.create_dataset("pets", folder, "gist")
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command on the workspace and return its status, output and error output."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main([*arguments, "--workspace", str(home / "ws")])
+        captured = capsys.readouterr()
+        return int(exit_.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def count(home: Path) -> int:
+    """Return how many media there are."""
+    with Workspace(home / "ws", settings=SETTINGS) as workspace:
+        return workspace.dataset("pets").count()
+
+
+def test_cleanup__only_shows(run: Run, home: Path) -> None:
+    """Without --apply there is a table of what would go, and a page if asked for; nothing goes."""
+    page = home / "plan.html"
+    status, out, _ = run("cleanup", "pets", "--duplicates", "0.99", "--issue", "corrupted=0.5", "--page", str(page))
+    assert status == 0
+    for part in ("remove", "keep", "copy.png", "corrupted 1.00", "2 media go: 1 corrupted, 1 duplicates"):
+        assert part in out
+    assert page.read_text().startswith("<!doctype html>")
+    assert count(home) == 5
+
+
+def test_cleanup__apply(run: Run, home: Path) -> None:
+    """With --apply it goes, after a snapshot; with --delete-files the files, too, as far as they are the same."""
+    (home / "pictures" / "broken.jpg").write_bytes(b"no picture, but another one")
+    arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--keep", "first")
+    status, out, _ = run(*arguments, "--apply", "--delete-files")
+    assert status == 0
+    assert "removed 2 pictures, 1 files" in out
+    assert "the state before is the snapshot 'before clean-up " in out
+    assert f"1 files were left alone, the first is {home / 'pictures' / 'broken.jpg'}" in out
+    assert not (home / "pictures" / "copy.png").exists()
+    assert count(home) == 3
+
+
+def test_cleanup__json(run: Run, home: Path) -> None:
+    """As JSON there are all rows, the summary, and what was done."""
+    found: Any = json.loads(run("cleanup", "pets", "--duplicates", "exact", "--json")[1])
+    assert [row["action"] for row in found["rows"]] == ["keep", "remove"]
+    assert (found["summary"]["counts"], found["result"], found["page"]) == ({"duplicates": 1}, None, None)
+    done: Any = json.loads(run("cleanup", "pets", "--duplicates", "exact", "--apply", "--json")[1])
+    assert (done["result"]["removed"], done["result"]["files_deleted"]) == (1, 0)
+    assert count(home) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "say what is to go"),
+        (("--duplicates", "much"), "must be a number, not 'much'"),
+        (("--issue", "blur=x"), "--issue blur must be a number, not 'x'"),
+        (("--issue", "blurred"), "no issue 'blurred'"),
+        (("--duplicates", "0.99", "--delete-files"), "--delete-files needs --apply"),
+        (("--duplicates", "0.99", "--keep", "worst"), "keep must be one of"),
+    ],
+)
+def test_cleanup__refuses(run: Run, home: Path, arguments: tuple[str, ...], message: str) -> None:
+    """What cannot be used is one line on the error output, and nothing goes."""
+    status, _, err = run("cleanup", "pets", *arguments)
+    assert status == 1
+    assert message in err
+    assert err.count("\n") == 1
+    assert count(home) == 5
+
+
+def test_du_and_vacuum(run: Run) -> None:
+    """What uses the disk is shown by part, and what can be freed is freed."""
+    run("tag", "pets", "x", "--vql", "[]")
+    run("untag", "pets", "x", "--vql", "[]")
+    status, out, _ = run("du")
+    assert status == 0
+    for part in ("embeddings", "index columns", "old versions", "catalog", "to be freed by vacuum"):
+        assert part in out
+    before: Any = json.loads(run("du", "--json")[1])
+    status, out, _ = run("vacuum", "--older-than", "0")
+    assert (status, out.endswith(" freed\n")) == (0, True)
+    after: Any = json.loads(run("du", "--json")[1])
+    assert before["freeable_bytes"] > after["freeable_bytes"] == 0
+    assert json.loads(run("vacuum", "--json")[1])["skipped"] == {}
+    assert "must be a number of seconds" in run("vacuum", "--older-than=-1")[2]
