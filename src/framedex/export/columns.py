@@ -50,7 +50,8 @@ _ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here 
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)
 _BLOCK_ROWS = 32_768
 _BLOCK_BYTES = 32 * 2**20
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), np.uint16)
+"""The two digits of each octet."""
 
 
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
@@ -162,7 +163,7 @@ def _ids(prefix: str, numbers: npt.NDArray[np.int32]) -> pa.StringArray:
     octets = np.ascontiguousarray(numbers, ">u4").view(np.uint8).reshape(-1, 4)
     text = np.empty((len(numbers), len(prefix) + 8), np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), np.uint8)
-    text[:, len(prefix) :: 2], text[:, len(prefix) + 1 :: 2] = _HEX[octets >> 4], _HEX[octets & 15]
+    text[:, len(prefix) :] = _HEX[octets].view(np.uint8)
     ends = np.arange(len(numbers) + 1, dtype=np.int32) * text.shape[1]
     return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(ends), pa.py_buffer(text))
 
