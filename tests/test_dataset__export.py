@@ -313,10 +313,11 @@ def test_close__aborts_what_runs(tmp_path: Path) -> None:
     waiting = [dataset.export(tmp_path / f"{number}.zip", wait=False) for number in range(3)]
     closing = threading.Thread(target=workspace.close)
     closing.start()
-    assert all(each._report.cancelled.wait(60) for each in (task, *waiting))
+    assert task._report.cancelled.wait(60)
     pause.opened.set()
     closing.join(60)
     assert not closing.is_alive()
+    assert all(each.status.final for each in waiting)
     with Workspace(tmp_path / "workspace") as again:
         found = {record.status for record in again.dataset("d").exports()}
     # The second thread may have been through with one or the other before.
@@ -425,6 +426,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
                 while task._report.watcher is not waited_for:  # until the main thread waits
                     pass
                 os.kill(os.getpid(), signal.SIGINT)
+                assert task._report.cancelled.wait(60)
                 pause.opened.set()
 
             threading.Thread(target=interrupt).start()

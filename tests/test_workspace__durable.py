@@ -66,8 +66,8 @@ def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) 
     assert dataset.task is not None
     dataset.task.wait(60)
 
-    with pytest.raises(BrokenPipeError):
-        workspace._wait(dataset, Broken())
+    with pytest.raises(BrokenPipeError), workspace._gone_if_stopped(dataset.id, dataset.task.id), Broken():
+        dataset.task.wait()
     assert dataset.task.status is TaskStatus.COMPLETED
     assert workspace.dataset("kept").count() == 1
 

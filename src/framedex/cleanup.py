@@ -289,12 +289,12 @@ class CleanupPlan:
 
     def _parts(self, groups: int, media: int, *, tell: Callable[[str, float], None] | None = None) -> Iterator[str]:
         """Yield what is shown: so many groups, the largest, and so many media of each issue, the worst."""
-        return plan_parts(self._plan.rows, self.summary.counts, self._jpeg, groups=groups, media=media, tell=tell)
+        return plan_parts(self._plan.rows, self.summary.counts, self._jpegs, groups=groups, media=media, tell=tell)
 
-    def _jpeg(self, media_id: str) -> bytes | None:
+    def _jpegs(self, media_ids: Sequence[str]) -> list[bytes | None]:
         folder, keep = self._context.layout.thumbnails(self._media.dataset_id), not self._context.catalog.read_only
         with suppress(OSError):  # the state that was planned for is gone from the disk by now
-            return pictures.thumbnail_or_none(
-                self._media, media_id, self._context.settings, folder=folder, keep=keep, size=_SIDE
+            return pictures.thumbnails(
+                self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE
             )
-        return None
+        return [None] * len(media_ids)

@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -111,10 +111,18 @@ def cached_thumbnail(
     return data
 
 
-def thumbnail_or_none(
+def thumbnails(
+    media: Media, media_ids: Sequence[str], settings: Settings, *, folder: Path, keep: bool, size: int
+) -> list[bytes | None]:
+    """Return thumbnails, None where a picture cannot be shown; arguments as for :func:`cached_thumbnail`."""
+    missing = [each for each in media_ids if _UUID.fullmatch(each) and not thumbnail_path(folder, each, size).exists()]
+    looked_up = media.looked_up(missing) if missing else media
+    return [_thumbnail_or_none(looked_up, each, settings, folder=folder, keep=keep, size=size) for each in media_ids]
+
+
+def _thumbnail_or_none(
     media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int
 ) -> bytes | None:
-    """Return a thumbnail, or None where the picture cannot be shown."""
     try:
         return cached_thumbnail(media, media_id, settings, folder=folder, keep=keep, size=size)
     except (NotFound, CannotDecode):

@@ -250,10 +250,7 @@ class View:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
         media, folder, settings = self._media(), self._thumbnails(), self._context.settings
         keep = not self._context.catalog.read_only
-        return [
-            pictures.thumbnail_or_none(media, media_id, settings, folder=folder, keep=keep, size=size)
-            for media_id in media_ids
-        ]
+        return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
 
     def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
         """Return what says which media of a dataset's state are in the view, for an edit of that state.

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresh
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import THRESHOLDS
 from framedex.names import check_name
+from framedex.operations import wait_for
 from framedex.records import (
     DatasetRecord,
     EmbeddingConfig,
@@ -28,7 +29,7 @@ from framedex.records import (
     TaskType,
     VacuumResult,
 )
-from framedex.render.progress import Watcher, progress_bar
+from framedex.render.progress import progress_bar
 from framedex.revival import creation_config, revive
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
@@ -115,32 +116,34 @@ class Workspace:
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
         table = self._context.layout.media(dataset_id)
         settings = self._context.settings
-        task = Task.start(
-            self._context.runner,
-            task_id,
-            dataset_id,
-            lambda report: create(
-                content, config, dataset_id=dataset_id, table=table, settings=settings, report=report
-            ),
-        )
-        dataset = Dataset(self._context, dataset_id, task)
-        if wait:
-            self._wait(dataset, progress_bar(f"Creating {name!r}"))
-        return dataset
+        with self._gone_if_stopped(dataset_id, task_id):
+            task = Task.start(
+                self._context.runner,
+                task_id,
+                dataset_id,
+                lambda report: create(
+                    content, config, dataset_id=dataset_id, table=table, settings=settings, report=report
+                ),
+            )
+            if wait:
+                wait_for(task, f"Creating {name!r}")
+        return Dataset(self._context, dataset_id, task)
 
-    def _wait(self, dataset: Dataset, bar: AbstractContextManager[Watcher | None]) -> None:
-        assert dataset.task is not None, "the caller started it"
+    @contextmanager
+    def _gone_if_stopped(self, dataset_id: str, task_id: str) -> Iterator[None]:
+        """Delete a dataset that is being made when its task fails or is stopped.
+
+        The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What was
+        committed already stays, whatever was raised after that.
+        """
         try:
-            with bar as watcher:
-                dataset.task.wait(watcher=watcher)
+            yield
         except BaseException:
-            with suppress(Error):
-                dataset.task.abort()
-            # The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What
-            # was committed already stays, whatever was raised after that.
-            if dataset.task.status is not TaskStatus.COMPLETED:
+            if (run := self._context.runner.run_of(task_id)) is not None:
+                run.stop()
+            if Task(self._context.runner, task_id).status is not TaskStatus.COMPLETED:
                 with suppress(Error):
-                    self.delete_dataset(dataset.id)
+                    self.delete_dataset(dataset_id)
             raise
 
     def dataset(self, name_or_id: str) -> Dataset:

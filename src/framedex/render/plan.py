@@ -1,6 +1,6 @@
 """A clean-up plan with pictures: what goes beside what stays."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +10,13 @@ from framedex.render import html
 
 _MEMBERS = 8
 _DUPLICATES = "duplicates"
-Jpeg = Callable[[str], bytes | None]
+Jpegs = Callable[[Sequence[str]], list[bytes | None]]
 
 
 def plan_parts(
     rows: pa.Table,
     counts: Mapping[str, int],
-    jpeg: Jpeg,
+    jpegs: Jpegs,
     *,
     groups: int,
     media: int,
@@ -27,20 +27,20 @@ def plan_parts(
     Args:
         rows: of the plan.
         counts: how many media go, by reason.
-        jpeg: returns the picture of a media item, by its id.
+        jpegs: returns the pictures of media, by their ids; None for those that cannot be shown.
         groups: at most so many groups of duplicates, the largest.
         media: at most so many media of each issue, the worst.
         tell: called with what is being shown and the share of it that is done.
     """
     yield html.bars(counts.items())
-    yield from _groups(rows, jpeg, groups, tell or (lambda _stage, _share: None))
+    yield from _groups(rows, jpegs, groups, tell or (lambda _stage, _share: None))
     gone = rows.filter(pc.equal(rows["action"], "remove"))
     for issue in counts:
         if issue != _DUPLICATES:
-            yield from _issue(gone.filter(pc.equal(gone["issue_type"], issue)), issue, jpeg, media)
+            yield from _issue(gone.filter(pc.equal(gone["issue_type"], issue)), issue, jpegs, media)
 
 
-def _groups(rows: pa.Table, jpeg: Jpeg, most: int, tell: Callable[[str, float], None]) -> Iterator[str]:
+def _groups(rows: pa.Table, jpegs: Jpegs, most: int, tell: Callable[[str, float], None]) -> Iterator[str]:
     repeated = rows.filter(pc.is_valid(rows["kept_media_id"]))
     if not len(repeated):
         return
@@ -49,26 +49,30 @@ def _groups(rows: pa.Table, jpeg: Jpeg, most: int, tell: Callable[[str, float], 
     largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:most]
     for place, group_id in enumerate(sizes["group_id"].take(largest)):
         tell(_DUPLICATES, place / len(largest))
-        yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpeg)
+        yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)
     if (rest := len(sizes) - len(largest)) > 0:
         yield html.note(f"and {rest:,} more groups")
 
 
-def _card(group: pa.Table, jpeg: Jpeg) -> str:
+def _card(group: pa.Table, jpegs: Jpegs) -> str:
     """Return a card of a group: first what stays, then what goes."""
-    shown = group.take(pc.sort_indices(group, sort_keys=[("action", "ascending")])[:_MEMBERS]).to_pylist()
+    shown = group.take(pc.sort_indices(group, sort_keys=[("action", "ascending")])[:_MEMBERS])
     rest = len(group) - len(shown)
-    figures = (_figure(row, jpeg, "★ " if row["action"] == "keep" else "") for row in shown)
-    return html.card(html.row(figures), html.note(f"and {rest:,} more that go") if rest else "")
+    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more that go") if rest else "")
 
 
-def _issue(gone: pa.Table, issue: str, jpeg: Jpeg, most: int) -> Iterator[str]:
+def _issue(gone: pa.Table, issue: str, jpegs: Jpegs, most: int) -> Iterator[str]:
     worst = gone.take(pc.sort_indices(gone, sort_keys=[("confidence", "descending")])[:most])
     yield html.heading(f"{issue}: {len(gone):,}")
-    yield html.row(_figure(row, jpeg) for row in worst.to_pylist())
+    yield _figures(worst, jpegs)
     if (rest := len(gone) - len(worst)) > 0:
         yield html.note(f"and {rest:,} more")
 
 
-def _figure(row: dict[str, Any], jpeg: Jpeg, mark: str = "") -> str:
-    return html.picture(jpeg(row["media_id"]), row["file_name"], mark + row["reason"])
+def _figures(rows: pa.Table, jpegs: Jpegs) -> str:
+    pictures = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
+    return html.row(html.picture(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in pictures)
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "★ " if row["action"] == "keep" else ""

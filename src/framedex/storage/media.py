@@ -1,8 +1,8 @@
 """Reading a dataset's media at one generation: select rows by a condition, fetch rows, find their files."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
@@ -37,6 +37,7 @@ class Media:
         table: the table at that generation's version.
         sql: the filter engine.
         roots: source roots by number.
+        found: row ids of media that were looked for, by their ids.
     """
 
     dataset_id: str
@@ -44,6 +45,7 @@ class Media:
     table: Table
     sql: Sql
     roots: tuple[str, ...]
+    found: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def query(self, text: str, condition: Condition, columns: Sequence[str]) -> pa.Table:
         """Return the result of a statement over the relation ``chosen``: the rows that meet a condition.
@@ -85,11 +87,21 @@ class Media:
         Raises:
             NotFound: the dataset has none of that id.
         """
-        row_ids = self.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
-        if not len(row_ids):
-            raise NotFound(f"no media {media_id!r} in this dataset")
-        row: dict[str, Any] = self.table.take(row_ids.tolist(), columns).to_pylist()[0]
+        row_id = self.found.get(media_id)
+        if row_id is None:
+            row_ids = self.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
+            if not len(row_ids):
+                raise NotFound(f"no media {media_id!r} in this dataset")
+            row_id = int(row_ids[0])
+        row: dict[str, Any] = self.table.take([row_id], columns).to_pylist()[0]
         return row
+
+    def looked_up(self, media_ids: Sequence[str]) -> "Media":
+        """Return the same media, of which :meth:`find` finds some at once: they are all looked for in one pass."""
+        wanted = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (list(media_ids),), frozenset({"media_id"}))
+        rows = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", wanted, ["media_id"])
+        found = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
+        return replace(self, found={**self.found, **found})
 
     def file_of(self, row: dict[str, Any]) -> str | None:
         """Return the absolute path of a row's file; None if that is no file of this machine."""

@@ -4,7 +4,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from framedex.storage.catalog import Catalog
 from framedex.storage.datasets import now
 from framedex.storage.media import file_uri
 from framedex.tasks.report import Report, Watcher
+from framedex.tasks.waiting import result_of
 
 _HEARTBEAT_S = 2.0
 _WORKERS = 2
@@ -115,8 +115,8 @@ class ExportTask:
 
     def _ended(self, timeout_s: float | None) -> ExportResult:
         try:
-            return self._future.result(timeout_s)
-        except FutureTimeout:
+            return result_of(self._future, timeout_s)
+        except TimeoutError:
             if not self._future.done():
                 raise TimeoutError(f"export {self.id} was not done within {timeout_s} s") from None
             raise

@@ -238,14 +238,21 @@ class Runner:
         return self.revive(record, config)
 
     def start(self, task_id: str, dataset_id: str, job: Job) -> Run:
-        """Run a task, whose row is there, on a thread of the pool."""
+        """Run a task, whose row is there, on a thread of the pool.
+
+        An interrupt (Ctrl-C) before this returns aborts the task.
+        """
         run = Run(self.catalog, task_id, dataset_id, job, self.after_commit)
-        self._forget()
-        self._runs[task_id] = run
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
-        run.future = self._pool.submit(run.execute)
-        threading.Thread(target=run.beat, name="framedex-heartbeat", daemon=True).start()
+        try:
+            self._forget()
+            self._runs[task_id] = run
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-task")
+            run.future = self._pool.submit(run.execute)
+            threading.Thread(target=run.beat, name="framedex-heartbeat", daemon=True).start()
+        except BaseException:
+            run.stop()
+            raise
         return run
 
     def _forget(self) -> None:

@@ -1,13 +1,13 @@
 """A task as users hold it: of this process or of another."""
 
 from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeout
 
 from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.tasks.report import Job, Watcher
 from framedex.tasks.runner import Run, Runner, wait_until_ended
+from framedex.tasks.waiting import result_of
 
 _RETRYABLE = (TaskStatus.FAILED, TaskStatus.ABORTED)
 _MAKES_A_DATASET = (TaskType.DATASET_CREATION, TaskType.SNAPSHOT_CLONE)
@@ -69,8 +69,8 @@ class Task:
             return self._wait_elsewhere(timeout_s, watcher)
         try:
             run.report.watcher = watcher
-            run.future.result(timeout_s)
-        except FutureTimeout:
+            result_of(run.future, timeout_s)
+        except TimeoutError:
             if not run.future.done():
                 raise TimeoutError(f"task {self.id} was not done within {timeout_s} s") from None
             raise
