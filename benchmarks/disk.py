@@ -1,8 +1,9 @@
 """Disk: what many rounds of changes leave behind, what vacuum frees of it, and how long cleaning up takes.
 
-A dataset is added to, indexed anew and deleted from, round by round, and then cleaned up; beside it lies a dataset that
-was built at once of the vectors that were left. Rounds delete as many rows as they add, at random. Then automatic
-cleaning is timed: when there is nothing to free, and after an edit of all rows that superseded another one.
+A dataset is added to, indexed anew, enriched and deleted from, round by round, and then cleaned up; beside it lies a
+dataset that was built at once of the vectors that were left, and enriched once. To enrich writes a caption and a number
+for each row, as a model would. Rounds delete as many rows as they add, at random. Then automatic cleaning is timed:
+when there is nothing to free, and after an edit of all rows that superseded another one.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def measure(folder: Path, rows: int, dimension: int, rounds: int, changed: float
         for number in range(rounds):
             first = rows + number * new
             dataset.add_media(_table(vectors[first : first + new], first), auto_reindex=True)
-            ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
+            ids = _enrich(dataset, number)
             dataset.delete_media([str(each) for each in random.choice(ids, new, replace=False)])
             sizes.append(_mb(folder / "changed"))
             print(f"round {number + 1}: {sizes[-1]:,.0f} MiB", flush=True)
@@ -71,7 +72,7 @@ def measure(folder: Path, rows: int, dimension: int, rounds: int, changed: float
         plan_s = _seconds(lambda: dataset.plan_cleanup(duplicates=0.96, issues=["outliers"]))
         cleaning = _cleaning(workspace, dataset)
     with framedex.Workspace(folder / "once") as workspace:
-        workspace.create_dataset("once", _table(kept, 0))
+        _enrich(workspace.create_dataset("once", _table(kept, 0)), 0)
         workspace.vacuum(older_than_s=0)
         once = _mb(folder / "once")
     return {
@@ -90,6 +91,18 @@ def measure(folder: Path, rows: int, dimension: int, rounds: int, changed: float
         "plan_s": plan_s,
         **cleaning,
     }
+
+
+def _enrich(dataset: Any, number: int) -> list[str]:
+    """Write a caption and a number for each row, others than before; return the ids."""
+    ids: list[str] = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
+    dataset.set_captions({media_id: f"in round {number} a model saw picture {media_id}" for media_id in ids})
+    values = {media_id: number + place / len(ids) for place, media_id in enumerate(ids)}
+    if any(field.field_name == "model_score" for field in dataset.fields()):
+        dataset.set_field("model_score", values)
+    else:
+        dataset.add_field("model_score", "float", values=values)
+    return ids
 
 
 def _cleaning(workspace: Any, dataset: Any) -> dict[str, float]:

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from framedex import Conflict, Dataset, Workspace
+from framedex import Conflict, Dataset, InvalidInput, Workspace, cleanup
 from framedex.records import CleanupResult
 from tests.gallery import Gate, fill
+from tests.pauses import Pause, all_threads_busy, run_of
 from tests.pictures import encode, photo, write
 
 COPY = "copy.png"
@@ -41,8 +43,13 @@ def test_delete_files__exactly_those(workspace: Workspace, pictures: Path) -> No
 
 
 def test_delete_files__only_by_name(workspace: Workspace, pictures: Path) -> None:
-    """Unless it is asked for, no file is deleted."""
-    workspace.create_dataset("pets", pictures).plan_cleanup(duplicates="exact").apply()
+    """Unless it is asked for, no file is deleted; a word that means no is no yes."""
+    dataset = workspace.create_dataset("pets", pictures)
+    for wrong in ("no", 1, None):
+        with pytest.raises(InvalidInput, match="delete_files must be True or False"):
+            dataset.plan_cleanup(duplicates="exact").apply(delete_files=wrong)  # type: ignore[call-overload]
+    assert dataset.count() == 4
+    dataset.plan_cleanup(duplicates="exact").apply()
     assert (pictures / COPY).exists()
 
 
@@ -239,3 +246,108 @@ def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> N
     result = plan.apply(delete_files=True)
     assert (result.removed, result.files_deleted, result.files_left) == (1005, 0, 1005)
     assert len(result.files_failed) == 1000
+
+
+def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+    """A file that what stays leads to by links stays, too, whatever these are called and however many there are."""
+    (pictures / COPY).unlink()
+    (pictures / "zz.png").write_bytes(encode(photo(7)))
+    (pictures / "yy.png").symlink_to("zz.png")
+    (pictures / "aa \udcff.png").symlink_to(pictures / "yy.png")
+    dataset = workspace.create_dataset("pets", pictures)
+    result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
+    assert (result.removed, result.files_deleted) == (2, 0)
+    assert {reason for _, reason in result.files_failed} == {"other media are in the same file"}
+    assert (pictures / "aa \udcff.png").read_bytes() == encode(photo(7))
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "first.png").symlink_to(pictures / "000.png")
+    workspace.create_dataset("links", tmp_path / "links")
+    (pictures / "00.png").write_bytes((pictures / "000.png").read_bytes())
+    dataset.add_media(pictures, auto_reindex=True)
+    os.utime(pictures / "00.png", (1e9, 1e9))
+    result = workspace.create_dataset("again", pictures).plan_cleanup(duplicates="exact").apply(delete_files=True)
+    assert (str(pictures / "000.png"), "other media are in the same file") in result.files_failed
+    assert (tmp_path / "links" / "first.png").exists()
+
+
+def test_delete_files__links_that_go_together(workspace: Workspace, pictures: Path) -> None:
+    """A file and the links to it go together, where none of them stays."""
+    (pictures / "zz.png").symlink_to(pictures / COPY)
+    assert clean(workspace.create_dataset("pets", pictures)).files_deleted == 2
+    assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
+
+
+@pytest.mark.parametrize("other", ["created", "cloned"])
+def test_delete_files__when_somebody_begins_to_read_meanwhile(
+    workspace: Workspace, pictures: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Files that another dataset was made of while they were looked at stay."""
+    dataset = workspace.create_dataset("pets", pictures)
+
+    def make(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
+        def tell(_stage: str, share: float) -> None:
+            if share == 0.0 and len(workspace.datasets()) == 1:  # it has been read by now which files are needed
+                if other == "created":
+                    workspace.create_dataset("other", pictures)
+                else:
+                    dataset.clone(dataset.snapshots()[0])
+
+        return nullcontext(tell)
+
+    plan = dataset.plan_cleanup(duplicates="exact")
+    monkeypatch.setattr(cleanup, "progress_bar", make)
+    result = plan.apply(delete_files=True)
+    assert (result.removed, result.files_deleted) == (1, 0)
+    assert result.files_failed == [(str(pictures / COPY), "a task that may need it began meanwhile")]
+    assert (pictures / COPY).exists()
+
+
+def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Path) -> None:
+    """A clone that is being made will need the files."""
+    dataset = workspace.create_dataset("pets", pictures)
+    plan = dataset.plan_cleanup(duplicates="exact")
+    pause = Pause("linking tables")
+    with all_threads_busy(workspace):
+        made = dataset.clone(wait=False)
+        assert made.task is not None
+        run_of(made.task).report.watcher = pause
+    assert pause.reached.wait(60)
+    with pytest.raises(Conflict, match="cannot be deleted while SNAPSHOT_CLONE task"):
+        plan.apply(delete_files=True)
+    pause.opened.set()
+    made.task.wait()
+    assert dataset.count() == 4
+
+
+def test_delete_files__when_a_folder_becomes_a_link(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a link to a folder elsewhere takes the place of a folder meanwhile, nothing goes from there."""
+    folder, elsewhere = fill(tmp_path / "pictures" / "part", 1), tmp_path / "elsewhere"
+    (folder / COPY).write_bytes((folder / "000.png").read_bytes())
+    dataset = workspace.create_dataset("pets", tmp_path / "pictures")
+    plan = dataset.plan_cleanup(duplicates="exact", keep="first")
+
+    def swap(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
+        def tell(_stage: str, _share: float) -> None:
+            if not elsewhere.exists():
+                folder.rename(elsewhere)
+                folder.symlink_to(elsewhere)
+
+        return nullcontext(tell)
+
+    monkeypatch.setattr(cleanup, "progress_bar", swap)
+    result = plan.apply(delete_files=True)
+    assert [reason for _, reason in result.files_failed] == ["it lies outside of its source folder"]
+    assert len(list(elsewhere.iterdir())) == 2
+
+
+def test_delete_files__of_the_workspace_itself(workspace: Workspace, folder: Path) -> None:
+    """What is in a dataset's own store stays, also where somebody made a dataset of that."""
+    dataset = workspace.create_dataset("pets", folder)
+    dataset.add_media(files=[("a.png", encode(photo(8)))])
+    store = workspace.path / "datasets" / dataset.id / "blobs"
+    blob = next(path for path in store.rglob("*.png"))
+    (blob.parent / "zz.png").write_bytes(blob.read_bytes())
+    result = workspace.create_dataset("odd", store).plan_cleanup(duplicates="exact").apply(delete_files=True)
+    assert [reason for _, reason in result.files_failed] == ["it belongs to the workspace"]

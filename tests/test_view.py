@@ -174,7 +174,7 @@ def test_where__is_lazy_and_sees_the_present(workspace: Workspace) -> None:
         dataset.where([{"labels": {"op": "like", "value": "x"}}])
 
 
-@pytest.mark.parametrize("vql", ["[]", {"labels": {}}, 5, [None], [[]], [{}], [{"labels": None}], [{"text": {}}]])
+@pytest.mark.parametrize("vql", ["labels", {"labels": {}}, 5, [None], [[]], [{}], [{"labels": None}], [{"text": {}}]])
 def test_where__unusable_filter(gallery: Gallery, vql: Any) -> None:
     """What is no filter is refused with the path of what is wrong."""
     with pytest.raises(InvalidFilter) as raised:

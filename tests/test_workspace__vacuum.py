@@ -369,6 +369,29 @@ def test_vacuum__uploads(workspace: Workspace, folder: Path) -> None:
     assert [path.name for path in (blobs.parent / "uploads").iterdir()] == [upload.id]
 
 
+def test_vacuum__uploads_of_states_of_equal_size(workspace: Workspace, folder: Path) -> None:
+    """What is uploaded stays for each of two states that differ in which media were deleted, not in how many."""
+    dataset = workspace.create_dataset("pets", folder)
+    names = [f"upload {n}.png" for n in range(3)]
+    dataset.add_media(files=[(name, encode(photo(400 + n))) for n, name in enumerate(names)], auto_reindex=True)
+    whole = dataset.snapshot()
+    last = dataset.to_arrow(["media_id"])["media_id"].to_pylist()[-3:]
+    for number in range(2):
+        dataset.restore(whole)
+        dataset.delete_media([last[number]])
+        dataset.snapshot(f"without {number}")
+    for each in dataset.snapshots():
+        if not each.snapshot_name.startswith("without"):
+            dataset.delete_snapshot(each)
+    for path in (workspace.path / "datasets" / dataset.id / "uploads").rglob("*"):
+        os.utime(path, (time.time() - 3700,) * 2)
+    assert workspace.vacuum(older_than_s=0).skipped == {}
+    for each in dataset.snapshots():
+        dataset.restore(each)
+        there = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
+        assert [dataset.read(media).shape for media in last if media in there] == [(120, 160, 3)] * 2
+
+
 def test_vacuum__catalog(workspace: Workspace, dataset: Dataset) -> None:
     """The catalog gives back what it has more than it holds, and forgets long lists of deleted media."""
     for number in range(30):

@@ -1,8 +1,8 @@
 """Plans of what to remove from a dataset: looked at first, then carried out, and undone by a snapshot."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -26,7 +26,6 @@ from framedex.records import (
     Generation,
     Snapshot,
     SnapshotReason,
-    TaskStatus,
     TaskType,
 )
 from framedex.render import html
@@ -35,20 +34,19 @@ from framedex.render.progress import progress_bar
 from framedex.render.sizes import bytes_text
 from framedex.search.cleanup import Plan, plan
 from framedex.search.cleanup_choice import Wanted
+from framedex.searching import condition_for
 from framedex.settings import user_path
-from framedex.storage import datasets, snapshot_rows, task_rows
-from framedex.storage.definitions import tag_numbers, tags_of
+from framedex.storage import datasets, file_readers, snapshot_rows
 from framedex.storage.kept import Limits, read_kept
 from framedex.storage.media import Media
 from framedex.storage.table_files import rows_key
 from framedex.storage.tables import ROW_ID, Table
-from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Report, Task
-from framedex.vql import compile_filter, parse
+from framedex.vql import parse
 
 _OPERATION = "cleanup"
 _STORED_IDS = 100_000  # that a task keeps in the catalog, so that another process can run it again
-_READ_FILES = (TaskType.DATASET_CREATION, TaskType.MEDIA_ADDITION)
+_BEGUN = "a task that may need it began meanwhile"
 _SIDE = 160
 _SHOWN = (6, 8)  # groups, and media of each issue
 _ON_PAGE = (60, 24)
@@ -62,8 +60,7 @@ def plan_cleanup(
     with context.catalog.read() as connection:
         _check_status(datasets.find_dataset(connection, dataset_id).status_new)
     media = open_media(context, dataset_id)
-    condition = compile_filter(filters, media.table.schema.names, tag_numbers(tags_of(media)))
-    return CleanupPlan(context, media, plan(media, condition, wanted))
+    return CleanupPlan(context, media, plan(media, condition_for(context, media, filters), wanted))
 
 
 def _check_status(status: DatasetStatus) -> None:
@@ -150,10 +147,11 @@ class CleanupPlan:
         Args:
             delete_files: also delete the files of the media that were removed. A file goes only if it lies below a
                 local source folder, with the size and the content that were read, and no other media of this dataset,
-                and none of another dataset of the workspace or its snapshots, are in the same file. Where a link
-                stands for a file, the link goes, and what it leads to stays; nothing goes through a link to a folder
-                outside of the source folder. Files that stay are reported with the reason. This begins when the media
-                are removed for good: if it is interrupted, the rest of the files stays.
+                and none of another dataset of the workspace or its snapshots, are in the same file, be it by way of a
+                link. Where a link stands for a file, the link goes, and what it leads to stays; nothing goes through a
+                link to a folder outside of the source folder. Files that stay are reported with the reason. This
+                begins when the media are removed for good: if it is interrupted, the rest of the files stays, and so
+                it does when a task begins meanwhile that reads files, clones or restores.
             wait: return when it is done, showing progress; else at once, with the task, type MEDIA_DELETION.
 
         Returns:
@@ -161,11 +159,13 @@ class CleanupPlan:
 
         Raises:
             Conflict: the dataset has changed since the plan was made, or another task of it is under way; or files are
-                to be deleted while a task of another dataset reads some.
+                to be deleted while a task of another dataset reads some, clones or restores.
             Forbidden: the settings do not allow snapshots.
-            InvalidInput: *delete_files* needs *wait*.
+            InvalidInput: *delete_files* is neither True nor False, or True without *wait*.
             ReadOnly: the workspace was opened for reading.
         """
+        if not isinstance(delete_files, bool):
+            raise InvalidInput(f"delete_files must be True or False, not {delete_files!r}")
         if delete_files and not wait:
             raise InvalidInput(
                 "files are deleted after the media are removed for good: delete_files=True needs wait=True"
@@ -173,7 +173,7 @@ class CleanupPlan:
         if not len(self):
             return CleanupResult(removed=0, snapshot=None, files_deleted=0, files_left=0, files_failed=[])
         if delete_files:
-            self._check_no_additions()
+            self._check_no_readers()
             list(self._others())  # what cannot be read is better said before anything is done
         task, kept = self._start()
         if not wait:
@@ -245,26 +245,29 @@ class CleanupPlan:
             return None
         return {"operation": "delete_media", "media_ids": self._gone()["media_id"].to_pylist()}
 
-    def _check_no_additions(self) -> None:
+    def _check_no_readers(self) -> None:
         """Check that no task reads files which the media that it makes will be in, and which nobody knows of yet."""
-        with self._context.catalog.read() as connection:
-            for status in (TaskStatus.INITIALIZING, TaskStatus.RUNNING):
-                for task in task_rows.list_tasks(connection, TaskQuery({"status": status})):
-                    if task.task_type in _READ_FILES and task.dataset_id != self._media.dataset_id:
-                        raise Conflict(
-                            f"files cannot be deleted while {task.task_type} task of {task.dataset_name!r} is running, "
-                            "which may need them"
-                        )
+        with self._context.catalog.write() as connection:
+            file_readers.check_none(connection)
 
     def _delete_files(self) -> Deleted:
+        with self._context.catalog.read() as connection:
+            begun = file_readers.mark(connection)
         with progress_bar("Deleting files") as watcher:
             now = open_media(self._context, self._media.dataset_id)
             return delete_files(
                 self._media,
                 self._plan.removed,
                 chain([now], self._others()),
+                guard=lambda: self._no_new_readers(begun),
                 progress=lambda share: watcher("files", share) if watcher else None,
             )
+
+    @contextmanager
+    def _no_new_readers(self, begun: Hashable) -> Iterator[str | None]:
+        """Let nobody begin to read files; yield why none may be deleted any more: somebody has begun already."""
+        with self._context.catalog.write() as connection:
+            yield _BEGUN if file_readers.has_begun(connection, begun) else None
 
     def _others(self) -> Iterator[Media]:
         """Yield the states of other datasets that keep their files: as they are now, and of snapshots."""

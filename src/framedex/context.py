@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from framedex.errors import Conflict
+from framedex.search.vectors import VectorIndices
 from framedex.settings import Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
@@ -24,6 +25,7 @@ class Context:
         runner: starts tasks.
         exports: starts exports.
         settings: limits and defaults.
+        indices: the vectors that were searched last.
     """
 
     layout: Layout
@@ -32,6 +34,7 @@ class Context:
     runner: Runner
     exports: Exports
     settings: Settings
+    indices: VectorIndices
 
 
 def open_media(context: Context, dataset_id: str) -> Media:

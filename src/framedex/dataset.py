@@ -16,6 +16,7 @@ from framedex.context import Context, open_media
 from framedex.dataset_edits import DatasetEdits
 from framedex.dataset_exports import DatasetExports
 from framedex.dataset_keeping import Keeping
+from framedex.dataset_searches import DatasetSearches
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
 from framedex.jobs.add import Base, reindex
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetExports, Keeping):
+class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
     """One dataset of a workspace. Readers see its last committed state and never wait.
 
     Attributes:
@@ -93,6 +94,9 @@ class Dataset(DatasetEdits, DatasetExports, Keeping):
     def where(self, vql: Sequence[Any]) -> View:
         """Return the media that pass a VQL filter, as in ``[{"labels": {"op": "is", "value": "dog"}}]``.
 
+        Args:
+            vql: such a list, the same as JSON text, or an expression: ``framedex.vql.labels("dog")``.
+
         Raises:
             InvalidFilter: the filter cannot be understood.
         """
@@ -104,9 +108,10 @@ class Dataset(DatasetEdits, DatasetExports, Keeping):
         threshold: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
+        **search: Any,
     ) -> ExplorePage:
-        """Return a page of 100 clusters, largest first; see :meth:`View.explore`."""
-        return self._view().explore(entity_type, threshold, page_number, vql)
+        """Return a page of 100 clusters, largest or best first; see :meth:`View.explore` for all parameters."""
+        return self._view().explore(entity_type, threshold, page_number, vql, **search)
 
     def count(self) -> int:
         """Return the number of media."""

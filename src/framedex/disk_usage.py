@@ -21,8 +21,9 @@ from framedex.storage.table_files import DataFile, data_files, files_of, files_o
 EMBEDDINGS, INDEX, COLUMNS, REMNANTS = "embeddings", "index columns", "other columns", "deleted rows"
 TABLES, SNAPSHOTS, OLD, WORK = "other tables", "snapshots", "old versions", "work under way"
 UPLOADS, THUMBNAILS, CATALOG, ORPHANS = "uploads", "thumbnails", "catalog", "deleted datasets"
+TEXTS, VECTORS = "text index", "vector index"
 PARTS = (
-    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, SNAPSHOTS, WORK, OLD, ORPHANS, CATALOG,
+    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, SNAPSHOTS, WORK, OLD, ORPHANS, CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
 _SCHEMA = pa.schema(
@@ -57,9 +58,11 @@ class DiskUsage:
         ``part, bytes, shared_bytes`` (of them, in files that have another name, too, as in a clone) and ``files`` (a
         file counts where most of it is). Parts are ``embeddings``; ``other columns`` of the media; ``index columns``,
         which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex lets go when
-        they are many; ``other tables``; ``uploads``; ``thumbnails``; ``snapshots``: what they alone keep; ``work under
-        way``, or to go on from when a task is retried; ``old versions``, to be freed when nobody may still read them;
-        ``deleted datasets``; ``catalog``.
+        they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and
+        ``vector index``, for searches;
+        ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried; ``old
+        versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the marker of
+        the workspace.
         """
         return self._rows
 
@@ -91,8 +94,8 @@ class DiskUsage:
 class _Sum:
     """What the files of a part take."""
 
-    size: float = 0.0
-    shared: float = 0.0
+    size: int = 0
+    shared: int = 0
     files: int = 0
 
 
@@ -116,7 +119,7 @@ class _Counter:
         for _, status in disk.files_below(folder):
             self.add(status, {part: status.st_size})
 
-    def add(self, status: os.stat_result, sizes: Mapping[str, float]) -> None:
+    def add(self, status: os.stat_result, sizes: Mapping[str, int]) -> None:
         """Count a file, of which parts have so many bytes; it counts as a file of the largest one."""
         shared = status.st_nlink > 1
         for part, size in sizes.items():
@@ -137,7 +140,7 @@ class _Counter:
         for part in PARTS:
             if (found := self.sums.pop(part, None)) is not None and found.size:
                 names = (None, None) if dataset is None else (dataset.id, dataset.display_name)
-                yield *names, part, round(found.size), round(found.shared), found.files
+                yield *names, part, found.size, found.shared, found.files
 
 
 def read_usage(context: Context) -> DiskUsage:
@@ -150,12 +153,12 @@ def read_usage(context: Context) -> DiskUsage:
         _count_dataset(context, record.id, counter)
         rows += counter.rows(record)
     known = {record.id for record in records}
-    for parent in (context.layout.datasets, context.layout.cache):
-        for folder in parent.iterdir() if parent.is_dir() else ():
+    for parent in (context.layout.datasets, *context.layout.caches):
+        for folder in disk.entries(parent):
             if folder.name not in known and names_dataset(folder):
                 counter.add_all(folder, ORPHANS)
-    for path in context.layout.root.glob(f"{context.layout.catalog.name}*"):
-        counter.add(status := path.stat(), {CATALOG: status.st_size})
+    for _, status in disk.files_in(context.layout.root):
+        counter.add(status, {CATALOG: status.st_size})
     rows += counter.rows(None)
     columns = zip(*rows, strict=True) if rows else ([] for _ in _SCHEMA)
     table = pa.table([pa.array(values, kind.type) for values, kind in zip(columns, _SCHEMA, strict=True)], _SCHEMA)
@@ -167,7 +170,7 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
         # What was the head a moment ago is an old version here, though vacuum leaves it for a while.
         kept = read_kept(connection, dataset_id, Limits.ago(0))
         busy = task_rows.is_busy(connection, dataset_id)
-    for path in sorted(context.layout.dataset(dataset_id).glob("*")):
+    for path in disk.entries(context.layout.dataset(dataset_id)):
         if path.suffix == ".lance":
             try:
                 part_of, known = _classified(path, kept)
@@ -178,6 +181,9 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
         else:
             counter.add_all(path, OLD if disk.is_aside(path) else UPLOADS)
     counter.add_all(context.layout.thumbnails(dataset_id), THUMBNAILS)
+    counter.add_all(context.layout.texts(dataset_id), TEXTS)
+    counter.add_all(context.layout.vectors(dataset_id), VECTORS)
+    counter.add_all(context.layout.anchors(dataset_id), VECTORS)
 
 
 def _classified(path: Path, kept: Kept) -> tuple[dict[str, str], dict[str, DataFile]]:
@@ -200,14 +206,15 @@ def _count_table(
         counter.add(status, {part_of.get(place, others): status.st_size} if data is None else _split(data, status))
 
 
-def _split(file: DataFile, status: os.stat_result) -> dict[str, float]:
-    """Return how much of a file with rows is what."""
-    sizes: dict[str, float] = defaultdict(float)
+def _split(file: DataFile, status: os.stat_result) -> dict[str, int]:
+    """Return how much of a file with rows is what; together that is the file."""
+    known: dict[str, float] = defaultdict(float)
     for column, size in file.bytes_of.items():
-        sizes[EMBEDDINGS if column == "embedding" else INDEX if column in INDEX_SCHEMA.names else COLUMNS] += size
-    sizes = {part: size * file.live for part, size in sizes.items()}
-    largest = max(sizes, key=lambda part: sizes[part], default=COLUMNS)
-    # What a file says about itself belongs to what most of it is.
-    rest = REMNANTS if file.replaced or file.live < 1 else largest
-    sizes[rest] = sizes.get(rest, 0.0) + status.st_size - sum(sizes.values())
+        known[EMBEDDINGS if column == "embedding" else INDEX if column in INDEX_SCHEMA.names else COLUMNS] += size
+    total = sum(known.values())
+    # A column's bytes are known of all files together. What a file says about itself belongs to what it has.
+    factor = status.st_size / total if total and (total > status.st_size or not file.replaced) else 1.0
+    sizes = {part: int(size * factor * file.live) for part, size in known.items()}
+    rest = REMNANTS if file.replaced or file.live < 1 else max(sizes, key=lambda part: sizes[part], default=COLUMNS)
+    sizes[rest] = sizes.get(rest, 0) + status.st_size - sum(sizes.values())
     return sizes

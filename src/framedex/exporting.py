@@ -15,6 +15,7 @@ from framedex.records import Condition, EntityType, ExportRecord, ExportResult
 from framedex.render.progress import progress_bar
 from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
+from framedex.storage.layout import Layout
 from framedex.storage.media import Media, RowIds
 from framedex.tasks import ExportTask
 
@@ -34,11 +35,12 @@ def start_export(
     """Start an export of the dataset's present state, which it reads whatever is changed meanwhile.
 
     Raises:
-        InvalidInput: there is no such format.
+        InvalidInput: there is no such format, or the place is one of the workspace's own files.
         Conflict: the dataset has nothing to show yet.
     """
     check_format(format)
     target = _absolute(path)
+    _check_place(context.layout, target)
     media = open_media(context, dataset_id)
     with context.catalog.read() as connection:
         dataset = datasets.find_dataset(connection, dataset_id)
@@ -66,6 +68,22 @@ def start_export(
 def _absolute(path: str | os.PathLike[str]) -> Path:
     # The present folder may be another one by the time that the file is written.
     return user_path(path).absolute()
+
+
+def _check_place(layout: Layout, target: Path) -> None:
+    """Check that an export does not replace a file by which a workspace lives.
+
+    Raises:
+        InvalidInput: it would.
+    """
+    if "\0" in str(target):
+        return  # no file can be named so, which is said when it is opened
+    root, folder = (Path(os.path.realpath(path)) for path in (layout.root, target.parent))
+    if not folder.is_relative_to(root):
+        return
+    first = (folder / target.name).relative_to(root).parts[0]
+    if first in (layout.marker.name, layout.datasets.name) or first.startswith(layout.catalog.name):
+        raise InvalidInput(f"cannot write {target}: that place is the workspace's own; choose another one")
 
 
 def chooser(

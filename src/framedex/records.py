@@ -1,6 +1,7 @@
 """The interface's resources, and ours beside them: plain records without behaviour."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -337,11 +338,16 @@ class Condition:
         text: an SQL expression that is TRUE or FALSE for each row, never NULL.
         params: the values of ``$1``, ``$2``…
         columns: names of the columns that it looks at.
+        searches: what was searched for, in the order of *relations*.
+        relations: the rows that each search found, by the name of the relation that the text has for it. Conditions are
+            compared by their searches, not by these.
     """
 
     text: str = "TRUE"
     params: tuple[Any, ...] = ()
     columns: frozenset[str] = frozenset()
+    searches: tuple[Any, ...] = ()
+    relations: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 class ExportResult(Record):

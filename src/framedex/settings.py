@@ -71,6 +71,7 @@ class Settings(BaseSettings):
         dataset_snapshots_enabled, delete_dataset_enabled: whether datasets can have snapshots, and can be deleted. As
             the interface has them, they may also be given without the prefix: ``DATASET_SNAPSHOTS_ENABLED``.
         keep_versions_s: how long states that nothing names any more are kept for those who still read them, in seconds.
+        language: of captions and labels, for full-text search: one of Snowball's, as ``english``, or ``none``.
         clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
             ``inf`` leaves that to :meth:`framedex.Workspace.vacuum`.
     """
@@ -96,3 +97,4 @@ class Settings(BaseSettings):
     delete_dataset_enabled: bool = _toggle("DELETE_DATASET_ENABLED")
     keep_versions_s: float = Field(default=600.0, ge=0)
     clean_every_s: float = Field(default=60.0, ge=0)
+    language: str = "english"

@@ -31,6 +31,7 @@ from framedex.storage.table_files import ends_with, old_versions, remove_leftove
 from framedex.storage.tables import Table, roll_back
 
 _PARTIAL_S = 3_600.0
+_ANCHOR_S = 86_400.0  # searches by a picture go on for a day
 _UPLOAD_S = 86_400.0  # without a change; that its process died is known at once on this machine only
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FILES = 8192
@@ -119,7 +120,7 @@ def _doom(context: Context, dataset_id: str, limits: Limits, *, thoroughly: bool
     with context.catalog.write() as connection:
         check_unused(connection, dataset_id)
         kept = read_kept(connection, dataset_id, limits)
-        for path in _entries(context.layout.dataset(dataset_id)):
+        for path in disk.entries(context.layout.dataset(dataset_id)):
             if disk.is_aside(path):  # of a run that was killed
                 folders.append(path)
             elif path.suffix == ".lance" and (needed := kept.versions.get(path.stem)):
@@ -131,10 +132,6 @@ def _doom(context: Context, dataset_id: str, limits: Limits, *, thoroughly: bool
                 folders.append(disk.set_aside(path))
         prune(connection, dataset_id, limits)
     return _Doomed(versions, folders)
-
-
-def _entries(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def _clean_dataset(context: Context, record: DatasetRecord, limits: Limits, count: _Count) -> None:
@@ -152,17 +149,36 @@ def _clean_dataset(context: Context, record: DatasetRecord, limits: Limits, coun
     count.tables += len(doomed.folders)
     _clean_uploads(context, record.id, limits, count)
     _clean_thumbnails(context, record.id, count)
+    texts = disk.files_below(context.layout.texts(record.id))
+    _remove_partial((path for path, _ in texts if path.suffix == ".partial"), count)
+    _clean_vectors(context, record.id, count)
+
+
+def _clean_vectors(context: Context, dataset_id: str, count: _Count) -> None:
+    """Remove indices of vectors that did not become whole, and pictures that were searched by some time ago."""
+    indices = disk.entries(context.layout.vectors(dataset_id))
+    for path in [*indices, *(part for index in indices for part in disk.entries(index))]:
+        if path.suffix == ".part" and path.is_dir():
+            with suppress(OSError):
+                if path.lstat().st_mtime < time.time() - _PARTIAL_S:
+                    count.freed_bytes += disk.remove_tree(path)
+                    count.partial_files += 1
+    for path in disk.entries(context.layout.anchors(dataset_id)):
+        with suppress(OSError):
+            if path.lstat().st_mtime < time.time() - _ANCHOR_S:
+                count.freed_bytes += disk.remove_file(path)
 
 
 def _clean_uploads(context: Context, dataset_id: str, limits: Limits, count: _Count) -> None:
     """Remove lists of uploads that no task needs, and the files that neither a list nor a kept state names."""
     folder = context.layout.dataset(dataset_id)
-    with context.catalog.read() as connection:
+    with context.catalog.write() as connection:  # a task that is run again now would read its list
+        check_unused(connection, dataset_id)
         kept, named = read_kept(connection, dataset_id, limits), named_uploads(connection, dataset_id, limits)
-    for upload_id, changed_s, is_whole in blobs.uploads(folder):
-        # The task of an upload begins when all of it is there; until then nothing names it.
-        if upload_id not in named and changed_s < time.time() - (_PARTIAL_S if is_whole else _UPLOAD_S):
-            blobs.remove_upload(folder, upload_id)
+        for upload_id, changed_s, is_whole in blobs.uploads(folder):
+            # The task of an upload begins when all of it is there; until then nothing names it.
+            if upload_id not in named and changed_s < time.time() - (_PARTIAL_S if is_whole else _UPLOAD_S):
+                blobs.remove_upload(folder, upload_id)
     if not context.layout.blobs(dataset_id).is_dir():
         return
     still = _unchanged(context, dataset_id, limits, kept.generations)
@@ -218,8 +234,8 @@ def _remove_partial(files: Iterator[Path], count: _Count) -> None:
 
 def _remove_orphans(context: Context, count: _Count) -> None:
     """Remove what is left of datasets that were deleted, as by a process that was killed in the middle of it."""
-    folders = _entries(context.layout.datasets)
-    caches = _entries(context.layout.cache)
+    folders = disk.entries(context.layout.datasets)
+    caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
     # A dataset has its row before its folder, so that one whose row is not there now will never have one.
     with context.catalog.read() as connection:
         there = {record.id for record in datasets.list_datasets(connection)}
@@ -230,7 +246,10 @@ def _remove_orphans(context: Context, count: _Count) -> None:
 
 
 def _catalog_bytes(context: Context) -> int:
-    return sum(path.stat().st_size for path in context.layout.root.glob(f"{context.layout.catalog.name}*"))
+    layout = context.layout
+    return sum(
+        status.st_size for path, status in disk.files_in(layout.root) if path.name.startswith(layout.catalog.name)
+    )
 
 
 class AutoClean:

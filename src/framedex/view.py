@@ -12,20 +12,22 @@ from framedex import exporting, pictures
 from framedex.context import Context, open_media
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.records import DuplicateGroup, ExploreResult, ExportResult, IssueSummary
+from framedex.records import Condition, DuplicateGroup, ExploreResult, ExportResult, IssueSummary
 from framedex.render import html
 from framedex.search import issues as issue_search
+from framedex.search.conditions import explained
 from framedex.search.duplicates import duplicates, exact_duplicates
-from framedex.search.explore import explore, file_name
-from framedex.storage.definitions import tag_numbers, tags_of
+from framedex.search.explore import check_arguments, explore, file_name
+from framedex.search.ranking import Ranking
+from framedex.searching import condition_for, explore_elements, explore_ranking, open_searches
 from framedex.storage.media import Media
 from framedex.tasks import ExportTask
-from framedex.vql import Filter, compile_filter, parse
+from framedex.vql import Filter, parse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 24
+SHOWN = 24
 _SHOWN_CLUSTERS = 12
 _SHOWN_MEMBERS = 8
 _SHOWN_SIDE = 160
@@ -43,15 +45,26 @@ class View:
     def where(self, vql: Sequence[Any]) -> "View":
         """Return the part of the view that also passes another filter.
 
+        Args:
+            vql: a list of elements, the same as JSON text, or an expression of :mod:`framedex.vql`.
+
         Raises:
             InvalidFilter: the filter cannot be understood; the error has the JSON path of the part that is wrong.
         """
-        return View(self._context, self._dataset_id, self._filter + parse(vql))
+        return View(self._context, self._dataset_id, parse([*self._filter, *parse(vql)]))
 
     def count(self) -> int:
         """Return the number of media."""
         media = self._media()
         return media.count(self._condition(media))
+
+    def explain(self) -> str:
+        """Return how the media are selected: the SQL statement, the values of its parameters, the columns it reads.
+
+        Raises:
+            InvalidFilter: the filter does not suit the dataset.
+        """
+        return explained(self._condition(self._media()))
 
     def media_ids(self) -> list[str]:
         """Return the ids of the media, in the order of ingestion."""
@@ -93,28 +106,63 @@ class View:
         threshold: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
+        *,
+        caption: str | None = None,
+        image_caption: str | None = None,
+        textual_similarity_threshold: float | None = None,
+        labels: Sequence[str] | str | None = None,
+        tags: Sequence[str] | str | None = None,
+        anchor_media_id: str | None = None,
+        anchor_type: str | None = None,
     ) -> "ExplorePage":
-        """Return a page of 100 clusters of the media, largest first, in the form of the interface.
+        """Return a page of 100 clusters of the media, in the form of the interface.
+
+        Clusters come largest first; with a caption or an anchor, the one with the best member first. A cluster holds
+        only what the view, the filters and the search leave, and its previews are the best of that.
 
         Args:
             entity_type: ``IMAGES`` or ``OBJECTS``.
             threshold: clustering level, 0 (finest) to 4.
             page_number: from 0.
             vql: a further filter.
+            caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, else by its
+                words, in captions, labels and file names.
+            image_caption: the same; the older name.
+            textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below.
+            labels: only media that have any of these: a list, also as JSON, or bare as ``[dog,puppy]``.
+            tags: likewise of tags, by id or name; ``untagged`` stands for having none.
+            anchor_media_id: order by likeness to a media item, or to a picture that :meth:`Dataset.upload` was given.
+            anchor_type: ``MEDIA`` or ``UPLOAD``; by default whichever it is.
 
         Raises:
-            InvalidInput: an argument is outside of its range.
+            InvalidInput: an argument is outside of its range, or two do not go together.
             InvalidFilter: the filter cannot be understood.
+            NotFound: there is no such anchor.
         """
-        view = self if vql is None else self.where(vql)
+        if caption is not None and image_caption is not None and caption != image_caption:
+            raise InvalidInput("caption and image_caption are two names of one parameter; they differ")
+        check_arguments(entity_type, threshold, page_number)
+        elements = explore_elements(labels, tags)
+        view = self if vql is None and not elements else self.where([*parse(vql), *elements])
         media, folder = view._media(), view._thumbnails()
+        searches = open_searches(self._context, media)
+        condition = view._condition(media)
+        ranking = explore_ranking(
+            searches,
+            searches.rows_of(condition),
+            caption=image_caption if caption is None else caption,
+            textual_similarity_threshold=textual_similarity_threshold,
+            anchor_media_id=anchor_media_id,
+            anchor_type=anchor_type,
+        ) or view._order(media)
         result = explore(
             media,
-            view._condition(media),
+            condition if ranking is None else ranking.condition(),
             entity_type=entity_type,
             threshold=threshold,
             page_number=page_number,
             thumbnail_uri=lambda media_id: pictures.thumbnail_uri(folder, media_id),
+            ranking=ranking,
         )
         return ExplorePage.of(result, view)
 
@@ -266,7 +314,7 @@ class View:
         return f"<framedex.View of dataset {self._dataset_id}: {self.count()} media>"
 
     def _repr_html_(self) -> str:
-        shown = self._head(_SHOWN)
+        shown = self._head(SHOWN)
         return html.block(
             html.heading(f"{self.count():,} media", 3),
             html.row(
@@ -287,8 +335,12 @@ class View:
     def _thumbnails(self) -> Path:
         return self._context.layout.thumbnails(self._dataset_id)
 
-    def _condition(self, media: Media) -> Any:
-        return compile_filter(self._filter, media.table.schema.names, tag_numbers(tags_of(media)))
+    def _condition(self, media: Media) -> Condition:
+        return condition_for(self._context, media, self._filter)
+
+    def _order(self, _media: Media) -> Ranking | None:
+        """Return the media in an order, the best first; None where there is none but that of ingestion."""
+        return None
 
 
 def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:

@@ -31,6 +31,7 @@ from framedex.records import (
 )
 from framedex.render.progress import progress_bar
 from framedex.revival import creation_config, revive
+from framedex.search.vectors import VectorIndices
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
@@ -67,7 +68,7 @@ class Workspace:
         catalog = open_catalog(layout.catalog, read_only=read_only)
         runner = Runner(catalog, user=settings.user)
         exports = Exports(catalog, user=settings.user)
-        self._context = Context(layout, catalog, Sql(), runner, exports, settings)
+        self._context = Context(layout, catalog, Sql(), runner, exports, settings, VectorIndices())
         runner.revive = partial(revive, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
@@ -176,7 +177,8 @@ class Workspace:
             if task_rows.is_busy(connection, record.id):
                 raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
             datasets.remove_dataset(connection, record.id)
-        for folder in (self._context.layout.dataset(record.id), self._context.layout.thumbnails(record.id)):
+        layout = self._context.layout
+        for folder in (layout.dataset(record.id), *(cache / record.id for cache in layout.caches)):
             shutil.rmtree(folder, ignore_errors=True)
 
     def tasks(self, **query: Any) -> TaskPage:

@@ -124,6 +124,15 @@ def test_selection__unknown_media(gallery: Gallery, tmp_path: Path, count: int) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("excluded", ["", 0, {}, "abc", [1]])
+def test_selection__excluding_no_ids(gallery: Gallery, tmp_path: Path, excluded: Any) -> None:
+    """What is excluded is a list of ids, or null for none."""
+    copies = cluster_id(gallery, COPIES[0])
+    assert exported(gallery, tmp_path / "out.zip", [of_cluster(copies, exclude_media_ids=None)]) == COPIES
+    with pytest.raises(InvalidInput, match=r"media_selection\[0\].exclude_media_ids must be a list of ids"):
+        exported(gallery, tmp_path / "out.zip", [of_cluster(copies, exclude_media_ids=excluded)])
+
+
 def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
     """A cluster id that names none of this dataset's clusters is refused, however near it comes."""
     dataset_id, known = gallery.dataset.id, cluster_id(gallery, COPIES[0])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
@@ -60,6 +60,7 @@ def best(table: list[dict[str, Any]], members: list[int], wanted: Wanted) -> tup
     return members[0], [*decided, *(["first in order"] if len(members) > 1 else [])]
 
 
+@settings(deadline=None)
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
     """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""
@@ -110,6 +111,10 @@ def test_parse__what_stays() -> None:
         ("near", (), "best", "not 'near'"),
         (0.99, ["blurred"], "best", "no issue 'blurred'; there are: blur"),
         (0.99, [7], "best", "no issue 7"),
+        (0.99, [["blur"]], "best", r"no issue \['blur'\]"),
+        (0.99, [{}], "best", "no issue {}"),
+        (np.array([0.9, 0.99]), (), "best", "duplicates must be a similarity"),
+        (0.99, (), np.array(["best", "first"]), "keep must be one of"),
         (0.99, 7, "best", "issues must be a list of names"),
         (0.99, {"blur": 1.5}, "best", r"issues\['blur'\] must be a confidence from 0 to 1, not 1.5"),
         (0.99, {"blur": None}, "best", "not None"),

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +69,29 @@ def test_remove_unused__after_a_crash(tmp_path: Path) -> None:
         path.rename(aside / f"{path.parent.name}{path.name}")
     assert remove_unused(tmp_path, [hashes(b"needed")]) == len(b"unused")
     assert contents(tmp_path) == [b"needed"]
+
+
+def test_remove_unused__twice_at_a_time(tmp_path: Path) -> None:
+    """What one run is removing does not come back by another one that is refused, and not by one that is not."""
+    remove_upload(tmp_path, upload(tmp_path, b"first", b"needed"))
+
+    @contextmanager
+    def refused() -> Iterator[None]:
+        if contents(tmp_path):
+            raise Conflict("a task is running")
+        yield
+
+    @contextmanager
+    def beside(*others: AbstractContextManager[None]) -> Iterator[None]:
+        yield
+        remove_upload(tmp_path, upload(tmp_path, b"second", b"needed"))
+        for other in others:
+            with suppress(Conflict):
+                remove_unused(tmp_path, [hashes(b"needed")], still=other)
+
+    assert remove_unused(tmp_path, [hashes(b"needed")], still=beside(refused(), nullcontext())) == len(b"first")
+    assert contents(tmp_path) == [b"needed"]
+    assert {path.name for path in tmp_path.iterdir()} == {"blobs", "uploads"}
 
 
 def test_uploads__are_known_until_forgotten(tmp_path: Path) -> None:

@@ -19,6 +19,19 @@ def test_files_below__follows_no_links(tmp_path: Path) -> None:
     assert list(disk.files_below(tmp_path / "missing")) == []
 
 
+def test_entries__of_folders_and_others(tmp_path: Path) -> None:
+    """What is in a folder is sorted, and its own files are told; a missing folder, and a file, have nothing."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "deep").touch()
+    (tmp_path / "c").write_bytes(b"12")
+    (tmp_path / "a").write_bytes(b"1")
+    (tmp_path / "d").symlink_to("c")
+    assert [path.name for path in disk.entries(tmp_path)] == ["a", "b", "c", "d"]
+    assert [(path.name, status.st_size) for path, status in disk.files_in(tmp_path)] == [("a", 1), ("c", 2)]
+    assert disk.entries(tmp_path / "missing") == disk.entries(tmp_path / "a") == []
+    assert list(disk.files_in(tmp_path / "missing")) == []
+
+
 def test_remove__counts_what_comes_free(tmp_path: Path) -> None:
     """A file with another name frees nothing; what goes already frees nothing, and is no error."""
     kept, gone = tmp_path / "kept", tmp_path / "gone"

@@ -136,6 +136,20 @@ def test_rows_key__tells_rows_not_columns(tmp_path: Path) -> None:
     assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
+def test_rows_key__after_a_restore(tmp_path: Path) -> None:
+    """As many rows that were deleted or appended to the same state, one time and another, are other rows."""
+    path = tmp_path / "t.lance"
+    first = tables.append(path, [rows(0, 30)], SCHEMA)
+    keys = []
+    for number in range(2):
+        start = tables.roll_back(path, first)
+        assert start is not None
+        keys.append(rows_key(path, tables.delete_rows(Table(path, start), np.arange(30) == number)))
+        tables.roll_back(path, first)
+        keys.append(rows_key(path, tables.append(path, [rows(100 * number, 10)], SCHEMA)))
+    assert len(set(keys)) == 4
+
+
 def test_data_files__what_columns_take(tmp_path: Path) -> None:
     """The bytes of columns are about what they hold; files know of deleted rows and of columns that were replaced."""
     path = tmp_path / "t.lance"

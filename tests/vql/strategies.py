@@ -1,34 +1,90 @@
 """Random filters and random rows."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from framedex.records import DUPLICATE_LEVELS, IssueType
+from framedex.records import DUPLICATE_LEVELS, FieldType, IssueType
+from framedex.vql import KnownField, Scope
+from framedex.vql.values import moment_span
 
-NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%")
+NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%", "a;b", "nul\0here", "🐈‍⬛", "קטע", "ΣΑΣ", "İ", "_", "\\")
 TAGS = {"7d1f": 0, "naïve": 0, "keep": 1, "'; --": 2}
 """Numbers of tags by id and by name; ``gone`` is none of them, and ``untagged`` means that there is none."""
 ISSUES = (IssueType.BLUR, IssueType.DARK, IssueType.DUPLICATES)
 LEVELS = range(len(DUPLICATE_LEVELS))
+OPTIONS = ("low", "it's", "🐈‍⬛")
+FIELDS = {
+    "note": KnownField("field_0", FieldType.STRING),
+    "notes": KnownField("field_1", FieldType.STRING, is_multi=True),
+    "price; --": KnownField("field_2", FieldType.FLOAT),
+    "prices": KnownField("field_3", FieldType.FLOAT, is_multi=True),
+    "when": KnownField("field_4", FieldType.DATETIME),
+    "times": KnownField("field_5", FieldType.DATETIME, is_multi=True),
+    "grade": KnownField("field_6", FieldType.ENUM, options=OPTIONS),
+    "grades": KnownField("field_7", FieldType.ENUM, is_multi=True, options=OPTIONS),
+    "page": KnownField("field_8", FieldType.LINK),
+    "pages": KnownField("field_9", FieldType.LINK, is_multi=True),
+}
+ADDED = {0: datetime(2024, 5, 17, 23, 59, 59, 999999, tzinfo=UTC), 2: datetime(2024, 5, 18, tzinfo=UTC)}
+"""When batches were added; of batch 1 that is not known."""
 
 shares = st.one_of(st.sampled_from((0.0, 0.25, 0.5, 0.7, 1.0)), st.floats(0, 1))
 stored_shares = st.one_of(st.sampled_from((0.0, 0.25, 0.5, float(np.float32(0.7)), 1.0)), st.floats(0, 1, width=32))
-names = st.sampled_from(NAMES)
+unicode = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+# Few letters make texts that are found in each other.
+parts = st.one_of(st.text("aAéÉΣσςİi", max_size=2), st.text("a'\0🐈", max_size=3), unicode)
+names = st.one_of(st.sampled_from(NAMES), parts)
+paths = st.lists(st.one_of(st.sampled_from(["a", "A", "ab", "a", "", "https:"]), parts), max_size=4).map("/".join)
+_ORDER = ("is", "lt", "le", "gt", "ge")
+_MEDIA = ("image", "video", "video_frame")
+_SIZES = ("size_bytes", "width", "height")
+_TEXT = ("is", "contains", "starts", "ends")
+_RANGES = [
+    ("2024-05-17", "2024-05-18T00:00:00Z"),
+    ("0001-01-01", "9999-12-31"),
+    ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999-12:00"),
+]
+numbers = st.one_of(
+    st.sampled_from((0.0, -0.0, 0.1, 5e-324, 1e300)),
+    st.integers(-3, 3),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+sizes = st.one_of(st.integers(0, 3), st.integers(0, 2**53))
+_zones = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-12))])
+_near = st.integers(-1, 1).map(lambda us: ADDED[2] + timedelta(microseconds=us))
+_instants = st.one_of(_near, st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.just(UTC)))
+moments = st.one_of(
+    st.sampled_from([text for pair in _RANGES for text in pair]),
+    st.dates().map(lambda day: day.isoformat()),
+    st.builds(lambda time, zone: time.astimezone(zone or UTC).replace(tzinfo=zone).isoformat(), _instants, _zones),
+)
+
+
+def _elements(key: str, **parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(parts).map(lambda test: {key: test})
+
+
+def _ordered(key: str, values: st.SearchStrategy[Any], rank: Any, **others: Any) -> st.SearchStrategy[dict[str, Any]]:
+    """Return tests of what has an order: of one value, and between two in the order of *rank*."""
+    ranges = st.lists(values, min_size=2, max_size=2).map(lambda pair: sorted(pair, key=rank))
+    return st.one_of(
+        _elements(key, op=st.sampled_from(_ORDER), value=values, **others),
+        _elements(key, op=st.just("between"), value=ranges, **others),
+    )
 
 
 def _labels() -> st.SearchStrategy[dict[str, Any]]:
-    value = st.one_of(names, st.lists(names, max_size=3))
-    ops = st.sampled_from(("is", "is_not", "one_of", "not_one_of"))
-    return st.fixed_dictionaries({"op": ops, "value": value}).map(lambda test: {"labels": test})
+    value = st.one_of(names, st.lists(names, max_size=3), st.just([str(number) for number in range(200)]))
+    return _elements("labels", op=st.sampled_from(("is", "is_not", "one_of", "not_one_of")), value=value)
 
 
 def _tags() -> st.SearchStrategy[dict[str, Any]]:
     one = st.sampled_from((*TAGS, "gone", "untagged"))
-    value = st.one_of(one, st.lists(one, max_size=3))
-    return value.map(lambda tags: {"tags": {"op": "is", "value": tags}})
+    return _elements("tags", op=st.just("is"), value=st.one_of(one, st.lists(one, max_size=3)))
 
 
 def _issues() -> st.SearchStrategy[dict[str, Any]]:
@@ -42,13 +98,49 @@ def _single(key: str, values: st.SearchStrategy[float]) -> st.SearchStrategy[dic
     return values.map(lambda value: {key: {"op": key, "value": value}})
 
 
-leaves = st.one_of(
-    _labels(),
-    _tags(),
-    _issues(),
-    _single("uniqueness", shares),
-    _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),
-)
+def _field(name: str, known: KnownField) -> st.SearchStrategy[dict[str, Any]]:
+    named = {"name": st.just(name)}
+    missing = _elements("field", op=st.just("missing"), **named)
+    texts: st.SearchStrategy[str] = names
+    ops: tuple[str, ...] = _TEXT
+    match known.type:
+        case FieldType.FLOAT:
+            several = _elements("field", op=st.just("one_of"), value=st.lists(numbers, max_size=3), **named)
+            return st.one_of(missing, several, _ordered("field", numbers, None, **named))
+        case FieldType.DATETIME:
+            return st.one_of(missing, _ordered("field", moments, moment_span, **named))
+        case FieldType.ENUM:
+            texts, ops = st.sampled_from(OPTIONS), ("is",)
+    several = _elements("field", op=st.just("one_of"), value=st.lists(texts, max_size=3), **named)
+    return st.one_of(missing, several, _elements("field", op=st.sampled_from(ops), value=texts, **named))
+
+
+_searched = st.sampled_from(("red car", "it's", "🐈‍⬛"))
+KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
+    "labels": (_labels(), ("labels",)),
+    "tags": (_tags(), ("tags",)),
+    "issues": (_issues(), tuple(f"issue_{issue}" for issue in ISSUES)),
+    "uniqueness": (_single("uniqueness", shares), ("uniqueness",)),
+    "duplicates": (
+        _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),
+        tuple(f"duplicate_{level}" for level in LEVELS),
+    ),
+    **{f"field {name}": (_field(name, known), (known.column,)) for name, known in FIELDS.items()},
+    "file_name": (_elements("file_name", op=st.sampled_from(_TEXT), value=st.one_of(parts, paths)), ("path",)),
+    "folder": (_elements("folder", op=st.sampled_from(_TEXT), value=paths), ("path",)),
+    "media": (_elements("media", op=st.just("is"), value=st.sampled_from(_MEDIA)), ("kind",)),
+    "size": (_ordered("size", sizes, None, of=st.sampled_from(("bytes", "width", "height"))), _SIZES),
+    "date_added": (_ordered("date_added", moments, moment_span), ("batch",)),
+    "batch": (_elements("batch", op=st.just("is"), value=st.integers(0, 3)), ("batch",)),
+    "batches": (_elements("batch", op=st.just("one_of"), value=st.lists(st.integers(0, 3), max_size=3)), ("batch",)),
+    "text": (_elements("text", op=st.sampled_from(("fts", "semantic")), value=_searched), ()),
+    "similarity": (
+        _elements("similarity", op=st.sampled_from(("media", "upload")), value=_searched, threshold=st.floats(0, 2)),
+        (),
+    ),
+}
+"""Tests by kind, each with the columns that it looks at."""
+leaves = st.one_of(*(tests for tests, _ in KINDS.values()))
 elements = st.recursive(
     leaves,
     lambda inner: st.one_of(
@@ -60,16 +152,53 @@ elements = st.recursive(
 )
 filters = st.lists(elements, max_size=3)
 
-_maybe_share = st.one_of(st.none(), stored_shares)
-rows = st.fixed_dictionaries(
-    {
-        "labels": st.one_of(st.none(), st.lists(names, max_size=3, unique=True)),
-        "tags": st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=3, unique=True)),
-        "uniqueness": _maybe_share,
-        **{f"issue_{issue}": _maybe_share for issue in ISSUES},
-        **{f"duplicate_{level}": st.one_of(st.none(), st.integers(0, 3)) for level in LEVELS},
-    }
-)
+
+def _maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(st.none(), values)
+
+
+def _values(known: KnownField) -> st.SearchStrategy[Any]:
+    """Return the values of a custom field. Numbers are finite: others are refused where they come in."""
+    one: st.SearchStrategy[Any] = {
+        FieldType.FLOAT: numbers.map(float),
+        FieldType.DATETIME: _instants,
+        FieldType.ENUM: st.sampled_from(OPTIONS),
+    }.get(known.type, names)
+    return _maybe(st.lists(one, max_size=3) if known.is_multi else one)
+
+
+_maybe_share = _maybe(stored_shares)
+_CELLS = {
+    "labels": _maybe(st.lists(names, max_size=3, unique=True)),
+    "tags": _maybe(st.lists(st.integers(0, 3), max_size=3, unique=True)),
+    "uniqueness": _maybe_share,
+    **{f"issue_{issue}": _maybe_share for issue in ISSUES},
+    **{f"duplicate_{level}": _maybe(st.integers(0, 3)) for level in LEVELS},
+    **{known.column: _values(known) for known in FIELDS.values()},
+    "path": _maybe(paths),
+    "kind": _maybe(st.sampled_from(_MEDIA)),
+    **dict.fromkeys(_SIZES, _maybe(sizes)),
+    "batch": _maybe(st.integers(0, 3)),
+}
+rows = st.fixed_dictionaries(_CELLS)
+
+
+@st.composite
+def single_tests(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a filter of one test, and rows with the columns that it looks at."""
+    tests, columns = draw(st.sampled_from(list(KINDS.values())))
+    cells = st.fixed_dictionaries({name: _CELLS[name] for name in columns})
+    return [draw(tests)], draw(st.lists(cells, min_size=1, max_size=8))
+
+
+_STORED = {FieldType.FLOAT: pa.float64(), FieldType.DATETIME: pa.timestamp("us", tz="UTC")}
+
+
+def _column(known: KnownField) -> pa.Field:
+    kind = _STORED.get(known.type, pa.string())
+    return pa.field(known.column, pa.list_(kind) if known.is_multi else kind)
+
+
 SCHEMA = pa.schema(
     [
         pa.field("labels", pa.list_(pa.string())),
@@ -77,5 +206,10 @@ SCHEMA = pa.schema(
         pa.field("uniqueness", pa.float32()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),
         *(pa.field(f"duplicate_{level}", pa.int32()) for level in LEVELS),
+        *(_column(known) for known in FIELDS.values()),
+        *(pa.field(name, pa.string()) for name in ("path", "kind")),
+        *(pa.field(name, pa.int64()) for name in _SIZES),
+        pa.field("batch", pa.int32()),
     ]
 )
+SCOPE = Scope(SCHEMA.names, TAGS, FIELDS, ADDED)

@@ -1,6 +1,7 @@
 """The compiled filter finds the rows that the plain meaning of the filter names."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framedex.errors import InvalidFilter
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.sql import Sql
-from framedex.vql import compile_filter, evaluate, parse
+from framedex.vql import Scope, compile_filter, evaluate, parse, searches
 from framedex.vql.compile import duplicate_level
-from tests.vql.strategies import SCHEMA, TAGS, filters, rows
+from framedex.vql.leaves import SearchTest
+from framedex.vql.parsing import MAX_ELEMENTS
+from framedex.vql.values import MAX_VALUES
+from tests.vql.strategies import SCHEMA, SCOPE, filters, rows, single_tests
 
 SQL = Sql()
+Rows = list[dict[str, Any]]
+
+
+def scope_of(table: pa.Table) -> Scope:
+    """Return the scope of the random filters on a table that may lack columns."""
+    return replace(SCOPE, columns=table.column_names)
+
+
+def answers(vql: list[Any]) -> dict[SearchTest, list[int]]:
+    """Return the rows that the searches of a filter shall find: some, and others for others."""
+    return {
+        test: [row for row in range(8) if (row + len(test.op) + len(test.value)) % 3] for test in searches(parse(vql))
+    }
 
 
 def found(vql: list[Any], table: pa.Table) -> list[int]:
     """Return the numbers of the rows that DuckDB finds."""
-    condition = compile_filter(parse(vql), table.column_names, TAGS)
-    numbered = table.append_column("n", pa.array(range(table.num_rows), pa.int32()))
-    text = f"SELECT n FROM media WHERE {condition.text} ORDER BY n"
-    numbers: list[int] = SQL.query(text, condition.params, {"media": numbered})["n"].to_pylist()
+    relations = {test: pa.table({"_rowid": pa.array(hits, pa.uint64())}) for test, hits in answers(vql).items()}
+    condition = compile_filter(parse(vql), scope_of(table), relations)
+    numbered = table.append_column("_rowid", pa.array(range(table.num_rows), pa.uint64()))
+    text = f"SELECT _rowid FROM media WHERE {condition.text} ORDER BY _rowid"
+    result = SQL.query(text, condition.params, {**condition.relations, "media": numbered})
+    numbers: list[int] = result["_rowid"].to_pylist()
     return numbers
+
+
+def expected(vql: list[Any], contents: Rows) -> list[int]:
+    """Return the numbers of the rows that the plain meaning keeps."""
+    parsed, hits = parse(vql), answers(vql)
+    numbered = [{**row, "_rowid": number} for number, row in enumerate(contents)]
+    return [row["_rowid"] for row in numbered if evaluate(parsed, row, SCOPE, hits)]
 
 
 def table_of(*contents: dict[str, Any]) -> pa.Table:
@@ -34,26 +61,32 @@ def table_of(*contents: dict[str, Any]) -> pa.Table:
 
 @settings(max_examples=150, deadline=None)
 @given(filters, st.lists(rows, min_size=1, max_size=8))
-def test_compile__equals_the_evaluator(vql: list[Any], contents: list[dict[str, Any]]) -> None:
+def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
     """DuckDB finds exactly the rows that the plain-Python meaning keeps."""
-    expected = [place for place, row in enumerate(contents) if evaluate(parse(vql), row, TAGS)]
-    assert found(vql, table_of(*contents)) == expected
+    assert found(vql, table_of(*contents)) == expected(vql, contents)
+
+
+@settings(max_examples=400, deadline=None)
+@given(single_tests())
+def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -> None:
+    """The same holds of tests by themselves, on rows that have what they look at."""
+    vql, contents = case
+    assert found(vql, table_of(*contents)) == expected(vql, contents)
 
 
 @settings(max_examples=60, deadline=None)
 @given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names)))
 def test_compile__columns_that_the_table_lacks_are_missing_values(
-    vql: list[Any], contents: list[dict[str, Any]], lacking: set[str]
+    vql: list[Any], contents: Rows, lacking: set[str]
 ) -> None:
     """A table without a column is a table whose cells of that column are all empty."""
     seen = [{name: value for name, value in row.items() if name not in lacking} for row in contents]
-    expected = [place for place, row in enumerate(seen) if evaluate(parse(vql), row, TAGS)]
-    assert found(vql, table_of(*contents).drop_columns(sorted(lacking))) == expected
+    assert found(vql, table_of(*contents).drop_columns(sorted(lacking))) == expected(vql, seen)
 
 
 @settings(max_examples=60, deadline=None)
 @given(filters, st.lists(rows, min_size=1, max_size=6))
-def test_not__is_the_set_complement(vql: list[Any], contents: list[dict[str, Any]]) -> None:
+def test_not__is_the_set_complement(vql: list[Any], contents: Rows) -> None:
     """A filter and its `not` share no row and leave none out."""
     table = table_of(*contents)
     assert sorted(found(vql, table) + found([{"not": vql}], table)) == list(range(len(contents)))
@@ -149,8 +182,8 @@ def test_empty__means_everything_and_any_of_nothing_means_nothing() -> None:
 def test_values__never_appear_in_the_text(name: str) -> None:
     """The statement's text is the same whatever the values are, so that no value can change its meaning."""
     vql = [{"labels": {"op": "one_of", "value": [name]}}, {"not": {"uniqueness": {"op": "uniqueness", "value": 0.123}}}]
-    condition = compile_filter(parse(vql), SCHEMA.names, TAGS)
-    harmless = compile_filter(parse([{"labels": {"op": "is", "value": "cat"}}, vql[1]]), SCHEMA.names)
+    condition = compile_filter(parse(vql), SCOPE)
+    harmless = compile_filter(parse([{"labels": {"op": "is", "value": "cat"}}, vql[1]]), SCOPE)
     assert condition.text == harmless.text
     assert condition.params == ([name], 0.123)
     assert found(vql, table_of({"labels": [name]}, {"labels": ["cat"]})) == [0]
@@ -160,19 +193,60 @@ def test_values__never_appear_in_the_text(name: str) -> None:
 @given(filters)
 def test_text__numbers_its_parameters_once_each(vql: list[Any]) -> None:
     """Every parameter stands in the text exactly once, in order."""
-    condition = compile_filter(parse(vql), SCHEMA.names, TAGS)
+    condition = compile_filter(parse(vql), SCOPE, {test: pa.table({"_rowid": []}) for test in searches(parse(vql))})
     places = [int(place) for place in re.findall(r"\$(\d+)", condition.text)]
     assert places == list(range(1, len(condition.params) + 1))
     assert condition.columns <= set(SCHEMA.names)
 
 
+@pytest.mark.parametrize(
+    ("element", "path"),
+    [
+        ({"text": {"op": "fts", "value": "red car"}}, "text"),
+        ({"similarity": {"op": "media", "value": "red car"}}, "similarity"),
+    ],
+)
+def test_search__that_nobody_carried_out(element: dict[str, Any], path: str) -> None:
+    """The compiler runs no search; without its rows it says which one lacks, and where."""
+    with pytest.raises(InvalidFilter, match="search for 'red car'") as caught:
+        compile_filter(parse([{"not": [{"any": [element]}]}]), SCOPE)
+    assert caught.value.path == f"$[0].not[0].any[0].{path}"
+
+
+def test_search__once_for_equal_tests() -> None:
+    """Equal tests share a relation; conditions are equal if they search for the same."""
+    car, dog = ({"text": {"op": "fts", "value": value}} for value in ("car", "dog"))
+    rows_of = {test: pa.table({"_rowid": pa.array([1], pa.uint64())}) for test in searches(parse([car, dog]))}
+    twice = compile_filter(parse([{"any": [car, dog]}, {"not": car}]), SCOPE, rows_of)
+    assert list(twice.relations) == ["found_0", "found_1"]
+    assert twice.searches == tuple(rows_of)
+    one, same, other = (compile_filter(parse([each]), SCOPE, rows_of) for each in (car, car, dog))
+    assert one == same != other
+    assert one.text == other.text
+    assert len({one, same, other}) == 2
+
+
+def test_search__may_find_nothing_or_have_further_columns() -> None:
+    """Relations may be empty, and have scores, which say nothing here."""
+    vql = parse([{"text": {"op": "semantic", "value": "car"}}])
+    table = pa.table({"_rowid": pa.array([0, 1, 2], pa.uint64())})
+    for hits in ([], [2], [0, 2]):
+        scored = pa.table({"_rowid": pa.array(hits, pa.uint64()), "score": pa.array([0.5] * len(hits), pa.float32())})
+        condition = compile_filter(vql, SCOPE, {searches(vql)[0]: scored})
+        text = f"SELECT _rowid FROM media WHERE {condition.text} ORDER BY _rowid"
+        relations = {**condition.relations, "media": table}
+        assert SQL.query(text, condition.params, relations)["_rowid"].to_pylist() == hits
+
+
 def test_compile__deep_and_wide_filters_run() -> None:
-    """The deepest filter that is allowed, and one of a thousand parts, stay within the engine's limits."""
+    """The deepest filter that is allowed, and the widest ones, stay within the engine's limits."""
     table = table_of({"uniqueness": 0.5}, {})
     leaf = {"uniqueness": {"op": "uniqueness", "value": 0.3}}
     nested: Any = leaf
     for _ in range(49):
         nested = {"not": nested}
     assert found([nested], table) == [1]
-    assert found([{"any": [leaf] * 1000}], table) == [0]
-    assert found([leaf] * 1000, table) == [0]
+    assert found([{"any": [leaf] * (MAX_ELEMENTS - 1)}], table) == [0]
+    assert found([leaf] * MAX_ELEMENTS, table) == [0]
+    many = [str(number) for number in range(MAX_VALUES)]
+    assert found([{"labels": {"op": "one_of", "value": many}}], table_of({"labels": ["x", "9999"]}, {})) == [0]

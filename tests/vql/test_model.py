@@ -1,117 +1,95 @@
-"""What a filter may say, and where an invalid one is wrong."""
+"""The elements of filters as data: their JSON Schema, and what a filter asks to search for."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from jsonschema import Draft202012Validator
 
-from framedex.errors import InvalidFilter
-from framedex.vql import json_schema, parse
+from framedex.vql import SimilarityTest, TextTest, json_schema, parse, searches
 from framedex.vql.model import KEYS
+from framedex.vql.schema import schema_text
 from tests.vql.strategies import filters
 
-LABELS = {"labels": {"op": "is", "value": "cat"}}
-
-
-def nested(depth: int) -> dict[str, Any]:
-    """Return a test below that many `not`."""
-    element: dict[str, Any] = LABELS
-    for _ in range(depth):
-        element = {"not": element}
-    return element
-
-
-@pytest.mark.parametrize(
-    ("vql", "path"),
-    [
-        ("labels", "$"),
-        ({"labels": {"op": "is", "value": "cat"}}, "$"),
-        (7, "$"),
-        (["labels"], "$[0]"),
-        ([None], "$[0]"),
-        ([{}], "$[0]"),
-        ([LABELS, {"colour": {"op": "is", "value": "red"}}], "$[1]"),
-        ([{**LABELS, "uniqueness": {"op": "uniqueness", "value": 1}}], "$[0]"),
-        ([{"labels": "cat"}], "$[0].labels"),
-        ([{"labels": {"value": "cat"}}], "$[0].labels.op"),
-        ([{"labels": {"op": "like", "value": "cat"}}], "$[0].labels.op"),
-        ([{"labels": {"op": "is"}}], "$[0].labels.value"),
-        ([{"labels": {"op": "is", "value": 3}}], "$[0].labels.value"),
-        ([{"labels": {"op": "one_of", "value": ["cat", 3]}}], "$[0].labels.value[1]"),
-        ([{"labels": {"op": "is", "value": "\ud800"}}], "$[0].labels.value"),
-        ([{"labels": {"op": "one_of", "value": ["cat", "\ud800"]}}], "$[0].labels.value[1]"),
-        ([{"labels": {"op": "is", "value": "cat", "case": True}}], "$[0].labels.case"),
-        ([{"id": [1], **LABELS}], "$[0].id"),
-        ([LABELS, {"issues": {"op": "issue", "value": "ugly"}}], "$[1].issues.value"),
-        ([{"tags": {"op": "one_of", "value": ["keep"]}}], "$[0].tags.op"),
-        ([{"tags": {"op": "is", "value": ["keep", 3]}}], "$[0].tags.value[1]"),
-        ([{"tags": {"op": "is", "value": None}}], "$[0].tags.value"),
-        ([{"issues": {"op": "is", "value": "blur"}}], "$[0].issues.op"),
-        ([{"issues": {"op": "issue", "value": "blur", "mode": "both"}}], "$[0].issues.mode"),
-        ([{"issues": {"op": "issue", "value": "blur", "confidence_min": -0.1}}], "$[0].issues.confidence_min"),
-        ([{"issues": {"op": "issue", "value": "blur", "confidence_max": 1.1}}], "$[0].issues.confidence_max"),
-        ([{"duplicates": {"op": "duplicates", "value": 1.5}}], "$[0].duplicates.value"),
-        ([{"duplicates": {"op": "duplicates", "value": float("nan")}}], "$[0].duplicates.value"),
-        ([{"uniqueness": {"op": "uniqueness", "value": float("inf")}}], "$[0].uniqueness.value"),
-        ([{"uniqueness": {"op": "uniqueness", "value": "much"}}], "$[0].uniqueness.value"),
-        ([{"uniqueness": {"op": "uniqueness", "value": None}}], "$[0].uniqueness.value"),
-        ([{"any": LABELS}], "$[0].any"),
-        ([{"any": [LABELS, {"labels": {"op": "was", "value": "cat"}}]}], "$[0].any[1].labels.op"),
-        ([{"not": "cat"}], "$[0].not"),
-        ([{"not": {"labels": {"op": "was", "value": "cat"}}}], "$[0].not.labels.op"),
-        ([{"not": [LABELS, {"any": [{"dogs": 1}]}]}], "$[0].not[1].any[0]"),
-        ([nested(50)], "$[0]" + ".not" * 50),
-    ],
-)
-def test_parse__error_names_the_json_path(vql: Any, path: str) -> None:
-    """An invalid filter is refused with the path of the part that is wrong."""
-    with pytest.raises(InvalidFilter) as caught:
-        parse(vql)
-    assert caught.value.path == path
-    assert str(caught.value).startswith(f"invalid filter at {path}: ")
-
-
-@pytest.mark.parametrize("vql", [None, [], ()])
-def test_parse__nothing_means_everything(vql: Any) -> None:
-    """No filter and an empty filter are the same."""
-    assert parse(vql) == ()
-
-
-def test_parse__ignores_ids() -> None:
-    """Elements may carry an id for the client's own use."""
-    assert [each.model_dump(by_alias=True) for each in parse([{"id": "a", **LABELS}, {"id": 2, **LABELS}])] == [
-        LABELS,
-        LABELS,
-    ]
-
-
-def test_parse__takes_parsed_parts() -> None:
-    """What was parsed before may be part of a new filter."""
-    inner = parse([LABELS])[0]
-    assert parse([inner, {"not": [inner]}, {"any": [inner]}]) == parse([LABELS, {"not": [LABELS]}, {"any": [LABELS]}])
-
-
-def test_parse__forty_nine_levels_are_allowed() -> None:
-    """Filters of a sensible depth pass."""
-    assert len(parse([nested(49)])) == 1
-
-
-@settings(max_examples=100, deadline=None)
-@given(filters)
-def test_parse__round_trip(vql: list[Any]) -> None:
-    """A parsed filter written as JSON parses to the same filter."""
-    parsed = parse(vql)
-    text = json.dumps([element.model_dump(mode="json", by_alias=True) for element in parsed])
-    assert parse(json.loads(text)) == parsed
+PUBLISHED = Path(__file__).parents[2] / "docs" / "vql.schema.json"
+DOCUMENT = PUBLISHED.with_name("vql.md")
+VALIDATOR = Draft202012Validator(json_schema())
 
 
 def test_schema__is_published_for_all_keys() -> None:
-    """The JSON Schema describes an array whose elements are the six kinds, under their names on the wire."""
+    """The JSON Schema describes an array whose elements are of all kinds, under their names on the wire."""
     schema = json_schema()
     assert schema["type"] == "array"
     kinds = [part["$ref"].rpartition("/")[2] for part in schema["items"]["anyOf"]]
     required = [schema["$defs"][kind]["required"] for kind in kinds]
     assert required == [[key] for key in KEYS]
     assert all(schema["$defs"][kind]["additionalProperties"] is False for kind in kinds)
-    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_schema__file_is_current() -> None:
+    """The published file is what the models say; ``make schema`` writes it."""
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text()
+
+
+def test_schema__is_a_schema() -> None:
+    """It obeys the rules of JSON Schemas."""
+    Draft202012Validator.check_schema(json_schema())
+
+
+@settings(max_examples=100, deadline=None)
+@given(filters)
+def test_schema__allows_what_parses(vql: list[Any]) -> None:
+    """A filter that parses is valid by the schema, as it was written and as it is written again."""
+    VALIDATOR.validate(vql)
+    VALIDATOR.validate(
+        [json.loads(element.model_dump_json(by_alias=True, exclude_unset=True)) for element in parse(vql)]
+    )
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        {},
+        {"colour": 1},
+        {"labels": {"op": "like", "value": "cat"}},
+        {"labels": {"op": "is", "value": 3}},
+        {"labels": {"op": "is", "value": "cat"}, "tags": {"op": "is", "value": "x"}},
+        {"uniqueness": {"op": "uniqueness", "value": 1.5}},
+        {"size": {"op": "between", "value": 3}},
+        {"size": {"op": "lt", "value": [3, 4]}},
+        {"field": {"name": "a", "op": "one_of", "value": "x"}},
+        {"field": {"name": "a", "op": "is", "value": ["x"]}},
+        {"batch": {"op": "is", "value": [1]}},
+        {"text": {"op": "fts", "value": "x", "threshold": 2}},
+        {"any": {"labels": {"op": "is", "value": "cat"}}},
+        {"not": [{"dogs": 1}]},
+    ],
+)
+def test_schema__refuses_what_does_not_parse(element: dict[str, Any]) -> None:
+    """What clients can check before they send it: keys, ops, types, ranges, and which ops take lists."""
+    assert not VALIDATOR.is_valid([element])
+
+
+def test_document__has_an_example_of_each_key() -> None:
+    """The examples of the document parse, are valid by the schema, and show every key."""
+    examples = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)]
+    for example in examples:
+        assert parse(example)
+        VALIDATOR.validate(example)
+    assert {key for example in examples for element in example for key in element} == set(KEYS)
+
+
+def test_searches__are_distinct_and_in_order() -> None:
+    """Each different search is named once, at whatever depth it stands."""
+    text = {"text": {"op": "fts", "value": "cat"}}
+    closer = {"similarity": {"op": "media", "value": "m", "threshold": 0.25}}
+    vql = parse(
+        [{"any": [{"not": [closer]}, text]}, text, {"id": "x", **text}, {"labels": {"op": "is", "value": "cat"}}]
+    )
+    wanted = (SimilarityTest(op="media", value="m", threshold=0.25), TextTest(op="fts", value="cat"))
+    assert searches(vql) == wanted
+    assert len({*wanted, *searches(vql)}) == 2
+    assert searches(()) == ()

@@ -1,5 +1,6 @@
 """What an encoder is."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,4 +44,20 @@ class Encoder(Protocol):
         Args:
             batch: N results of :meth:`prepare`, stacked along the first axis.
         """
+        ...
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Turns texts into vectors of unit length.
+
+    An :class:`Encoder` that is also this is a multimodal one: the dot product of a text's vector and a picture's is how
+    well they fit.
+    """
+
+    name: str
+    dimension: int
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector a text: float32, shape (N, D), unit length."""
         ...

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +40,9 @@ REPEATED = [
     "issues.list.element.duplicate_group_id", "issues.list.element.duplicate_threshold",
 ]  # fmt: skip
 """Columns of Parquet that a dictionary makes smaller. Others hardly repeat, and looking for that takes time."""
+
+ORDERED = ["file_size_bytes", "width", "height", "uniqueness_score"]
+"""Columns of which readers look at the least and the greatest value; for texts, working these out takes long."""
 
 
 def check_format(format: str) -> None:  # noqa: A002 - the public name
@@ -89,14 +92,9 @@ def export_archive(
     check_format(format)
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
     chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings or load_settings())
-    share = _METADATA_SHARE if include_images else 1.0
-    copied = Copied()
     with whole_file(path, settle=settle) as file:
         begin(total)
-        with ZipWriter(file) as archive:
-            names, notes = _write_metadata(archive, chosen, format, part(progress, 0.0, share))
-            if include_images:
-                copied = write_pictures(archive, chosen, names, part(progress, share, 1.0))
+        copied, notes = _write(file, chosen, format, progress)
     return ExportResult(
         path=shown_text(path),
         total_media_items=total,
@@ -104,6 +102,25 @@ def export_archive(
         missing_images=copied.missing,
         message=_message(chosen, copied, notes),
     )
+
+
+def _write(
+    file: BinaryIO,
+    chosen: Chosen,
+    format: str,  # noqa: A002 - the public name
+    progress: Progress,
+) -> tuple[Copied, list[str]]:
+    """Write the ZIP; return the pictures that were copied, and what the format does not hold.
+
+    The same export of the same state is the same bytes, but for ``export_time`` in JSON: what is no file has the time
+    of the state.
+    """
+    copied, share = Copied(), _METADATA_SHARE if chosen.include_images else 1.0
+    with ZipWriter(file, modified=chosen.media.generation.created_at) as archive:
+        names, notes = _write_metadata(archive, chosen, format, part(progress, 0.0, share))
+        if chosen.include_images:
+            copied = write_pictures(archive, chosen, names, part(progress, share, 1.0))
+    return copied, notes
 
 
 def _write_metadata(
@@ -157,9 +174,10 @@ def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: Progress) -> No
         archive.member("metadata.parquet") as member,
         # Each write of Arrow's own waits for the interpreter lock, which the thread that reads ahead wants too.
         pa.BufferedOutputStream(pa.PythonFile(_Sink(member), mode="w"), _BUFFERED_BYTES) as sink,
-        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED) as writer,
+        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ORDERED) as writer,
     ):
-        for rows in _row_groups(chosen.blocks(schema, progress)):
+        # A group is made while the last is written; with less, either would wait for the other.
+        for rows in _row_groups(chosen.blocks(schema, progress, ahead=_BLOCKS_A_GROUP)):
             writer.write_table(rows)
 
 

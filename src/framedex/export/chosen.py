@@ -1,5 +1,6 @@
 """What an export is made of: which media of which generation, read block by block ahead of the writer."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,12 +39,13 @@ class Chosen:
     exported_by: str
     settings: Settings
 
-    def blocks(self, schema: pa.Schema, progress: Progress) -> Iterator[pa.Table]:
+    def blocks(self, schema: pa.Schema, progress: Progress, *, ahead: int = 1) -> Iterator[pa.Table]:
         """Yield the columns of a schema, some ten thousand rows at a time, in the order of ingestion.
 
-        The next block is made while the caller works on the last.
+        The next ones, so many as *ahead*, are made while the caller works on the last.
         """
-        return self.made_of(schema, lambda block: block, progress)
+        blocks = export_batches(self.media, self.rows, schema)
+        return self._counted(blocks, lambda block: block, progress, ahead=ahead)
 
     def made_of(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: Progress) -> Iterator[T]:
         """Yield what *make*, which runs ahead of the caller too, makes of each such block."""
@@ -54,9 +56,11 @@ class Chosen:
         blocks = gathered(self.media.blocks(self.rows, [*LOCATION, "media_id", "format"]))
         return self._counted(blocks, lambda block: block, progress)
 
-    def _counted(self, blocks: Iterator[pa.Table], make: Callable[[pa.Table], T], progress: Progress) -> Iterator[T]:
+    def _counted(
+        self, blocks: Iterator[pa.Table], make: Callable[[pa.Table], T], progress: Progress, *, ahead: int = 1
+    ) -> Iterator[T]:
         done = 0
-        for rows, made in _ahead((len(block), make(block)) for block in blocks):
+        for rows, made in _ahead(((len(block), make(block)) for block in blocks), ahead):
             yield made
             done += rows
             progress(done / max(self.total, 1))
@@ -67,10 +71,13 @@ def part(progress: Progress, start: float, end: float) -> Progress:
     return lambda share: progress(start + (end - start) * share)
 
 
-def _ahead(values: Iterator[T]) -> Iterator[T]:
-    """Yield values, while a thread makes the next one."""
+def _ahead(values: Iterator[T], count: int) -> Iterator[T]:
+    """Yield values, while a thread makes the next ones, so many as *count*."""
     with ThreadPoolExecutor(1, thread_name_prefix="framedex-export-read") as pool:
-        following: Future[Any] = pool.submit(next, values, None)
-        while (value := following.result()) is not None:
-            following = pool.submit(next, values, None)
-            yield value
+        try:
+            following: deque[Future[Any]] = deque(pool.submit(next, values, None) for _ in range(count))
+            while (value := following.popleft().result()) is not None:
+                following.append(pool.submit(next, values, None))
+                yield value
+        finally:
+            pool.shutdown(cancel_futures=True)

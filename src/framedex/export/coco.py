@@ -25,9 +25,12 @@ def write_coco(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[s
     """
     known = all_labels(chosen, part(progress, 0.0, 0.1))
     info = {"description": chosen.dataset.display_name, "contributor": chosen.exported_by}
-    categories = [{"id": number, "name": name} for number, name in enumerate(known.to_pylist(), start=1)]
+    numbers = json.integers(pa.array(np.arange(1, len(known) + 1)))
+    categories = json.text_of(json.objects({"id": numbers, "name": json.strings(known)}, end=json.LINE_END))
     with archive.member(NAME, compressed=True) as member:
-        member.write(b'{"info": ' + _json(info) + b', "categories": ' + _json(categories))
+        member.write(b'{"info": ' + _json(info) + b', "categories": [')
+        member.write(categories)
+        member.write(b"]")
         for name, rows in (
             ("images", _images(chosen, part(progress, 0.1, 0.5))),
             ("annotations", _annotations(chosen, known, part(progress, 0.5, 1.0))),

@@ -154,40 +154,58 @@ def _without_nulls(lists: pa.ListArray) -> pa.ListArray:
 def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
     """Return the ids of the groups that a column numbers; null where that is null."""
     numbers = column(block, name)
-    ids = _ids(group_prefix(media.dataset_id, kind, level), pc.fill_null(numbers, 0).to_numpy())
-    return pc.if_else(pc.is_valid(numbers), ids, None) if numbers.null_count else ids
+    known = np.ones(len(block), bool) if not numbers.null_count else pc.is_valid(numbers).to_numpy(zero_copy_only=False)
+    return _ids(group_prefix(media.dataset_id, kind, level), numbers.drop_null().to_numpy(), known)
 
 
-def _ids(prefix: str, numbers: npt.NDArray[np.int32]) -> pa.StringArray:
-    """Return a prefix and eight hexadecimal digits for each number."""
+def _ids(prefix: str, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.bool_]) -> pa.StringArray:
+    """Return a prefix and eight hexadecimal digits for each number, in the rows that have one; null in the others."""
     octets = np.ascontiguousarray(numbers, ">u4").view(np.uint8).reshape(-1, 4)
     text = np.empty((len(numbers), len(prefix) + 8), np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), np.uint8)
     text[:, len(prefix) :] = _HEX[octets].view(np.uint8)
-    ends = np.arange(len(numbers) + 1, dtype=np.int32) * text.shape[1]
-    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(ends), pa.py_buffer(text))
+    ends = np.zeros(len(known) + 1, np.int32)
+    np.cumsum(known, out=ends[1:])
+    ends *= text.shape[1]
+    bits = None if len(numbers) == len(known) else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.StringArray.from_buffers(len(known), pa.py_buffer(ends), pa.py_buffer(text), bits)
 
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     """Return the issues of each row as a list of structs, in the order of their types."""
-    # Most kinds are found in few pictures, and in most blocks not at all.
-    kinds = np.array([place for place, name in enumerate(ISSUES) if block[name].null_count < len(block)], dtype=int)
-    sure = np.stack([_floats(block[ISSUES[place]]) for place in kinds] or [np.full(len(block), np.nan)], axis=1)
-    row, place = np.nonzero(~np.isnan(sure))
-    kind = kinds[place]
-    is_duplicate = pa.array(kind == _DUPLICATES)
-    groups = _group_ids(media, block, DUPLICATES[0], Kind.DUPLICATE_GROUP, 0).take(pa.array(row))
+    row, kind, sure = _found_issues(block)
+    is_duplicate = kind == _DUPLICATES
+    numbers = column(block, DUPLICATES[0]).take(pa.array(row[is_duplicate]))
+    in_group = is_duplicate.copy()
+    in_group[is_duplicate] = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     structs = pa.StructArray.from_arrays(
         [
             pa.array(_ISSUE_NAMES, pa.string()).take(pa.array(kind)),
-            pa.array(sure[row, place], pa.float32()),
-            pc.if_else(is_duplicate, groups, None),
-            pc.if_else(is_duplicate, pa.scalar(DUPLICATE_LEVELS[0], pa.float32()), None),
+            pa.array(sure, pa.float32()),
+            _ids(group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, 0), numbers.drop_null().to_numpy(), in_group),
+            pa.array(np.full(len(kind), DUPLICATE_LEVELS[0], np.float32), mask=~is_duplicate),
         ],
         fields=list(ISSUE_STRUCT),
     )
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
+
+
+def _found_issues(block: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return (row, number of the type, confidence) of each issue, by row and then by type."""
+    rows, kinds, sure = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    for kind, name in enumerate(ISSUES):
+        # Most kinds are found in few pictures, and in most blocks not at all.
+        if block[name].null_count == len(block):
+            continue
+        values = _floats(block[name])
+        found = np.flatnonzero(~np.isnan(values))
+        rows.append(found)
+        kinds.append(np.full(len(found), kind))
+        sure.append(values[found])
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    return row[order], np.concatenate(kinds)[order], np.concatenate(sure)[order]
 
 
 def _floats(column: Any) -> npt.NDArray[np.float32]:

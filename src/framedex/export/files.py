@@ -18,6 +18,7 @@ except ImportError:  # Windows, which neither removes nor renames a file that is
     _locks = None
 
 _START, _END = ".framedex-", ".partial"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -38,6 +39,8 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
     try:
         if path.is_dir():
             raise InvalidInput(f"cannot write {path}: it is a folder")
+        if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/null, is not ours to replace
+            raise InvalidInput(f"cannot write {path}: it is no regular file")
         partial, file = _open_partial(path)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
@@ -53,7 +56,7 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
             partial.replace(path)
     except BaseException as error:
         partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
             raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
         raise
 

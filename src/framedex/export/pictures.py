@@ -145,10 +145,18 @@ def _ahead(pictures: Iterator[_Picture], door: _Door) -> Generator[tuple[_Pictur
 
 
 def _copy(archive: ZipWriter, name: str, modified_s: float | None, content: BinaryIO) -> None:
-    modified = None if modified_s is None else datetime.fromtimestamp(modified_s)
-    with archive.member(name, modified=modified) as member:
+    with archive.member(name, modified=_local_time(modified_s)) as member:
         for data in _parts(content):
             member.write(data)
+
+
+def _local_time(seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds)
+    except (OverflowError, ValueError, OSError):  # file systems hold times that calendars do not
+        return datetime.min
 
 
 def _parts(picture: BinaryIO) -> Iterator[bytes]:

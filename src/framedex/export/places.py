@@ -121,10 +121,11 @@ def _all_surely_clean(block: pa.Table) -> bool:
     if lengths.min() < 1 or lengths.max() > _MOST_BYTES:
         return False
     first, last = text[ends[:-1]], text[ends[1:] - 1]
-    outer = (first == _SLASH) | (first == _DOT) | (last == _SLASH)
-    before, after = text[ends[0] : -1], text[ends[0] + 1 :]
-    inner = (before == _SLASH) & ((after == _SLASH) | (after == _DOT))
-    return not (outer.any() or inner.any() or pc.any(pc.starts_with(path, "source-")).as_py())
+    if ((first == _SLASH) | (first == _DOT) | (last == _SLASH)).any():
+        return False
+    after = text[ends[0] + 1 :][np.flatnonzero(text[ends[0] :] == _SLASH)]  # within one path, as none ends with a slash
+    inner = (after == _SLASH) | (after == _DOT)
+    return not (inner.any() or pc.any(pc.starts_with(path, "source-")).as_py())
 
 
 def _changed_names(block: pa.Table) -> pa.Array:

@@ -82,5 +82,5 @@ def _by_cluster(media: Media, payload: Mapping[str, Any], path: str) -> RowIds:
     members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
     if not len(members):
         raise NotFound(f"no cluster {cluster_id} in this dataset")
-    excluded = _ids(payload, "exclude_media_ids", path) if payload.get("exclude_media_ids") else []
+    excluded = [] if payload.get("exclude_media_ids") is None else _ids(payload, "exclude_media_ids", path)
     return np.setdiff1d(members, _by_media_ids(media, excluded)) if excluded else members

@@ -65,10 +65,12 @@ class ZipWriter:
 
     Args:
         file: where to; binary, empty, seekable.
+        modified: the time of members that are given none; by default when they are written. Aware of its zone.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, modified: datetime | None = None) -> None:
         self._file, self._members = file, 0
+        self._modified = None if modified is None else modified.astimezone().replace(tzinfo=None)
         self._directory = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - closed with the writer
 
     def __enter__(self) -> "ZipWriter":
@@ -87,11 +89,11 @@ class ZipWriter:
 
         Args:
             name: with slashes between folders.
-            modified: local time; now if not given. Times that ZIP cannot hold become its first.
+            modified: local time; the writer's if not given. Times that ZIP cannot hold become its first.
             compressed: whether the content is deflated.
         """
         start, method = self._file.tell(), _DEFLATED if compressed else _STORED
-        header = _Header(name, modified or datetime.now(), method)
+        header = self._header(name, modified, method)
         # The sizes are not known yet, and may be any.
         self._file.write(header.local(0, _LIMIT, _LIMIT, extra=_SIZES64.pack(1, 16, 0, 0)))
         member = Member(self._file, compressed=compressed)
@@ -112,10 +114,13 @@ class ZipWriter:
 
     def add(self, name: str, data: bytes, *, modified: datetime | None = None) -> None:
         """Write a small member whole."""
-        start, header = self._file.tell(), _Header(name, modified or datetime.now(), _STORED)
+        start, header = self._file.tell(), self._header(name, modified, _STORED)
         crc = zlib.crc32(data)
         self._file.write(header.local(crc, len(data), len(data)) + data)
         self._list(header, crc, len(data), len(data), start)
+
+    def _header(self, name: str, modified: datetime | None, method: int) -> "_Header":
+        return _Header(name, modified or self._modified or datetime.now(), method)
 
     def _list(self, header: "_Header", crc: int, size: int, stored: int, start: int) -> None:
         self._directory.write(header.central(crc, size, stored, start))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from framedex.jobs.carry import carry_over
 from framedex.jobs.content import Content, FilesInput
 from framedex.jobs.create import go_on, read, read_share, roots_of, skipped
-from framedex.jobs.finish import MEDIA, WRITTEN, finish, read_cells, read_sums
+from framedex.jobs.finish import MEDIA, WRITTEN, finish, read_cells, read_sums, with_time
 from framedex.jobs.index import Indexed, Tell, index
 from framedex.jobs.index_added import index_added
 from framedex.jobs.index_removed import index_removed
@@ -91,6 +91,7 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
     if ingested.rows:
         summary["batches"] = place.batch + 1
+        summary["added_at"] = with_time(summary.get("added_at", {}), place.batch)
     elif not (auto_reindex and base.head.summary.get("partial")):
         return nothing_new(base, summary)
     gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)

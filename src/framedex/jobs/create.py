@@ -5,7 +5,7 @@ from typing import Any
 
 from framedex.errors import NotFound
 from framedex.jobs.content import Content, FilesInput
-from framedex.jobs.finish import finish
+from framedex.jobs.finish import finish, with_time
 from framedex.jobs.index import index
 from framedex.jobs.ingest import FIRST_PLACE, NOTHING_WRITTEN, Ingested, Keep, Place, Written, ingest
 from framedex.jobs.ingest_vectors import ingest_vectors
@@ -49,7 +49,7 @@ def create(
         table=table,
         rows=ingested.rows,
         status=DatasetStatus.READY,
-        summary={"skipped": skipped(content, ingested), "batches": 1},
+        summary={"skipped": skipped(content, ingested), "batches": 1, "added_at": with_time({}, 0)},
         roots=roots_of(content),
         kept_by=settings.user if settings.dataset_snapshots_enabled else None,
     )

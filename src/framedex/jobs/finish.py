@@ -1,6 +1,7 @@
 """The end of a job that writes an index: what later additions need of it, and the commit that makes it the head."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ def finish(
             snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=reason)
 
     return commit
+
+
+def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
+    """Return when batches were added, by number, with one that is added now; times are ISO 8601, in UTC."""
+    return {**times, str(batch): datetime.now(UTC).isoformat()}
 
 
 def _write_rest(indexed: Indexed, table: Path) -> dict[str, int]:

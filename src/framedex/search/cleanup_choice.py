@@ -63,9 +63,9 @@ class Wanted:
             raise InvalidInput(
                 "say what is to go: duplicates (a similarity, or 'exact'), issues (their names), or both"
             )
-        if keep not in list(Keep):
+        if not isinstance(keep, str) or keep not in list(Keep):
             raise InvalidInput(f"keep must be one of {', '.join(Keep)}, not {keep!r}")
-        if duplicates not in (None, EXACT):
+        if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
             _check_share("duplicates", duplicates, "a similarity from 0 to 1, or 'exact'")
         return cls(duplicates, given, Keep(keep))
 
@@ -88,10 +88,11 @@ def _limits(issues: Any) -> dict[IssueType, float]:
     given = [issues] if isinstance(issues, str) else issues
     if not isinstance(given, Mapping | Sequence):
         raise InvalidInput(f"issues must be a list of names, or the least confidence by name, not {issues!r}")
+    for name in given:
+        if not isinstance(name, str) or name not in list(IssueType):
+            raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(IssueType))}")
     limits = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 0.0)
     for name, least in limits.items():
-        if name not in list(IssueType):
-            raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(IssueType))}")
         if name == IssueType.DUPLICATES:
             raise InvalidInput(
                 "the issue 'duplicates' is of all that repeat each other, and none of them would stay; "

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from framedex.records import (
     ExploreResult,
     Preview,
 )
+from framedex.search.ranking import COSINE_DISTANCE, RANKED, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import NO_EMBEDDING
@@ -38,10 +40,12 @@ def explore(
     threshold: int,
     page_number: int,
     thumbnail_uri: ThumbnailUri,
+    ranking: Ranking | None = None,
 ) -> ExploreResult:
     """Return one page of the clusters of the media that meet a condition, largest first.
 
-    Clusters of one size come in the order of their first media. A cluster holds only what meets the condition.
+    Clusters of one size come in the order of their first media. A cluster holds only what meets the condition. With a
+    ranking, the cluster with the best member comes first, and previews are the best members, the best first.
 
     Args:
         media: what is explored.
@@ -50,6 +54,7 @@ def explore(
         threshold: clustering level, 0 (finest) to 4.
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: where a thumbnail lies.
+        ranking: of the media that meet the condition, all of them.
 
     Raises:
         InvalidInput: an argument is outside of its range.
@@ -57,15 +62,27 @@ def explore(
     check_arguments(entity_type, threshold, page_number)
     if entity_type == EntityType.OBJECTS:
         return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
-    page = _page(media, condition, f"cluster_{threshold}", page_number)
+    page = _page(media, condition, f"cluster_{threshold}", page_number, by_rank=ranking is not None)
+    kind = COSINE_DISTANCE if ranking is None else ranking.kind
     numbers = page["number"].to_pylist()
     names = tag_names(tags_of(media)).to_pylist()
-    previews = _previews(media, page["row_ids"], names, thumbnail_uri)
+    scores = page["scores"].to_pylist()
+    previews = _previews(media, page["row_ids"], names, thumbnail_uri, scores, kind)
     labels = _most_frequent(media, condition, f"cluster_{threshold}", numbers, "labels")
     tags = _most_frequent(media, condition, f"cluster_{threshold}", numbers, TAGS)
     clusters = [
-        _cluster(media.dataset_id, threshold, number, size, shown, labels.get(number), _named(tags.get(number), names))
-        for number, size, shown in zip(numbers, page["size"].to_pylist(), previews, strict=True)
+        _cluster(
+            media.dataset_id,
+            threshold,
+            number,
+            size=size,
+            previews=shown,
+            labels=labels.get(number),
+            tags=_named(tags.get(number), names),
+            score=score[0],
+            kind=kind,
+        )
+        for number, size, shown, score in zip(numbers, page["size"].to_pylist(), previews, scores, strict=True)
     ]
     return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
 
@@ -86,10 +103,17 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
             raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
 
 
-def _page(media: Media, condition: Condition, level: str, page_number: int) -> pa.Table:
+def _page(media: Media, condition: Condition, level: str, page_number: int, *, by_rank: bool) -> pa.Table:
+    """Return ``number, size, row_ids, scores`` of the clusters of a page; the last two of what is previewed."""
+    if by_rank:
+        shown = f"arg_min(_rowid, place, {PREVIEWS}) AS row_ids, arg_min(score, place, {PREVIEWS}) AS scores"
+        source, order = f"(SELECT * FROM chosen JOIN {RANKED} USING (_rowid))", "min(place)"
+    else:
+        shown = f"min(_rowid, {PREVIEWS}) AS row_ids, [0.0] AS scores"
+        source, order = "chosen", "size DESC, min(_rowid)"
     text = (
-        f"SELECT {level} AS number, count(*) AS size, min(_rowid, {PREVIEWS}) AS row_ids FROM chosen "
-        f"GROUP BY number ORDER BY size DESC, min(_rowid) LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
+        f"SELECT {level} AS number, count(*) AS size, {shown} FROM {source} "
+        f"GROUP BY number ORDER BY {order} LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
     )
     return media.query(text, condition, [level])
 
@@ -117,16 +141,35 @@ def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
 
 
 def _previews(
-    media: Media, row_ids: pa.ChunkedArray, names: list[str | None], thumbnail_uri: ThumbnailUri
+    media: Media,
+    row_ids: pa.ChunkedArray,
+    names: list[str | None],
+    thumbnail_uri: ThumbnailUri,
+    scores: list[list[float]],
+    kind: str,
 ) -> Iterable[list[Preview]]:
     groups = row_ids.to_pylist()
     flat = [row_id for group in groups for row_id in group]
     columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
     rows = iter(media.table.take(flat, columns).to_pylist())
-    return [[preview(media, next(rows), names, thumbnail_uri) for _ in group] for group in groups]
+    return [
+        [
+            preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind)
+            for _, score in zip_longest(group, own, fillvalue=0.0)
+        ]
+        for group, own in zip(groups, scores, strict=True)
+    ]
 
 
-def preview(media: Media, row: dict[str, Any], names: list[str | None], thumbnail_uri: ThumbnailUri) -> Preview:
+def preview(
+    media: Media,
+    row: dict[str, Any],
+    names: list[str | None],
+    thumbnail_uri: ThumbnailUri,
+    *,
+    score: float = 0.0,
+    kind: str = COSINE_DISTANCE,
+) -> Preview:
     """Return a row as the interface shows it; *names* are those of tags, by number."""
     uri = media.uri_of(row)
     return Preview(
@@ -136,8 +179,8 @@ def preview(media: Media, row: dict[str, Any], names: list[str | None], thumbnai
         media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
         caption=row["caption"],
         file_name=file_name(row["path"]),
-        relevance_score=0.0,
-        relevance_score_type="cosine_distance",
+        relevance_score=score,
+        relevance_score_type=kind,
         width=row["width"],
         height=row["height"],
         image_id=row["media_id"],
@@ -160,10 +203,13 @@ def _cluster(
     dataset_id: str,
     threshold: int,
     number: int,
+    *,
     size: int,
     previews: list[Preview],
     labels: list[str] | None,
     tags: list[str] | None,
+    score: float,
+    kind: str,
 ) -> Cluster:
     return Cluster(
         cluster_id=group_id(dataset_id, Kind.CLUSTER, threshold, number),
@@ -175,8 +221,8 @@ def _cluster(
         size_display_value=str(size),
         formed_by="CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
         similarity_threshold=str(threshold),
-        relevance_score=0.0,
-        relevance_score_type="cosine_distance",
+        relevance_score=score,
+        relevance_score_type=kind,
         captions=list(dict.fromkeys(shown.caption for shown in previews if shown.caption)),
         previews=previews,
         labels=labels,

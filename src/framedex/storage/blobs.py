@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
-from framedex.storage.disk import files_below, remove_tree
+from framedex.storage.disk import files_below, remove_tree, set_aside
 from framedex.storage.owners import is_gone, this_process
 
 BLOBS_ROOT = "blobs:"
@@ -150,10 +150,10 @@ class Upload:
         if len(last) < len(table):
             kept = table.take(np.sort(last["place_max"].to_numpy()))
             pq.write_table(kept, partial, compression="zstd")
-            wanted = set(kept["digest"].drop_null().to_pylist())
-            for blob in _blobs(self.folder / _BLOBS):
-                if _digest_of(blob) not in wanted:
-                    blob.unlink()
+            wanted = _numbers(kept["digest"].combine_chunks())
+            for group, digests in _blob_groups(self.folder / _BLOBS):
+                for place in np.flatnonzero(~np.isin(digests, wanted)):
+                    group[place].unlink()
         return len(table) - len(last)
 
     def _move(self) -> None:
@@ -228,27 +228,28 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
     """
     _clear_unfinished(dataset)
     aside = dataset / _UNUSED
-    _put_back(dataset, aside, None)
-    there = [digests for _, digests in _blob_groups(dataset)]
-    unused = np.concatenate([np.empty(0, np.uint64), *there])
+    there = [digests for _, digests in _blob_groups(dataset / _BLOBS)]
+    unused = np.concatenate([*there, _set_aside(aside)[1]])
     for array in used:
         unused = unused[~np.isin(unused, _numbers(array))]
     unused = unused[~np.isin(unused, _listed(dataset))]
-    if not len(unused):
+    if not len(unused) and not aside.exists():
         return 0
     with still:
+        _put_back(dataset, aside, None)  # of a run that was killed: none that lives has it now
         aside.mkdir()
-        for group, digests in _blob_groups(dataset):
+        for group, digests in _blob_groups(dataset / _BLOBS):
             for place in np.flatnonzero(np.isin(digests, unused)):
                 group[place].rename(aside / f"{group[place].parent.name}{group[place].name}")
         # An upload makes its list first and then looks which blobs are there: one that saw these has made it by now.
         _put_back(dataset, aside, _listed(dataset))
-    return remove_tree(aside)
+        doomed = set_aside(aside)
+    return remove_tree(doomed)
 
 
-def _blob_groups(dataset: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint64]]]:
+def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint64]]]:
     """Yield all blobs with their hashes, some thousand at a time."""
-    blobs = _blobs(dataset / _BLOBS)
+    blobs = _blobs(folder)
     while group := list(islice(blobs, _ROWS)):
         yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(_DIGEST_BYTES)))
 
@@ -262,10 +263,16 @@ def _listed(dataset: Path) -> npt.NDArray[np.uint64]:
     return np.concatenate(parts)
 
 
+def _set_aside(aside: Path) -> tuple[list[Path], npt.NDArray[np.uint64]]:
+    """Return the blobs in a folder of those that are to go, with their hashes."""
+    paths = list(aside.iterdir()) if aside.is_dir() else []
+    digests = [bytes.fromhex(path.name[: 2 * _DIGEST_BYTES]) for path in paths]
+    return paths, _numbers(pa.array(digests, pa.binary(_DIGEST_BYTES)))
+
+
 def _put_back(dataset: Path, aside: Path, wanted: npt.NDArray[np.uint64] | None) -> None:
     """Put blobs of some hashes, or all, back where they were, unless they came anew."""
-    paths = list(aside.iterdir()) if aside.is_dir() else []
-    digests = _numbers(pa.array([bytes.fromhex(path.name[:32]) for path in paths], pa.binary(_DIGEST_BYTES)))
+    paths, digests = _set_aside(aside)
     chosen = np.ones(len(paths), dtype=bool) if wanted is None else np.isin(digests, wanted)
     for place in np.flatnonzero(chosen):
         target = dataset / _BLOBS / paths[place].name[:2] / paths[place].name[2:]

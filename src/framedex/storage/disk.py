@@ -7,6 +7,7 @@ only when that goes, too.
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,23 @@ def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                     pending.append(Path(entry.path))
                 else:
                     yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted; nothing where there is none."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield (path, status) of the files in a folder itself. Those that go meanwhile are left out."""
+    for path in entries(folder):
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode):
+                yield path, status
 
 
 def inode_of(status: os.stat_result) -> Inode:

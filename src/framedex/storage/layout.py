@@ -45,6 +45,26 @@ class Layout:
         """The folder with a folder of thumbnails for each dataset; may be deleted at any time."""
         return self.root / "cache" / "thumbnails"
 
+    @property
+    def text_cache(self) -> Path:
+        """The folder with a folder of indexed texts for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "text"
+
+    @property
+    def vector_cache(self) -> Path:
+        """The folder with a folder of indexed vectors for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "vectors"
+
+    @property
+    def anchor_cache(self) -> Path:
+        """The folder with a folder of pictures that were searched by for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "anchors"
+
+    @property
+    def caches(self) -> tuple[Path, ...]:
+        """The folders with a folder for each dataset that may be deleted at any time."""
+        return self.cache, self.text_cache, self.vector_cache, self.anchor_cache
+
     def dataset(self, dataset_id: str) -> Path:
         """The folder of a dataset's tables."""
         return self.datasets / dataset_id
@@ -64,6 +84,18 @@ class Layout:
     def thumbnails(self, dataset_id: str) -> Path:
         """A dataset's thumbnails; may be deleted at any time."""
         return self.cache / dataset_id
+
+    def texts(self, dataset_id: str) -> Path:
+        """A dataset's texts as they are indexed for full-text search; may be deleted at any time."""
+        return self.text_cache / dataset_id
+
+    def vectors(self, dataset_id: str) -> Path:
+        """A dataset's vectors as they are indexed for search; may be deleted at any time."""
+        return self.vector_cache / dataset_id
+
+    def anchors(self, dataset_id: str) -> Path:
+        """The pictures that a dataset was searched by; may be deleted at any time."""
+        return self.anchor_cache / dataset_id
 
 
 def names_dataset(folder: Path) -> bool:

@@ -58,7 +58,7 @@ class Media:
         reader = self.table.stream(sorted({*columns, *condition.columns}), row_ids=True)
         chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {condition.text}) "
         with own_errors(f"read {self.table.path}"):
-            return self.sql.query(chosen + text, condition.params, {"media": reader})
+            return self.sql.query(chosen + text, condition.params, {**condition.relations, "media": reader})
 
     def count(self, condition: Condition) -> int:
         """Return how many rows meet a condition."""

@@ -62,7 +62,13 @@ def rows_key(path: Path, version: int) -> Hashable:
     import lance
 
     fragments = lance.dataset(str(path), version=version).get_fragments()
-    return tuple((each.fragment_id, each.physical_rows, each.num_deletions) for each in fragments)
+    return tuple((each.fragment_id, each.physical_rows, _deleted(each.metadata)) for each in fragments)
+
+
+def _deleted(fragment: Any) -> Hashable:
+    """Return which deletion a fragment is of: after a restore as many rows may go again, and be others."""
+    file = fragment.deletion_file
+    return None if file is None else (file.read_version, file.id)
 
 
 @dataclass(frozen=True)

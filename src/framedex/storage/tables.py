@@ -81,7 +81,7 @@ class Table:
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
-    def _vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
+    def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
         """Return a reader over a column of vectors, from a row on.
 
         Little is read ahead: buffers of the size of a table are allocated anew, which takes longer than reading them.
@@ -125,7 +125,7 @@ class Table:
         out = _matrix(self.count() - start, dimension, self.path.parent, most_bytes)
         positions = np.empty(len(out), dtype=np.int64)
         filled = 0
-        for batch in self._vector_batches(column, start):
+        for batch in self.vector_batches(column, start):
             array = batch.column(0)
             valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             if len(valid):
@@ -171,9 +171,9 @@ class StoredVectors:
             return
         out = np.empty((min(self._block_rows, len(self._places)), self.dimension), dtype=np.float32)
         done, filled, start = 0, 0, int(self._places[0])
-        for batch in self._table._vector_batches(self._column, start):
+        for batch in self._table.vector_batches(self._column, start):
             end = start + batch.num_rows
-            content, used = _flat(batch.column(0), self.dimension), 0
+            content, used = flat(batch.column(0), self.dimension), 0
             wanted = self._places[done + filled : np.searchsorted(self._places, end)] - start
             while used < len(wanted):
                 some = wanted[used : used + len(out) - filled]
@@ -192,10 +192,10 @@ class StoredVectors:
             return np.empty((0, self.dimension), dtype=np.float32)
         numbers, place = np.unique(rows, return_inverse=True)
         found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
-        return np.ascontiguousarray(_flat(found, self.dimension)[place])
+        return np.ascontiguousarray(flat(found, self.dimension)[place])
 
 
-def _flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float32]:
+def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float32]:
     """Return the lists of a column, those that are null too, without a copy: shape (rows, dimension)."""
     values = column.values.slice(column.offset * dimension, len(column) * dimension)
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, dimension)

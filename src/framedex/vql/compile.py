@@ -1,26 +1,60 @@
 """Filters to SQL. Values become parameters, never text."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, assert_never
 
-from framedex.records import DUPLICATE_LEVELS, Condition
-from framedex.vql.model import (
+import pyarrow as pa
+
+from framedex.errors import InvalidFilter
+from framedex.records import DUPLICATE_LEVELS, Condition, FieldType
+from framedex.vql.leaves import (
     UNTAGGED,
-    AnyOf,
-    Duplicates,
     DuplicatesTest,
-    Element,
-    Filter,
-    Issues,
+    FieldTest,
+    FileNameTest,
+    FolderTest,
     IssuesTest,
-    Labels,
     LabelsTest,
-    Not,
-    Tags,
+    MediaTest,
+    SearchTest,
+    SizeTest,
     TagsTest,
+    TextTest,
+)
+from framedex.vql.model import (
+    AnyOf,
+    Batch,
+    CustomField,
+    DateAdded,
+    Duplicates,
+    Element,
+    FileName,
+    Filter,
+    Folder,
+    Issues,
+    Labels,
+    MediaKind,
+    Not,
+    Similarity,
+    Size,
+    Tags,
+    Text,
     Uniqueness,
 )
+from framedex.vql.scope import FieldQuery, Scope
+from framedex.vql.values import listed, order_sql, shown
+
+Found = Mapping[SearchTest, pa.Table]
+NOTHING: Found = MappingProxyType({})
+_FILE = "split_part(rtrim(path, '/'), '/', -1)"
+_FOLDER = f"left(rtrim(path, '/'), greatest(length(rtrim(path, '/')) - length({_FILE}) - 1, 0))"
+_MATCHES = {
+    "is": "{place} = {{}}::VARCHAR",
+    "contains": "contains(lower({place}), lower({{}}::VARCHAR))",
+    "starts": "starts_with(lower({place}), lower({{}}::VARCHAR))",
+    "ends": "ends_with(lower({place}), lower({{}}::VARCHAR))",
+}
 
 
 def duplicate_level(value: float) -> int:
@@ -28,33 +62,51 @@ def duplicate_level(value: float) -> int:
     return next(place for place, level in enumerate(DUPLICATE_LEVELS) if level >= value)
 
 
-NO_TAGS: Mapping[str, int] = MappingProxyType({})
-
-
-def compile_filter(vql: Filter, fields: Collection[str], tags: Mapping[str, int] = NO_TAGS) -> Condition:
+def compile_filter(vql: Filter, scope: Scope, found: Found = NOTHING) -> Condition:
     """Return the condition that a filter stands for.
 
     Args:
         vql: a parsed filter.
-        fields: the columns that the table has; a test on a column that it lacks finds nothing.
-        tags: numbers of tags by id and by name; other tags find nothing.
+        scope: what the names in it stand for.
+        found: the rows that its searches found, by test (see :func:`searches`): tables with the column ``_rowid``,
+            uint64, and any others. Thresholds of the tests have been applied.
+
+    Raises:
+        InvalidFilter: a custom field is not there, a test does not suit its type, or a search lacks in *found*.
     """
-    compiler = _Compiler(fields, tags)
-    text = compiler.all_of(vql)
-    return Condition(text, tuple(compiler.params), frozenset(compiler.columns))
+    compiler = _Compiler(scope, found)
+    text = compiler.all_of(vql, "$")
+    relations = {name: found[test] for test, name in compiler.searched.items()}
+    return Condition(
+        text,
+        tuple(compiler.params),
+        frozenset(compiler.columns),
+        searches=tuple(compiler.searched),
+        relations=relations,
+    )
 
 
 class _Compiler:
-    def __init__(self, fields: Collection[str], tags: Mapping[str, int]) -> None:
-        self.fields, self.known_tags = fields, tags
+    """Makes the text of one condition, and gathers what belongs to it."""
+
+    def __init__(self, scope: Scope, found: Found) -> None:
+        self.scope, self.found = scope, found
         self.params: list[Any] = []
         self.columns: set[str] = set()
+        self.searched: dict[SearchTest, str] = {}
 
-    def all_of(self, elements: Collection[Element]) -> str:
-        return " AND ".join(self.element(element) for element in elements) or "TRUE"
+    def all_of(self, elements: Collection[Element], path: str) -> str:
+        return " AND ".join(self.each(elements, path)) or "TRUE"
 
-    def element(self, element: Element) -> str:
+    def each(self, elements: Collection[Element], path: str) -> list[str]:
+        return [self.element(element, f"{path}[{place}]") for place, element in enumerate(elements)]
+
+    def element(self, element: Element, path: str) -> str:  # noqa: PLR0912 - a case for each key
         match element:
+            case Text():
+                return self.search(element.text, f"{path}.text")
+            case Similarity():
+                return self.search(element.similarity, f"{path}.similarity")
             case Labels():
                 return self.labels(element.labels)
             case Tags():
@@ -65,20 +117,45 @@ class _Compiler:
                 return self.duplicates(element.duplicates)
             case Uniqueness():
                 return self.test("uniqueness", "uniqueness >= {}::FLOAT", element.uniqueness.value)
+            case CustomField():
+                return self.field(element.field, f"{path}.field")
+            case FileName():
+                return self.file_name(element.file_name)
+            case Folder():
+                return self.folder(element.folder)
+            case MediaKind():
+                return self.media(element.media)
+            case Size():
+                return self.size(element.size)
+            case DateAdded():
+                return self.among("batch", self.scope.batches(element.date_added), "INTEGER")
+            case Batch():
+                return self.among("batch", listed(element.batch.value), "INTEGER")
             case AnyOf():
-                return "(" + (" OR ".join(self.element(each) for each in element.any) or "FALSE") + ")"
+                return "(" + (" OR ".join(self.each(element.any, f"{path}.any")) or "FALSE") + ")"
             case Not():
-                inner = element.negated if isinstance(element.negated, list) else [element.negated]
-                return f"(NOT ({self.all_of(inner)}))"
+                return f"(NOT ({self.negated(element, f'{path}.not')}))"
             case _:
                 assert_never(element)
 
+    def negated(self, element: Not, path: str) -> str:
+        if isinstance(element.negated, list):
+            return self.all_of(element.negated, path)
+        return self.element(element.negated, path)
+
+    def search(self, test: SearchTest, path: str) -> str:
+        if test not in self.found:
+            kind = "text" if isinstance(test, TextTest) else "similarity"
+            raise InvalidFilter(path, f"the {kind} search for {shown(test.value)} ({test.op}) has not been carried out")
+        name = self.searched.setdefault(test, f"found_{len(self.searched)}")
+        return f"((_rowid IN (SELECT _rowid FROM {name})) IS TRUE)"
+
     def labels(self, test: LabelsTest) -> str:
-        found = self.test("labels", "list_has_any(labels, {}::VARCHAR[])", test.names)
+        found = self.any_of("labels", test.names, "VARCHAR")
         return f"(NOT {found})" if test.op in ("is_not", "not_one_of") else found
 
     def tags(self, test: TagsTest) -> str:
-        found = self.test("tags", "list_has_any(tags, {}::INTEGER[])", test.numbers(self.known_tags))
+        found = self.any_of("tags", test.numbers(self.scope.tags), "INTEGER")
         if UNTAGGED not in test.names:
             return found
         return f"({found} OR (NOT {self.test('tags', 'len(tags) > 0')}))"
@@ -93,11 +170,69 @@ class _Compiler:
         column = f"duplicate_{duplicate_level(test.value)}"
         return self.test(column, f"{column} IS NOT NULL")
 
+    def file_name(self, test: FileNameTest) -> str:
+        return self.test("path", _MATCHES[test.op].format(place=_FILE), test.value)
+
+    def folder(self, test: FolderTest) -> str:
+        # A slash at the end of what a path starts with, and before what a folder ends with, keeps names whole.
+        match test.op, test.value.rstrip("/"), test.value.strip("/"):
+            case ("starts", "", _) | ("ends", _, ""):
+                return self.test("path", "path IS NOT NULL")
+            case "starts", value, _:
+                return self.test("path", _MATCHES["starts"].format(place="rtrim(path, '/')"), f"{value}/")
+            case "ends", _, value:
+                return self.test("path", _MATCHES["ends"].format(place=f"('/' || {_FOLDER})"), f"/{value}")
+            case op, _, _:
+                return self.test("path", _MATCHES[op].format(place=_FOLDER), test.value)
+
+    def media(self, test: MediaTest) -> str:
+        # Whatever says nothing of its kind is an image.
+        if test.value != "image":
+            return self.test("kind", "kind = {}::VARCHAR", test.value)
+        return f"(NOT {self.test('kind', 'kind <> {}::VARCHAR', test.value)})"
+
+    def size(self, test: SizeTest) -> str:
+        text, values = order_sql(test.column, test.op, test.spans, "BIGINT")
+        return self.test(test.column, text, *values)
+
+    def field(self, test: FieldTest, path: str) -> str:
+        query = self.scope.field(test, path)
+        column, several = query.known.column, query.known.is_multi
+        if query.op == "missing":
+            return f"(NOT {self.test(column, f'len({column}) > 0' if several else f'{column} IS NOT NULL')})"
+        if query.op == "one_of":
+            kind = "DOUBLE" if query.known.type is FieldType.FLOAT else "VARCHAR"
+            values: list[Any] = list(query.texts) or [start for start, _ in query.spans]
+            return self.any_of(column, values, kind) if several else self.among(column, values, kind)
+        text, one = _one_value(query, "value" if several else column)
+        return self.test(column, f"len(list_filter({column}, lambda value: {text})) > 0" if several else text, *one)
+
+    def among(self, column: str, values: Sequence[Any], kind: str) -> str:
+        """Return the test of a column to have one of some values."""
+        return self.test(column, f"list_contains({{}}::{kind}[], {column})", list(values))
+
+    def any_of(self, column: str, values: Sequence[Any], kind: str) -> str:
+        """Return the test of a column of lists to hold one of some values."""
+        # A subquery would look up many values faster, but the planner takes seconds for a few dozens of subqueries.
+        text = f"len(list_filter({column}, lambda value: list_contains({{}}::{kind}[], value))) > 0"
+        return self.test(column, text, list(values))
+
     def test(self, column: str, template: str, *values: Any) -> str:
         """Return a test of a column, with the values where the template has ``{}``; FALSE where the cell is empty."""
-        if column not in self.fields:
+        if column not in self.scope.columns:
             return "FALSE"
         self.columns.add(column)
         places = range(len(self.params) + 1, len(self.params) + len(values) + 1)
         self.params.extend(values)
         return f"(({template.format(*(f'${place}' for place in places))}) IS TRUE)"
+
+
+def _one_value(query: FieldQuery, place: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the test of one value of a custom field, with ``{}`` where values go, and these values."""
+    match query.known.type:
+        case FieldType.FLOAT:
+            return order_sql(place, query.op, query.spans, "DOUBLE")
+        case FieldType.DATETIME:
+            return order_sql(f"epoch_us({place})", query.op, query.spans, "BIGINT")
+        case _:
+            return _MATCHES[query.op].format(place=place), query.texts

@@ -1,85 +1,44 @@
-"""What a filter may say."""
+"""The elements of a filter: objects of one key each, and the two that hold others."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
-from framedex.errors import InvalidFilter
-from framedex.records import IssueType
-
-
-def _encodable(text: str) -> str:
-    # JSON can spell half of a surrogate pair, which no table can hold.
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("text must be valid Unicode, without lone surrogates")
-    return text
-
-
-UNTAGGED = "untagged"
-"""In place of a tag: pictures that have none. No tag is named so."""
-Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
-Text = Annotated[str, AfterValidator(_encodable)]
-
-
-class _Node(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LabelsTest(_Node):
-    """Pictures by their labels; ``is_not`` and ``not_one_of`` are the complements."""
-
-    op: Literal["is", "is_not", "one_of", "not_one_of"]
-    value: Text | list[Text]
-
-    @property
-    def names(self) -> list[str]:
-        """The labels, whichever way they were given."""
-        return [self.value] if isinstance(self.value, str) else self.value
+from framedex.vql.leaves import (
+    BatchTest,
+    DateAddedTest,
+    DuplicatesTest,
+    FieldTest,
+    FileNameTest,
+    FolderTest,
+    IssuesTest,
+    LabelsTest,
+    MediaTest,
+    Node,
+    SearchTest,
+    SimilarityTest,
+    SizeTest,
+    TagsTest,
+    TextTest,
+    UniquenessTest,
+)
 
 
-class TagsTest(_Node):
-    """Pictures that have any of some tags, each given by its id or name; ``untagged`` stands for having none."""
-
-    op: Literal["is"]
-    value: Text | list[Text]
-
-    @property
-    def names(self) -> list[str]:
-        """The tags, whichever way they were given."""
-        return [self.value] if isinstance(self.value, str) else self.value
-
-    def numbers(self, tags: Mapping[str, int]) -> list[int]:
-        """Return the numbers of the tags that there are, which *tags* has by id and by name."""
-        return sorted({tags[name] for name in self.names if name in tags and name != UNTAGGED})
-
-
-class IssuesTest(_Node):
-    """Pictures with an issue of that confidence (``in``), or all others (``out``)."""
-
-    op: Literal["issue"]
-    value: IssueType
-    mode: Literal["in", "out"] = "in"
-    confidence_min: Share = 0.0
-    confidence_max: Share = 1.0
-
-
-class DuplicatesTest(_Node):
-    """Members of near-duplicate groups formed at that similarity, or at the next stricter of the eight levels."""
-
-    op: Literal["duplicates"]
-    value: Share
-
-
-class UniquenessTest(_Node):
-    """Pictures whose uniqueness is at least the value."""
-
-    op: Literal["uniqueness"]
-    value: Share
-
-
-class _Element(_Node):
+class _Element(Node):
     id: str | int | None = Field(default=None, exclude=True, description="ignored")
+
+
+class Text(_Element):
+    """``{"text": …}``."""
+
+    text: TextTest
+
+
+class Similarity(_Element):
+    """``{"similarity": …}``."""
+
+    similarity: SimilarityTest
 
 
 class Labels(_Element):
@@ -112,6 +71,48 @@ class Uniqueness(_Element):
     uniqueness: UniquenessTest
 
 
+class CustomField(_Element):
+    """``{"field": …}``."""
+
+    field: FieldTest
+
+
+class FileName(_Element):
+    """``{"file_name": …}``."""
+
+    file_name: FileNameTest
+
+
+class Folder(_Element):
+    """``{"folder": …}``."""
+
+    folder: FolderTest
+
+
+class MediaKind(_Element):
+    """``{"media": …}``."""
+
+    media: MediaTest
+
+
+class Size(_Element):
+    """``{"size": …}``."""
+
+    size: SizeTest
+
+
+class DateAdded(_Element):
+    """``{"date_added": …}``."""
+
+    date_added: DateAddedTest
+
+
+class Batch(_Element):
+    """``{"batch": …}``."""
+
+    batch: BatchTest
+
+
 class AnyOf(_Element):
     """``{"any": […]}``: at least one of the elements holds; none of an empty list does."""
 
@@ -124,85 +125,83 @@ class Not(_Element):
     negated: "Element | list[Element]" = Field(alias="not")
 
 
-Element = Labels | Tags | Issues | Duplicates | Uniqueness | AnyOf | Not
+Element = (
+    Text
+    | Similarity
+    | Labels
+    | Tags
+    | Issues
+    | Duplicates
+    | Uniqueness
+    | CustomField
+    | FileName
+    | Folder
+    | MediaKind
+    | Size
+    | DateAdded
+    | Batch
+    | AnyOf
+    | Not
+)
 Filter = tuple[Element, ...]
 KEYS: dict[str, type[_Element]] = {
+    "text": Text,
+    "similarity": Similarity,
     "labels": Labels,
     "tags": Tags,
     "issues": Issues,
     "duplicates": Duplicates,
     "uniqueness": Uniqueness,
+    "field": CustomField,
+    "file_name": FileName,
+    "folder": Folder,
+    "media": MediaKind,
+    "size": Size,
+    "date_added": DateAdded,
+    "batch": Batch,
     "any": AnyOf,
     "not": Not,
 }
 AnyOf.model_rebuild()
 Not.model_rebuild()
 _ADAPTER: TypeAdapter[list[Element]] = TypeAdapter(list[Element])
-_MAX_DEPTH = 50
 
 
-def parse(vql: Sequence[Any] | None) -> Filter:
-    """Return the filter that a JSON array describes; None and an empty array mean everything.
+def children(element: Element) -> list[Element]:
+    """Return the elements that an element holds itself."""
+    if isinstance(element, AnyOf):
+        return element.any
+    if isinstance(element, Not):
+        return element.negated if isinstance(element.negated, list) else [element.negated]
+    return []
 
-    Raises:
-        InvalidFilter: with the JSON path of the part that is wrong.
-    """
-    if vql is None:
-        return ()
-    if isinstance(vql, str) or not isinstance(vql, Sequence):
-        raise InvalidFilter("$", f"a filter is an array of objects, not {type(vql).__name__}")
-    return tuple(_element(part, f"$[{place}]", 1) for place, part in enumerate(vql))
+
+def walk(vql: Filter) -> Iterator[tuple[Element, int]]:
+    """Yield all elements of a filter in the order in which they are written, each with its depth, from 1."""
+    # A stack of our own: elements may be nested deeper than Python calls may be.
+    waiting: list[tuple[Element, int]] = [(element, 1) for element in reversed(vql)]
+    while waiting:
+        element, depth = waiting.pop()
+        yield element, depth
+        waiting.extend((child, depth + 1) for child in reversed(children(element)))
+
+
+def searches(vql: Filter) -> tuple[SearchTest, ...]:
+    """Return the distinct tests of a filter that have to be searched for, in the order in which they are written."""
+    found: dict[SearchTest, None] = {}
+    for element, _ in walk(vql):
+        if isinstance(element, Text):
+            found[element.text] = None
+        elif isinstance(element, Similarity):
+            found[element.similarity] = None
+    return tuple(found)
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of filters."""
-    return _ADAPTER.json_schema(by_alias=True)
-
-
-def _element(part: Any, path: str, depth: int) -> Element:
-    if depth > _MAX_DEPTH:
-        raise InvalidFilter(path, f"filters may be nested {_MAX_DEPTH} deep")
-    if isinstance(part, tuple(KEYS.values())):
-        return part  # type: ignore[return-value] # KEYS holds exactly the members of Element
-    if not isinstance(part, dict):
-        raise InvalidFilter(path, f"expected an object with one key, not {part!r}")
-    keys = [key for key in part if key != "id"]
-    if len(keys) != 1 or keys[0] not in KEYS:
-        raise InvalidFilter(path, f"expected one key of {', '.join(KEYS)}; found {keys}")
-    key = keys[0]
-    inner = part[key]
-    if key == "any":
-        if not isinstance(inner, list):
-            raise InvalidFilter(f"{path}.any", "expected an array")
-        inner = [_element(each, f"{path}.any[{place}]", depth + 1) for place, each in enumerate(inner)]
-    elif key == "not" and isinstance(inner, list):
-        inner = [_element(each, f"{path}.not[{place}]", depth + 1) for place, each in enumerate(inner)]
-    elif key == "not":
-        inner = _element(inner, f"{path}.not", depth + 1)
-    content = {**part, key: inner}
-    try:
-        return KEYS[key].model_validate(content)  # type: ignore[return-value] # as above
-    except ValidationError as error:
-        raise _as_filter_error(error, content, path) from None
-
-
-def _as_filter_error(error: ValidationError, content: Any, path: str) -> InvalidFilter:
-    """Return the first of the errors that lie deepest in the filter."""
-    errors = error.errors(include_url=False)
-    where = [_steps(each["loc"], content) for each in errors]
-    deepest = max(range(len(errors)), key=lambda place: len(where[place]))
-    found = errors[deepest]
-    return InvalidFilter(path + "".join(where[deepest]), f"{found['msg']}; found {found['input']!r}")
-
-
-def _steps(loc: Sequence[int | str], content: Any) -> list[str]:
-    """Return pydantic's location as steps of a JSON path: it also names the members of unions, which are no steps."""
-    steps: list[str] = []
-    for part in loc:
-        if isinstance(part, int):
-            steps.append(f"[{part}]")
-            content = content[part]
-        elif isinstance(content, dict):
-            steps.append(f".{part}")
-            content = content.get(part)
-    return steps
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "VQL",
+        "description": "A filter of media: elements of one key each, combined with AND.",
+    }
+    return {**head, **_ADAPTER.json_schema(by_alias=True)}

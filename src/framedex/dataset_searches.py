@@ -1,0 +1,87 @@
+"""Searches of a dataset: the part of :class:`framedex.Dataset` about them."""
+
+from typing import Any
+
+from framedex.context import Context, open_media
+from framedex.ranked_view import RankedView
+from framedex.render.progress import progress_bar
+from framedex.search.query_pictures import Box
+from framedex.search.searches import Searches
+from framedex.searching import open_searches, picture_question, text_question, upload
+
+
+class DatasetSearches:
+    """Searches by picture, by words and by meaning."""
+
+    _context: Context
+    id: str
+
+    def similar(
+        self,
+        query: Any,
+        limit: int | None = 100,
+        *,
+        threshold: float | None = None,
+        bounding_box: Box | None = None,
+        diversity: float = 0.0,
+        relevance: float = 0.0,
+    ) -> RankedView:
+        """Return the media most like a picture, the best first.
+
+        The first search of a larger dataset indexes its vectors, with a progress bar, and keeps the index beside the
+        dataset; what is added later is indexed by the search that needs it. Filters come first: ``similar(…).where(…)``
+        ranks only what passes.
+
+        Args:
+            query: a media id, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a Pillow image, or a
+                vector of the dataset's dimension.
+            limit: how many at most; None for all, in order.
+            threshold: the largest cosine distance, 0 to 2.
+            bounding_box: the part of the picture that counts: ``{x, y, width, height}`` as shares of its sides, or
+                ``(x, y, width, height)`` in pixels.
+            diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
+            relevance: the least relevance, 0 to 1; from 0.5 on media match. With it the answer may be nothing.
+
+        Raises:
+            InvalidInput: an argument cannot be used.
+            NotFound: there is no such media item.
+            CannotDecode: the file cannot be read, or is no picture.
+            NotIndexed: the dataset has no vectors.
+        """
+        with progress_bar("Indexing vectors") as tell:
+            searches = self._searches(tell)
+            question = picture_question(self._context, searches, query, box=bounding_box, most=threshold)
+            searches.index  # noqa: B018 - made here, where its progress is shown
+        return RankedView(self._context, self.id, (), question, limit=limit, diversity=diversity, relevance=relevance)
+
+    def search(
+        self, text: str, limit: int | None = 100, *, by: str = "auto", diversity: float = 0.0, relevance: float = 0.0
+    ) -> RankedView:
+        """Return the media that fit a text, the best first.
+
+        Words are looked for in captions, labels and file names: any of them, ranked by how rare they are; also
+        ``"a phrase"``, ``AND``, ``OR``, ``-without``, ``(…)`` and ``begin*``.
+
+        Args:
+            text: what is looked for.
+            limit: how many at most; None for all that fit.
+            by: ``words``; ``meaning``, which needs an encoder of pictures and texts; ``both``, joined by reciprocal
+                rank fusion; ``auto``: both where the encoder knows texts, else words.
+            diversity: as of :meth:`similar`; of words it has no effect.
+            relevance: the least relevance, 0 to 1: of words a share of the best score.
+
+        Raises:
+            InvalidInput: an argument cannot be used, or the dataset's encoder knows no texts.
+        """
+        question = text_question(self._searches(None), text, by)
+        return RankedView(self._context, self.id, (), question, limit=limit, diversity=diversity, relevance=relevance)
+
+    def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
+        """Keep a picture to search by for a day, and return its anchor id, for explore and VQL ``similarity``.
+
+        Arguments and errors are those of :meth:`similar`.
+        """
+        return upload(self._context, self._searches(None), query, bounding_box)
+
+    def _searches(self, tell: Any) -> Searches:
+        return open_searches(self._context, open_media(self._context, self.id), tell)

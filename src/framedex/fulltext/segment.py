@@ -1,0 +1,334 @@
+"""A part of the index that never changes: texts by their keys, words, and where each word occurs."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.fulltext.words import GAP, fold, stems_of, words_of
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What texts are known by: 128 bits of a hash of the text, to which the number of its field is added.
+
+    Attributes:
+        low, high: uint64, shape (N,): the two halves.
+    """
+
+    low: Hashes
+    high: Hashes
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, chosen: Any) -> "Keys":
+        return Keys(self.low[chosen], self.high[chosen])
+
+    def order(self) -> Longs:
+        """Return the places of the keys in ascending order."""
+        order = np.argsort(self.low)
+        low = self.low[order]
+        if len(low) and (low[1:] == low[:-1]).any():  # the other half decides, which sorting by both is slow at
+            order = np.lexsort((self.high, self.low))
+        return order
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Texts, words and occurrences; text and word numbers count from 0 within it.
+
+    Attributes:
+        keys: of the texts, ascending by (low, high).
+        key_text: int32, shape (texts,): the text of each key.
+        field: uint8, shape (texts,): the field of each text.
+        length: int32, shape (texts,): how many words each text has.
+        word: string, the words, ascending by (folded, word).
+        folded: string, without accents: what prefixes are compared with.
+        stem: string, what stands for all forms of the word.
+        stem_order: int32, shape (words,): the words by their stems, ascending.
+        start: int64, shape (words + 1,): where the occurrences of each word begin.
+        text, position: int32, shape (occurrences,): ascending within each word.
+    """
+
+    keys: Keys
+    key_text: Ints
+    field: npt.NDArray[np.uint8]
+    length: Ints
+    word: pa.Array
+    folded: pa.Array
+    stem: pa.Array
+    stem_order: Ints
+    start: Longs
+    text: Ints
+    position: Ints
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def find(self, keys: Keys) -> Ints:
+        """Return the text of each key; -1 where it is not here.
+
+        Args:
+            keys: what is looked for, ascending by ``low``, which is several times as fast as in any order.
+        """
+        found = np.full(len(keys), -1, dtype=np.int32)
+        if not len(self):
+            return found
+        place = np.searchsorted(self.keys.low, keys.low)
+        asked = np.arange(len(keys))
+        while len(asked):
+            at = np.minimum(place, len(self) - 1)
+            same = self.keys.low[at] == keys.low[asked]
+            hit = same & (self.keys.high[at] == keys.high[asked])
+            found[asked[hit]] = self.key_text[at[hit]]
+            again = same & ~hit & (place + 1 < len(self))  # another text of the same half of a hash
+            asked, place = asked[again], place[again] + 1
+        return found
+
+    def words_with_stem(self, stem: str) -> list[int]:
+        """Return the words that have a stem."""
+
+        def stem_at(place: int) -> Any:
+            return self.stem[int(self.stem_order[place])].as_py()
+
+        places = range(len(self.stem_order))
+        first = bisect_left(places, stem, key=stem_at)
+        last = bisect_right(places, stem, lo=first, key=stem_at)
+        return sorted(self.stem_order[first:last].tolist())
+
+    def words_with_prefix(self, prefix: str) -> range:
+        """Return the words whose folded form begins so."""
+        places, size = range(len(self.folded)), len(prefix)
+
+        def beginning_at(place: int) -> Any:
+            return self.folded[place].as_py()[:size]
+
+        first = bisect_left(places, prefix, key=beginning_at)
+        return range(first, bisect_right(places, prefix, lo=first, key=beginning_at))
+
+    def count(self, words: Sequence[int]) -> int:
+        """Return how often some words occur together."""
+        return sum(int(self.start[last + 1] - self.start[first]) for first, last in _runs(words))
+
+    def occurrences(self, words: Sequence[int]) -> Longs:
+        """Return where any of some words occurs: int64, text × 2³² + position, ascending."""
+        pieces = []
+        for first, last in _runs(words):
+            span = slice(int(self.start[first]), int(self.start[last + 1]))
+            pieces.append(self.text[span].astype(np.int64) << 32 | self.position[span])
+        if not pieces:
+            return np.empty(0, dtype=np.int64)
+        found = np.concatenate(pieces)
+        if len(words) > 1:
+            found.sort()
+        return found
+
+
+def _runs(words: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each run of numbers that follow one another, in some ascending numbers."""
+    if isinstance(words, range):
+        return [(words[0], words[-1])] if words else []
+    runs: list[tuple[int, int]] = []
+    for word in words:
+        if runs and runs[-1][1] == word - 1:
+            runs[-1] = runs[-1][0], word
+        else:
+            runs.append((word, word))
+    return runs
+
+
+def build(texts: pa.Array, fields: npt.NDArray[np.uint8], keys: Keys, language: str) -> Segment:
+    """Return a segment of some texts.
+
+    Args:
+        texts: string, shape (N,), no nulls.
+        fields: uint8, shape (N,): the field of each.
+        keys: of each; all different.
+        language: whose words and stems.
+    """
+    words, text, position = _words_by_text(texts, language)
+    vocabulary, place = _sorted_vocabulary(_vocabulary(words.names, language))
+    word = place[words.numbers]
+    # By word; what comes first in the texts stays first.
+    order = np.sort(word.astype(np.int64) << 32 | np.arange(len(word))) & 0xFFFF_FFFF
+    counts = np.bincount(word, minlength=len(place))
+    length = np.bincount(text, minlength=len(texts)).astype(np.int32)
+    return _assembled(keys, fields, length, vocabulary, counts, text[order], position[order])
+
+
+def merge(segments: Sequence[Segment], kept: Sequence[npt.NDArray[np.bool_]]) -> Segment:
+    """Return one segment of the texts of several.
+
+    Args:
+        segments: at least one; none of their texts is in two of them.
+        kept: bool, shape (texts,), for each segment: which of its texts stay.
+    """
+    parts = [_Part(segment, keep) for segment, keep in zip(segments, kept, strict=True)]
+    vocabulary, places = _common_vocabulary(segments)
+    counts = np.zeros(len(vocabulary), dtype=np.int64)
+    for part, place in zip(parts, places, strict=True):
+        counts[place] += part.counts
+    free = np.cumsum(counts) - counts  # where the next occurrence of each word goes
+    text, position = (np.empty(int(counts.sum()), dtype=np.int32) for _ in range(2))
+    texts = 0
+    for part, place in zip(parts, places, strict=True):
+        target = ramps(free[place], part.counts)
+        text[target], position[target] = part.text + texts, part.position
+        free[place] += part.counts
+        texts += len(part.length)
+    chosen = [np.concatenate(each) for each in zip(*((part.keys.low, part.keys.high) for part in parts), strict=True)]
+    field, length = (np.concatenate([getattr(part, name) for part in parts]) for name in ("field", "length"))
+    return _assembled(Keys(*chosen), field, length, vocabulary, counts, text, position)
+
+
+class _Part:
+    """What stays of a segment in a merge: texts are numbered anew, and keys are in their order."""
+
+    def __init__(self, segment: Segment, kept: npt.NDArray[np.bool_]) -> None:
+        by_text = np.empty(len(segment), dtype=np.int64)
+        by_text[segment.key_text] = np.arange(len(segment))
+        self.keys = segment.keys[by_text[kept]]
+        self.field, self.length = segment.field[kept], segment.length[kept]
+        number = (np.cumsum(kept) - 1).astype(np.int32)
+        stays = kept[segment.text]
+        before = np.concatenate([[0], np.cumsum(stays)])
+        self.counts = np.diff(before[segment.start])
+        self.text, self.position = number[segment.text[stays]], segment.position[stays]
+
+
+def _assembled(
+    keys: Keys,
+    field: npt.NDArray[np.uint8],
+    length: Ints,
+    vocabulary: pa.Table,
+    counts: Longs,
+    text: Ints,
+    position: Ints,
+) -> Segment:
+    """Return a segment of texts in their order, and of words and occurrences that are sorted already.
+
+    Args:
+        keys: of each text.
+        field: of each text.
+        length: of each text.
+        vocabulary: words; those that do not occur are left out.
+        counts: how often each word occurs.
+        text: of each occurrence.
+        position: of each occurrence.
+    """
+    by_key, used = keys.order(), counts > 0
+    vocabulary, counts = vocabulary.filter(pa.array(used)), counts[used]
+    word, folded, stem = (vocabulary[name].combine_chunks() for name in ("word", "folded", "stem"))
+    return Segment(
+        keys=keys[by_key],
+        key_text=by_key.astype(np.int32),
+        field=field,
+        length=length,
+        word=word,
+        folded=folded,
+        stem=stem,
+        stem_order=pc.sort_indices(stem).to_numpy().astype(np.int32),
+        start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        text=text,
+        position=position,
+    )
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Distinct words, and which of them the tokens are."""
+
+    names: pa.Array
+    numbers: Ints
+
+
+def _words_by_text(texts: pa.Array, language: str) -> tuple[_Words, Ints, Ints]:
+    """Return the words of texts in order: which they are, in which texts, at which positions."""
+    pieces = pc.ascii_split_whitespace(texts)
+    encoded = pieces.flatten().dictionary_encode()
+    names, parts, sizes = _words_of_pieces(encoded.dictionary, language)
+    piece = encoded.indices.to_numpy(zero_copy_only=False)
+    counts = sizes[piece]
+    word = parts[ramps((np.cumsum(sizes) - sizes)[piece], counts)]
+    pieces_of = pc.list_value_length(pieces).to_numpy(zero_copy_only=False)
+    text = np.repeat(np.repeat(np.arange(len(texts), dtype=np.int32), pieces_of), counts)
+    started = np.searchsorted(text, np.arange(len(texts), dtype=np.int32))
+    position = (np.arange(len(text)) - started[text]).astype(np.int32)
+    gap = pc.index(names, pa.scalar(GAP, names.type)).as_py()
+    is_word = word != gap
+    return _Words(names, word[is_word]), text[is_word], position[is_word]
+
+
+def _words_of_pieces(pieces: pa.Array, language: str) -> tuple[pa.Array, Ints, Longs]:
+    """Return distinct words, the words of pieces of text in order, and how many each piece has."""
+    is_simple = pc.ascii_is_alnum(pieces)  # one word, as most are: what needs no look at its characters
+    others = [words_of(piece, language) for piece in pieces.filter(pc.invert(is_simple)).to_pylist()]
+    simple = is_simple.to_numpy(zero_copy_only=False)
+    sizes = np.ones(len(pieces), dtype=np.int64)
+    sizes[~simple] = [len(words) for words in others]
+    flat = pa.array([word for words in others for word in words], pa.string())
+    words = pa.chunked_array([pc.ascii_lower(pieces.filter(is_simple)), flat], pa.string())
+    encoded = words.combine_chunks().dictionary_encode()
+    number = encoded.indices.to_numpy(zero_copy_only=False)
+    first = np.cumsum(sizes) - sizes
+    parts = np.empty(len(number), dtype=np.int32)
+    count = int(simple.sum())
+    parts[first[simple]] = number[:count]
+    parts[ramps(first[~simple], sizes[~simple])] = number[count:]
+    return encoded.dictionary, parts, sizes
+
+
+def ramps(first: Longs, counts: Longs) -> Longs:
+    """Return for each pair the numbers from *first* on, *count* of them, one pair after the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(first - (ends - counts), counts) + np.arange(total)
+
+
+def _vocabulary(names: pa.Array, language: str) -> pa.Table:
+    """Return words with their folded forms and stems."""
+    accented = pc.invert(pc.string_is_ascii(names))
+    folded = [fold(name) for name in names.filter(accented).to_pylist()]
+    spelled = pc.invert(pc.ascii_is_decimal(names))  # figures have no other forms
+    stems = stems_of(names.filter(spelled).to_pylist(), language)
+    return pa.table(
+        {
+            "word": names,
+            "folded": pc.replace_with_mask(names, accented, pa.array(folded, pa.string())),
+            "stem": pc.replace_with_mask(names, spelled, pa.array(stems, pa.string())),
+        }
+    )
+
+
+def _sorted_vocabulary(vocabulary: pa.Table) -> tuple[pa.Table, Longs]:
+    """Return words in the order of segments, and where each has gone."""
+    order = pc.sort_indices(vocabulary, sort_keys=[("folded", "ascending"), ("word", "ascending")])
+    place = np.empty(len(order), dtype=np.int64)
+    place[order.to_numpy()] = np.arange(len(order))
+    return vocabulary.take(order), place
+
+
+def _common_vocabulary(segments: Sequence[Segment]) -> tuple[pa.Table, list[Longs]]:
+    """Return the words of all segments, and where those of each segment are among them."""
+    words = pa.chunked_array([segment.word for segment in segments], pa.string()).combine_chunks()
+    number = words.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.empty(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]  # of several, the last one written stays: the first
+    columns = {
+        "word": words,
+        "folded": pa.chunked_array([segment.folded for segment in segments], pa.string()),
+        "stem": pa.chunked_array([segment.stem for segment in segments], pa.string()),
+    }
+    vocabulary, place = _sorted_vocabulary(pa.table(columns).take(pa.array(first)))
+    ends = np.cumsum([len(segment.word) for segment in segments])
+    return vocabulary, np.split(place[number], ends[:-1])

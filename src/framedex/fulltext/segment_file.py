@@ -1,0 +1,97 @@
+"""Segments as files: written whole, checked when they are opened, and mapped into memory."""
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from framedex.fulltext.segment import Keys, Segment
+
+SUFFIX = ".text"
+_FORMAT = b"framedex full text 1"
+_STRINGS = ("word", "folded", "stem")
+_ARRAYS = {
+    "low": pa.uint64(),
+    "high": pa.uint64(),
+    "key_text": pa.int32(),
+    "field": pa.uint8(),
+    "length": pa.int32(),
+    "stem_order": pa.int32(),
+    "start": pa.int64(),
+    "text": pa.int32(),
+    "position": pa.int32(),
+}
+
+
+def write_segment(folder: Path, segment: Segment, key: str) -> Path:
+    """Write a segment to a folder, which is made if need be, and return its file.
+
+    The file is an Arrow table of one row, whose cells are lists: so what has different lengths is in one file. It is
+    named by a hash of its content, so that nobody has to wait for the disk: what a power cut leaves is seen to be damaged.
+
+    Args:
+        folder: where it goes.
+        segment: what is written.
+        key: what its words depend on.
+
+    Raises:
+        OSError: the disk is full, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{os.getpid()}.{secrets.token_hex(8)}.partial"
+    try:
+        _write(partial, segment, key)
+        target = folder / f"{_digest(partial)}{SUFFIX}"
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _write(path: Path, segment: Segment, key: str) -> None:
+    values = {name: getattr(segment, name) for name in _ARRAYS if name not in ("low", "high")}
+    values |= {"low": segment.keys.low, "high": segment.keys.high}
+    cells = {name: pa.array(values[name], kind) for name, kind in _ARRAYS.items()}
+    cells |= {name: getattr(segment, name) for name in _STRINGS}
+    columns = [pa.LargeListArray.from_arrays([0, len(cell)], cell) for cell in cells.values()]
+    schema = pa.schema([pa.field(name, column.type) for name, column in zip(cells, columns, strict=True)])
+    schema = schema.with_metadata({"format": _FORMAT, "key": key})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def read_segment(path: Path, key: str, *, checked: bool = False) -> Segment | None:
+    """Return the segment of a file, mapped into memory; None if it is damaged, of another format, or of another key.
+
+    Args:
+        path: the file.
+        key: what its words must depend on.
+        checked: it was just written: its content needs no check.
+
+    Raises:
+        FileNotFoundError: it is gone.
+        OSError: it cannot be read.
+    """
+    if not checked and _digest(path) != path.stem:
+        return None
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        metadata = reader.schema.metadata or {}
+        if (metadata.get(b"format"), metadata.get(b"key")) != (_FORMAT, key.encode()):
+            return None
+        batch = reader.get_batch(0)
+    except pa.ArrowInvalid:
+        return None
+    cells = {name: batch.column(name).values for name in (*_ARRAYS, *_STRINGS)}
+    arrays = {name: np.asarray(cells[name].to_numpy(zero_copy_only=True)) for name in _ARRAYS}
+    keys = Keys(arrays.pop("low"), arrays.pop("high"))
+    return Segment(keys=keys, **arrays, **{name: cells[name] for name in _STRINGS})
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

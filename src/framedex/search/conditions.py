@@ -1,0 +1,61 @@
+"""Filters on the media of one state of a dataset: what their names stand for there, and how they are run."""
+
+from datetime import datetime
+
+from framedex.records import Condition
+from framedex.storage.definitions import fields_of, tag_numbers, tags_of
+from framedex.storage.media import Media
+from framedex.storage.tables import ROW_ID
+from framedex.vql import Filter, Found, KnownField, Scope, compile_filter
+
+_SHOWN = 200
+
+
+def condition_of(media: Media, vql: Filter, found: Found | None = None) -> Condition:
+    """Return the condition that a filter stands for.
+
+    Args:
+        media: what is filtered.
+        vql: a parsed filter.
+        found: the rows that its searches found; see :func:`framedex.vql.compile_filter`.
+
+    Raises:
+        InvalidFilter: the filter does not suit the dataset: it has no such field, or of another type.
+    """
+    return compile_filter(vql, scope_of(media), found or {})
+
+
+def scope_of(media: Media) -> Scope:
+    """Return what the names in a filter stand for."""
+    return Scope(
+        columns=frozenset(media.table.schema.names),
+        tags=tag_numbers(tags_of(media)),
+        fields={
+            each.name: KnownField(each.column.name, each.type, each.is_multi, tuple(each.enum_options or ()))
+            for each in fields_of(media)
+        },
+        added=times_added(media),
+    )
+
+
+def times_added(media: Media) -> dict[int, datetime]:
+    """Return when media were added, in UTC, by the number of their batch; batches of older versions lack."""
+    times: dict[str, str] = media.generation.summary.get("added_at", {})
+    return {int(number): datetime.fromisoformat(time) for number, time in times.items()}
+
+
+def explained(condition: Condition) -> str:
+    """Return a condition as people read it: the statement, the values of its parameters, the columns it reads."""
+    values = [f"${place} = {_shown(value)}" for place, value in enumerate(condition.params, 1)]
+    searched = [
+        f"{name}: {len(condition.relations[name])} rows of {_shown(test)}"
+        for name, test in zip(condition.relations, condition.searches, strict=True)
+    ]
+    columns = ", ".join(sorted(condition.columns)) or "none"
+    statement = [f"SELECT {ROW_ID} FROM media", f"WHERE {condition.text}"]
+    return "\n".join([*statement, *values, *searched, f"columns read: {columns}"])
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,179 @@
+"""Pictures that people search by: a file, bytes, an array or a Pillow image, or a part of one; and their vectors."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.encoders import Encoder, choose_encoder
+from framedex.errors import InvalidInput, NotIndexed
+from framedex.media.decode import decode
+from framedex.media.files import Reader
+from framedex.records import EmbeddingConfig
+from framedex.settings import Settings, user_path
+
+Pixels = npt.NDArray[np.uint8]
+Vectors = npt.NDArray[np.float32]
+Box = Mapping[str, float] | Sequence[float] | str
+"""A part of a picture: ``{x, y, width, height}`` as shares of its sides, 0 to 1, or ``(x, y, width, height)`` in
+pixels; both from the upper left corner. As text: JSON of the first, or ``X,Y,W,H``."""
+
+_KEYS = ("x", "y", "width", "height")
+PRECOMPUTED = "precomputed"
+
+
+def encoder_of(config: EmbeddingConfig) -> Encoder:
+    """Return the encoder that a dataset was indexed with.
+
+    Raises:
+        InvalidInput: it has none, or one that is not known here by its name.
+    """
+    if config.encoder == PRECOMPUTED:
+        raise InvalidInput(
+            "this dataset brought its own embeddings, so no other picture or text can be compared with them: "
+            f"search by a media id, or by a vector of {config.dimension} floats"
+        )
+    encoder, _ = choose_encoder(config.encoder)
+    if encoder.dimension != config.dimension:
+        raise InvalidInput(
+            f"encoder {config.encoder!r} makes vectors of length {encoder.dimension}, "
+            f"but this dataset was indexed with {config.dimension}"
+        )
+    return encoder
+
+
+def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
+    """Return the vector of a picture: float32, shape (D,), unit length."""
+    vectors = np.asarray(encoder.encode_images(np.stack([encoder.prepare(pixels)])), np.float32)
+    if vectors.shape != (1, encoder.dimension):
+        raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one picture")
+    return unit(vectors[0])
+
+
+def unit(vector: npt.NDArray[Any]) -> Vectors:
+    """Return a vector with length 1.
+
+    Raises:
+        InvalidInput: it has no direction: it is zero, or not finite.
+    """
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    if not np.isfinite(length) or length == 0:
+        raise InvalidInput(f"a vector to search by has a finite length above 0, not {length}")
+    return np.asarray(vector / length, np.float32)
+
+
+def as_vector(query: Any, config: EmbeddingConfig | None) -> Vectors | None:
+    """Return a query that is a vector already, of unit length; None if it is something else.
+
+    Raises:
+        InvalidInput: its length is another than that of the dataset's vectors.
+        NotIndexed: the dataset has none.
+    """
+    if not isinstance(query, np.ndarray) or query.ndim != 1:
+        return None
+    if config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    if len(query) != config.dimension or query.dtype.kind not in "fiu":
+        raise InvalidInput(
+            f"a vector to search by has {config.dimension} numbers here, not {len(query)} of type {query.dtype}"
+        )
+    return unit(query)
+
+
+def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detail: int | None = None) -> Pixels:
+    """Return the pixels of a picture that somebody gives: uint8, shape (H, W, 3), RGB, upright.
+
+    Args:
+        query: path, bytes of a file, uint8 array of shape (H, W), (H, W, 3) or (H, W, 4), or Pillow image.
+        settings: limits.
+        box: the part that counts.
+        detail: pixels that the shorter side needs at least; None for all.
+
+    Raises:
+        InvalidInput: this is no picture, or the box lies outside of it.
+        CannotDecode: the file cannot be read or is no picture.
+    """
+    whole = None if box is not None else detail
+    if isinstance(query, bytes | bytearray | memoryview):
+        pixels = decode(bytes(query), max_pixels=settings.max_pixels, detail=whole).pixels
+    elif isinstance(query, str | os.PathLike):
+        _, data = Reader(settings).read(str(user_path(query)))
+        pixels = decode(data, max_pixels=settings.max_pixels, detail=whole).pixels
+    else:
+        pixels = _of_array(_as_array(query), settings)
+    return pixels if box is None else crop(pixels, box)
+
+
+def _as_array(query: Any) -> npt.NDArray[Any]:
+    if isinstance(query, np.ndarray):
+        return query
+    if type(query).__module__.partition(".")[0] == "PIL" and hasattr(query, "convert"):
+        from PIL import ImageOps
+
+        return np.asarray((ImageOps.exif_transpose(query) or query).convert("RGB"))
+    raise InvalidInput(
+        "a picture to search by is a media id, a path, bytes, an array of shape (H, W, 3) or a Pillow image, "
+        f"not {type(query).__name__}"
+    )
+
+
+def _of_array(array: npt.NDArray[Any], settings: Settings) -> Pixels:
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+        raise InvalidInput(
+            f"a picture as an array is uint8 of shape (H, W, 3), not {array.dtype} of shape {array.shape}"
+        )
+    height, width = array.shape[:2]
+    if not height * width or height * width > settings.max_pixels:
+        raise InvalidInput(f"a picture has 1 to {settings.max_pixels:,} pixels, not {width}×{height}")
+    if array.ndim == 2 or array.shape[2] == 1:
+        return np.repeat(array.reshape(height, width, 1), 3, axis=2)
+    if array.shape[2] == 3:
+        return np.ascontiguousarray(array)
+    alpha = array[:, :, 3:].astype(np.float32) / 255
+    return np.rint(array[:, :, :3] * alpha + 255 * (1 - alpha)).astype(np.uint8)
+
+
+def crop(pixels: Pixels, box: Box) -> Pixels:
+    """Return a part of a picture.
+
+    Raises:
+        InvalidInput: the box cannot be understood, or holds none of the picture's pixels.
+    """
+    height, width = pixels.shape[:2]
+    x, y, across, down = _in_pixels(box, width, height)
+    left, top = max(round(x), 0), max(round(y), 0)
+    right, bottom = min(round(x + across), width), min(round(y + down), height)
+    if right <= left or bottom <= top:
+        raise InvalidInput(f"bounding box {box!r} holds no pixel of a picture of {width}×{height}")
+    return np.ascontiguousarray(pixels[top:bottom, left:right])
+
+
+def _in_pixels(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
+    given: Any = box
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.lstrip().startswith("{") else [float(part) for part in given.split(",")]
+        except ValueError:
+            raise InvalidInput(f"bounding box {box!r} is neither X,Y,W,H nor JSON of x, y, width, height") from None
+    numbers: list[Any] = [given.get(key) for key in _KEYS] if isinstance(given, Mapping) else list(given)
+    if len(numbers) != len(_KEYS) or not all(_is_number(each) for each in numbers):
+        raise InvalidInput(f"a bounding box has four finite numbers: x, y, width, height; found {box!r}")
+    x, y, across, down = (float(each) for each in numbers)
+    if isinstance(given, Mapping):
+        if not all(0 <= each <= 1 for each in (x, y, across, down)):
+            raise InvalidInput(f"x, y, width and height of a bounding box are shares from 0 to 1; found {box!r}")
+        return x * width, y * height, across * width, down * height
+    return x, y, across, down
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def is_file(query: Any) -> bool:
+    """Return whether a text is the path of a file that is there."""
+    return isinstance(query, str) and "\0" not in query and Path(query).expanduser().is_file()

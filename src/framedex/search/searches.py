@@ -1,0 +1,242 @@
+"""Searching the media of a dataset at one state: by picture, by meaning, by words."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.analysis.relevance import Level, Relevance
+from framedex.encoders import TextEncoder
+from framedex.errors import InvalidInput, NotFound, NotIndexed
+from framedex.records import Condition, EmbeddingConfig
+from framedex.search.full_text import full_text
+from framedex.search.query_pictures import encoder_of, unit
+from framedex.search.ranking import BM25, COSINE_DISTANCE, Ranking, diversified, ranked
+from framedex.search.uploads import read_upload
+from framedex.search.vectors import VectorIndex, VectorIndices
+from framedex.settings import Settings
+from framedex.storage.media import Media, RowIds
+from framedex.storage.tables import ROW_ID
+from framedex.vql import SearchTest, SimilarityTest, TextTest
+
+Vectors = npt.NDArray[np.float32]
+Tell = Callable[[str, float], None]
+
+MATCH = 0.5
+"""The relevance from which on a search that was given no threshold takes something for a match."""
+_VARIED = 5  # times as many as are wanted are looked at for variety
+_EXACT = 1e-6  # by which similarities from codes are off
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Where what searches need is kept.
+
+    Attributes:
+        vectors, texts, uploads: folders of the dataset.
+        keep: whether they may be written to.
+    """
+
+    vectors: Path
+    texts: Path
+    uploads: Path
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Searches:
+    """Searches of the media of a dataset at one state.
+
+    Attributes:
+        media: the state.
+        config: how its media were encoded; None if they were not.
+        settings: limits and defaults.
+        indices: the vectors that are open.
+        caches: where indices are kept.
+        tell: hears how far the making of an index is.
+    """
+
+    media: Media
+    config: EmbeddingConfig | None
+    settings: Settings
+    indices: VectorIndices
+    caches: Caches
+    tell: Tell | None = field(default=None, compare=False)
+
+    @cached_property
+    def index(self) -> VectorIndex:
+        """The vectors.
+
+        Raises:
+            NotIndexed: there are none.
+        """
+        folder = self.caches.vectors if self.caches.keep else None
+        self.embedding  # noqa: B018 - raises where there are no vectors
+        return self.indices.open(self.media, folder=folder, tell=self.tell)
+
+    @property
+    def embedding(self) -> EmbeddingConfig:
+        """How the media were encoded.
+
+        Raises:
+            NotIndexed: they were not.
+        """
+        if self.config is None:
+            raise NotIndexed("Dataset has no embedding config")
+        return self.config
+
+    def vector_of(self, media_id: str) -> Vectors:
+        """Return the vector of a media item: float32, shape (D,), unit length.
+
+        Raises:
+            NotFound: there is no such item, or it has no vector: its file cannot be decoded.
+        """
+        row_ids = self.media.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
+        if not len(row_ids):
+            raise NotFound(f"no media {media_id!r} in this dataset")
+        vector = self.index.vector(int(row_ids[0]))
+        if vector is None:
+            raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
+        return vector
+
+    def meaning_of(self, text: str) -> Vectors:
+        """Return the vector of a text: float32, shape (D,), unit length.
+
+        Raises:
+            InvalidInput: the dataset's encoder knows no texts.
+        """
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
+        encoder: object = encoder_of(self.embedding) if self._has_encoder else None
+        if not isinstance(encoder, TextEncoder):
+            raise InvalidInput(
+                f"searching by meaning needs an encoder of pictures and texts; this dataset was indexed with "
+                f"{self.embedding.encoder!r}. Enrich it with MULTIMODEL_IMAGE_ENCODING or CAPTION_IMAGES, "
+                "or search for words in its captions, labels and file names"
+            )
+        vectors = np.asarray(encoder.encode_texts([text]), np.float32)
+        if vectors.shape != (1, self.embedding.dimension):
+            raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one text")
+        return unit(vectors[0])
+
+    @property
+    def knows_meaning(self) -> bool:
+        """Whether texts can be compared with the media."""
+        return self.config is not None and self._has_encoder and isinstance(encoder_of(self.config), TextEncoder)
+
+    @property
+    def _has_encoder(self) -> bool:
+        return self.embedding.encoder != "precomputed"
+
+    def rows_of(self, condition: Condition) -> RowIds | None:
+        """Return the rows that meet a condition, ascending; None for all."""
+        return None if condition == Condition() else self.media.row_ids(condition)
+
+    def nearest(
+        self, vector: Vectors, rows: RowIds | None, *, limit: int, diversity: float = 0.0, text: bool = False
+    ) -> Ranking:
+        """Return the media nearest to a vector, of those in some rows.
+
+        Args:
+            vector: float32, shape (D,), unit length.
+            rows: that may be answers, ascending; None for all.
+            limit: how many.
+            diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
+            text: whether the vector is a text's.
+        """
+        selection = None if rows is None else self.index.select(rows)
+        wanted = limit * _VARIED if diversity else limit
+        row_ids, similarity = self.index.nearest(vector, wanted, selection)
+        found = self._ranking(row_ids, similarity, self._relevance(vector, text=text))
+        if not diversity:
+            return found
+        vectors = [self.index.vector(int(row)) for row in found.row_ids]
+        stacked = np.stack([each for each in vectors if each is not None]) if vectors else np.empty((0, len(vector)))
+        return found.only(diversified(1 - found.score, stacked.astype(np.float32), limit, diversity))
+
+    def all_by_distance(
+        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, text: bool = False
+    ) -> Ranking:
+        """Return all media of some rows that have a vector, the nearest first.
+
+        Args:
+            vector: float32, shape (D,), unit length.
+            rows: that may be answers, ascending; None for all.
+            most: only those of at most that cosine distance.
+            text: whether the vector is a text's.
+        """
+        similarity = self.index.similarities(vector)
+        row_ids = self.index.row_ids
+        if rows is not None:
+            places = np.searchsorted(row_ids, rows)
+            row_ids, similarity = rows, similarity[places]
+        least = -np.inf if most is None else 1 - most - _EXACT
+        held = similarity >= least  # never of NaN, the rows without a vector
+        return self._ranking(row_ids[held], similarity[held], self._relevance(vector, text=text))
+
+    def words(self, query: str, rows: RowIds | None) -> Ranking:
+        """Return the media that a full-text query finds, of those in some rows, the best first."""
+        found = full_text(
+            self.media, query, folder=self.caches.texts, keep=self.caches.keep, language=self.settings.language
+        )
+        row_ids, scores = found.row_ids, found.scores
+        if rows is not None:
+            held = np.isin(row_ids, rows, assume_unique=True)
+            row_ids, scores = row_ids[held], scores[held]
+        best = float(scores.max(initial=0))
+        share = scores / best if best > 0 else np.ones_like(scores)
+        return ranked(row_ids, scores, BM25, share.astype(np.float32))
+
+    def _ranking(self, row_ids: RowIds, similarity: Vectors, relevance: Relevance) -> Ranking:
+        distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
+        return ranked(row_ids, distance, COSINE_DISTANCE, relevance.of(similarity))
+
+    def _relevance(self, vector: Vectors, *, text: bool) -> Relevance:
+        """Return what similarities to a vector mean.
+
+        Texts and pictures lie apart in the space of most multimodal encoders, so what pictures are to each other says
+        nothing of them. A text is a match for what is nearer than the nearest of as many strangers would be, and most
+        media are strangers to it.
+        """
+        if not text:
+            return self.index.relevance
+        similarity = self.index.similarities(vector)
+        similarity = similarity[~np.isnan(similarity)]
+        if not len(similarity):
+            return self.index.relevance
+        strangers = Level.of(similarity)
+        reach = np.sqrt(2 * np.log(max(len(similarity), 2)))  # of the largest of so many normal values
+        return Relevance(Level(strangers.median + 2 * reach * strangers.spread, strangers.spread), strangers)
+
+    def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
+        """Return what searches within a filter find: ``_rowid`` and ``score``.
+
+        Raises:
+            NotFound: there is no such media item or upload.
+            InvalidInput: a search cannot be done on this dataset.
+        """
+        return {test: self._found(test).table().select([ROW_ID, "score"]) for test in tests}
+
+    def _found(self, test: SearchTest) -> Ranking:
+        match test:
+            case TextTest(op="fts"):
+                found = self.words(test.value, None)
+                return _at_least(found, 0.0 if test.threshold is None else test.threshold)
+            case TextTest():
+                vector = self.meaning_of(test.value)
+                if test.threshold is not None:
+                    return self.all_by_distance(vector, None, most=1 - test.threshold, text=True)
+                return _at_least(self.all_by_distance(vector, None, text=True), MATCH)
+            case SimilarityTest():
+                is_media = test.op == "media"
+                vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
+                found = self.all_by_distance(vector, None, most=test.threshold)
+                return found if test.threshold is not None else _at_least(found, MATCH)
+
+
+def _at_least(ranking: Ranking, relevance: float) -> Ranking:
+    return ranking.only(np.flatnonzero(ranking.relevance >= relevance))

@@ -1,0 +1,213 @@
+"""Searches of an open dataset: what they need of the workspace, and what the interface's parameters ask for."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from framedex.context import Context
+from framedex.errors import InvalidInput
+from framedex.pictures import read_picture
+from framedex.records import Condition
+from framedex.search.conditions import condition_of
+from framedex.search.query_pictures import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
+from framedex.search.questions import Both, Like, Meaning, Question, Words
+from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.search.searches import Caches, Searches, Tell
+from framedex.search.uploads import is_upload, keep_upload, read_upload
+from framedex.storage import datasets
+from framedex.storage.media import Media, RowIds
+from framedex.vql import Filter
+from framedex.vql import searches as searches_in
+
+_UPLOAD, _MEDIA = "UPLOAD", "MEDIA"
+_BY = ("auto", "words", "meaning", "both")
+
+
+def open_searches(context: Context, media: Media, tell: Tell | None = None) -> Searches:
+    """Return the searches of a state of a dataset."""
+    layout, dataset_id = context.layout, media.dataset_id
+    caches = Caches(
+        vectors=layout.vectors(dataset_id),
+        texts=layout.texts(dataset_id),
+        uploads=layout.anchors(dataset_id),
+        keep=not context.catalog.read_only,
+    )
+    with context.catalog.read() as connection:
+        config = datasets.embedding_config(connection, dataset_id)
+    return Searches(media, config, context.settings, context.indices, caches, tell)
+
+
+def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
+    """Return the condition that a filter stands for, with what its searches find.
+
+    Raises:
+        InvalidFilter: the filter does not suit the dataset.
+        InvalidInput: a search cannot be done on this dataset.
+        NotFound: there is no such media item or upload to search by.
+    """
+    tests = searches_in(vql)
+    return condition_of(media, vql, open_searches(context, media).found(tests) if tests else None)
+
+
+def picture_question(
+    context: Context, searches: Searches, query: Any, *, box: Box | None = None, most: float | None = None
+) -> Like:
+    """Return the question for media like a picture.
+
+    Args:
+        context: the workspace.
+        searches: of the dataset.
+        query: media id, path, bytes, array or Pillow image; or a vector.
+        box: the part of the picture that counts.
+        most: the largest cosine distance.
+
+    Raises:
+        InvalidInput: the query or the box cannot be used.
+        NotFound: there is no such media item.
+        CannotDecode: the file cannot be read, or is no picture.
+    """
+    if most is not None and not (isinstance(most, int | float) and 0 <= most <= 2):
+        raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
+    return Like(_vector(context, searches, query, box).tobytes(), most)
+
+
+def _vector(context: Context, searches: Searches, query: Any, box: Box | None) -> Any:
+    if (vector := as_vector(query, searches.config)) is not None:
+        if box is not None:
+            raise InvalidInput("a bounding box is a part of a picture; a vector has none")
+        return vector
+    if isinstance(query, str) and not is_file(query) and not _is_path(query):
+        if box is None:
+            return searches.vector_of(query)
+        encoder = encoder_of(searches.embedding)
+        return encode_picture(crop(read_picture(searches.media, query, context.settings).pixels, box), encoder)
+    encoder = encoder_of(searches.embedding)
+    return encode_picture(read_pixels(query, context.settings, box=box, detail=encoder.detail), encoder)
+
+
+def _is_path(query: str) -> bool:
+    """Return whether a text that names no file here was meant as a path all the same."""
+    return any(mark in query for mark in ("/", "\\", "."))
+
+
+def upload(context: Context, searches: Searches, query: Any, box: Box | None = None) -> str:
+    """Keep a picture to search by, and return its anchor id; arguments and errors as :func:`picture_question`."""
+    return keep_upload(searches.caches.uploads, _vector(context, searches, query, box))
+
+
+def text_question(searches: Searches, text: str, by: str) -> Question:
+    """Return the question for media that fit a text.
+
+    Args:
+        searches: of the dataset.
+        text: what is looked for.
+        by: ``words``, ``meaning``, ``both``, or ``auto``: both where the dataset's encoder knows texts, else words.
+
+    Raises:
+        InvalidInput: an argument cannot be used.
+    """
+    if by not in _BY:
+        raise InvalidInput(f"by must be one of {', '.join(_BY)}, not {by!r}")
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
+    if by == "auto":
+        by = "both" if searches.knows_meaning else "words"
+    return Words(text) if by == "words" else Meaning(text) if by == "meaning" else Both(text)
+
+
+def explore_ranking(
+    searches: Searches,
+    rows: RowIds | None,
+    *,
+    caption: str | None,
+    textual_similarity_threshold: float | None,
+    anchor_media_id: str | None,
+    anchor_type: str | None,
+) -> Ranking | None:
+    """Return the media that the parameters of explore ask for, the best first; None if they do not ask for an order.
+
+    Args:
+        searches: of the dataset.
+        rows: that may be answers, ascending; None for all.
+        caption: text that is looked for: by meaning where the dataset's encoder knows texts, else by its words.
+        textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below. For words the
+            distance is one less the share of the best score.
+        anchor_media_id: a media item, or a picture that was uploaded.
+        anchor_type: ``MEDIA`` or ``UPLOAD``; None for whichever it is.
+
+    Raises:
+        InvalidInput: a parameter cannot be used, or two ask for different orders.
+        NotFound: there is no such media item or upload.
+    """
+    most = _share(textual_similarity_threshold)
+    if caption is not None and anchor_media_id is not None:
+        raise InvalidInput("give either caption or anchor_media_id: media are ordered by one of them")
+    if most is not None and caption is None:
+        raise InvalidInput("textual_similarity_threshold goes with caption")
+    if anchor_type is not None and anchor_media_id is None:
+        raise InvalidInput("anchor_type goes with anchor_media_id")
+    if anchor_media_id is not None:
+        return _anchor(searches, anchor_media_id, anchor_type).ask(searches, rows, None, 0.0)
+    if caption is None:
+        return None
+    found = text_question(searches, caption, "meaning" if searches.knows_meaning else "words").ask(
+        searches, rows, None, 0.0
+    )
+    if most is None:
+        return found
+    distance = found.score if found.kind == COSINE_DISTANCE else 1 - found.relevance
+    return found.only(np.flatnonzero(distance < most))
+
+
+def _anchor(searches: Searches, anchor_id: str, anchor_type: str | None) -> Question:
+    kind = anchor_type or (_UPLOAD if is_upload(searches.caches.uploads, anchor_id) else _MEDIA)
+    if kind not in (_UPLOAD, _MEDIA):
+        raise InvalidInput(f"anchor_type must be {_UPLOAD} or {_MEDIA}, not {anchor_type!r}")
+    if kind == _UPLOAD:
+        return Like(read_upload(searches.caches.uploads, anchor_id).tobytes())
+    return Like(searches.vector_of(anchor_id).tobytes())
+
+
+def _share(value: float | None) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"textual_similarity_threshold must be 0 to 1, not {value!r}")
+    return float(value)
+
+
+def explore_elements(labels: Any, tags: Any) -> list[dict[str, Any]]:
+    """Return the VQL that the parameters ``labels`` and ``tags`` of explore stand for.
+
+    Args:
+        labels: a list of labels, the same as JSON, or a bare list as ``[dog,puppy]``; media that have any of them.
+        tags: likewise of tags; ``untagged`` stands for having none.
+
+    Raises:
+        InvalidInput: one is nothing of that.
+    """
+    found: list[dict[str, Any]] = []
+    if labels is not None:
+        found.append({"labels": {"op": "one_of", "value": _listed("labels", labels)}})
+    if tags is not None:
+        found.append({"tags": {"op": "is", "value": _listed("tags", tags)}})
+    return found
+
+
+def _listed(name: str, value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = _of_text(value)
+    if isinstance(value, Sequence) and all(isinstance(each, str) for each in value):
+        return list(value)
+    raise InvalidInput(f"{name} must be a list of texts, or such a list as JSON, not {value!r}")
+
+
+def _of_text(text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        inner = text.strip().removeprefix("[").removesuffix("]")
+        return [part.strip().strip("\"'") for part in inner.split(",") if part.strip()]
+    return [found] if isinstance(found, str) else found

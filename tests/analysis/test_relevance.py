@@ -1,0 +1,46 @@
+"""Relevance: what similarities mean against neighbours and strangers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex.analysis.relevance import NO_SAMPLE, Level, Relevance, measure_relevance
+
+LEVELS = st.builds(Level, st.floats(-1, 1), st.floats(0.01, 0.5))
+
+
+@given(neighbours=LEVELS, strangers=LEVELS)
+def test_of__rises(neighbours: Level, strangers: Level) -> None:
+    """A higher similarity is never less relevant, and relevance stays within 0 and 1."""
+    found = Relevance(neighbours, strangers).of(np.linspace(-1, 1, 300))
+    assert ((found >= 0) & (found <= 1)).all()
+    assert (np.diff(found) >= -1e-6).all()
+
+
+@given(neighbours=LEVELS, strangers=LEVELS, wanted=st.floats(0.05, 0.95))
+def test_least(neighbours: Level, strangers: Level, wanted: float) -> None:
+    """The least similarity of a relevance has that relevance, unless all have, or none has."""
+    relevance = Relevance(neighbours, strangers)
+    least = relevance.least(wanted)
+    found = float(relevance.of(np.array([least]))[0])
+    assert least <= -1 + 1e-9 or least == 1.0 or found == pytest.approx(wanted, abs=1e-4)
+
+
+def test_measure__equal_error() -> None:
+    """Where the two kinds are mistaken for each other equally often, the relevance is one half."""
+    random = np.random.default_rng(0)
+    found = measure_relevance(
+        (0.8 + 0.05 * random.standard_normal(4000)).astype(np.float32),
+        (0.2 + 0.05 * random.standard_normal(4000)).astype(np.float32),
+    )
+    assert found.least(0.5) == pytest.approx(0.5, abs=0.02)
+    assert found.of(np.array([0.25, 0.75])) == pytest.approx([0, 1], abs=0.001)
+    assert np.isnan(found.of(np.array([np.nan])))
+
+
+def test_measure__too_few() -> None:
+    """Without samples the plain scale of cosines is taken."""
+    empty = np.empty(0, np.float32)
+    assert measure_relevance(empty, empty) is NO_SAMPLE
+    assert NO_SAMPLE.least(0.5) == pytest.approx(0.5, abs=0.01)

@@ -1,0 +1,46 @@
+"""Filters on one state of a dataset: what names stand for there, searches as relations, and how people read them."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from framedex import vql
+from framedex.context import open_media
+from framedex.search.conditions import condition_of, explained, scope_of
+from framedex.storage.media import Media
+from framedex.vql import parse, searches
+from tests.gallery import Gallery
+
+
+def media_of(gallery: Gallery) -> Media:
+    return open_media(gallery.dataset._context, gallery.dataset.id)
+
+
+def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
+    """The rows that a search found are chosen among the others, in the table itself."""
+    media = media_of(gallery)
+    filters = parse(vql.text("fts", "street") & ~vql.batch(1))
+    rows = media.row_ids(condition_of(media, ()))[3:7]
+    scored = pa.table({"_rowid": pa.array(rows, pa.uint64()), "score": pa.array([0.5] * 4, pa.float32())})
+    condition = condition_of(media, filters, {searches(filters)[0]: scored})
+    assert media.row_ids(condition).tolist() == rows.tolist()
+    assert media.count(condition) == 4
+    assert sum(block.num_rows for block in media.blocks(condition, ["media_id"])) == 4
+    assert media.count(condition_of(media, parse(~vql.text("fts", "street")), {searches(filters)[0]: scored})) == (
+        gallery.dataset.count() - 4
+    )
+    shown = explained(condition)
+    assert "found_0: 4 rows of TextTest(op='fts', value='street', threshold=None)" in shown
+    assert "(_rowid IN (SELECT _rowid FROM found_0))" in shown
+
+
+def test_condition__of_a_dataset_that_kept_no_times(gallery: Gallery) -> None:
+    """Datasets of older versions say nothing of when media were added: no test of that holds, and each `not` does."""
+    media = media_of(gallery)
+    summary = {name: value for name, value in media.generation.summary.items() if name != "added_at"}
+    older = replace(media, generation=replace(media.generation, summary=summary))
+    always = vql.date_added("ge", "0001-01-01")
+    assert scope_of(older).added == {}
+    assert older.count(condition_of(older, parse(always))) == 0
+    assert older.count(condition_of(older, parse(~always))) == gallery.dataset.count()
+    assert media.count(condition_of(media, parse(always))) == gallery.dataset.count()

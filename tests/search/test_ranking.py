@@ -1,0 +1,67 @@
+"""Rankings: in order, together, and with variety."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex.search.ranking import BM25, COSINE_DISTANCE, FUSED, Ranking, diversified, fuse, ranked
+
+ROWS = st.lists(st.integers(0, 30), unique=True, max_size=20)
+
+
+def of(rows: list[int], kind: str = BM25) -> Ranking:
+    """Return a ranking of rows in their order."""
+    count = len(rows)
+    score = np.arange(count, 0, -1, dtype=np.float32)
+    return Ranking(np.array(rows, np.uint64), score, kind, score.astype(np.float32))
+
+
+def test_ranked__order() -> None:
+    """Distances rank the lowest first, scores the highest; of equal ones the first row comes first."""
+    rows, score = np.array([7, 3, 5, 1], np.uint64), np.array([0.5, 0.2, 0.5, 0.9], np.float32)
+    assert ranked(rows, score, COSINE_DISTANCE, score).row_ids.tolist() == [3, 5, 7, 1]
+    assert ranked(rows, score, BM25, score).row_ids.tolist() == [1, 5, 7, 3]
+
+
+@given(rankings=st.lists(ROWS, max_size=4))
+def test_fuse__law(rankings: list[list[int]]) -> None:
+    """The fused score is the sum of 1 / (60 + place from 1), over the rankings that have the row."""
+    wanted: dict[int, float] = {}
+    for rows in rankings:
+        for place, row in enumerate(rows, 1):
+            wanted[row] = wanted.get(row, 0.0) + 1 / (60 + place)
+    found = fuse([of(rows) for rows in rankings])
+    assert found.kind == FUSED
+    assert dict(zip(found.row_ids.tolist(), found.score.tolist(), strict=True)) == pytest.approx(wanted, rel=1e-5)
+    assert (np.diff(found.score) <= 0).all()
+
+
+def test_first() -> None:
+    """The best so many, all of them, none."""
+    assert of([4, 2, 9]).first(2).row_ids.tolist() == [4, 2]
+    assert of([4, 2, 9]).first(None).row_ids.tolist() == [4, 2, 9]
+    assert len(of([]).first(3)) == 0
+    assert of([4, 2, 9]).table()["place"].to_pylist() == [0, 1, 2]
+
+
+def test_diversified__variety() -> None:
+    """Copies of what came before come last where variety counts; else the order is that of relevance."""
+    vectors = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32)
+    relevance = np.array([0.9, 0.8, 0.7, 0.6])
+    assert diversified(relevance, vectors, 4, 0.0).tolist() == [0, 1, 2, 3]
+    assert diversified(relevance, vectors, 4, 0.5).tolist() == [0, 3, 1, 2]
+    assert diversified(relevance, vectors, 2, 1.0).tolist() == [0, 3]
+
+
+@given(seed=st.integers(0, 100), rows=st.integers(0, 30), count=st.integers(0, 40), diversity=st.floats(0, 1))
+def test_diversified__each_once(seed: int, rows: int, count: int, diversity: float) -> None:
+    """Each place comes once, the most relevant first."""
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((rows, 3)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    relevance = random.random(rows)
+    found = diversified(relevance, vectors, count, diversity)
+    assert len(found) == len(set(found.tolist())) == min(rows, count)
+    if len(found) and diversity < 1:
+        assert found[0] == np.argmax(relevance)

@@ -1,0 +1,73 @@
+"""The functions make the elements that the documents describe, or the error that parsing them would give."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from framedex import vql
+from framedex.errors import InvalidFilter
+from framedex.vql.model import KEYS
+
+NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
+BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
+    (vql.labels("cat"), {"labels": {"op": "is", "value": "cat"}}),
+    (vql.labels(("cat", "dog")), {"labels": {"op": "one_of", "value": ["cat", "dog"]}}),
+    (vql.labels(["cat"], "not_one_of"), {"labels": {"op": "not_one_of", "value": ["cat"]}}),
+    (vql.tags("untagged"), {"tags": {"op": "is", "value": "untagged"}}),
+    (vql.issues("blur"), {"issues": {"op": "issue", "value": "blur"}}),
+    (
+        vql.issues("dark", "out", confidence_min=0, confidence_max=0.5),
+        {"issues": {"op": "issue", "value": "dark", "mode": "out", "confidence_min": 0, "confidence_max": 0.5}},
+    ),
+    (vql.duplicates(), {"duplicates": {"op": "duplicates", "value": 0.96}}),
+    (vql.uniqueness(0.5), {"uniqueness": {"op": "uniqueness", "value": 0.5}}),
+    (vql.text("fts", "red car"), {"text": {"op": "fts", "value": "red car"}}),
+    (vql.text("semantic", "car", 0.25), {"text": {"op": "semantic", "value": "car", "threshold": 0.25}}),
+    (vql.similarity("media", "m", 0.4), {"similarity": {"op": "media", "value": "m", "threshold": 0.4}}),
+    (vql.field("price", "lt", 5), {"field": {"name": "price", "op": "lt", "value": 5}}),
+    (vql.field("price", "missing"), {"field": {"name": "price", "op": "missing"}}),
+    (
+        vql.field("when", "between", (date(2024, 5, 17), NOON)),
+        {"field": {"name": "when", "op": "between", "value": ["2024-05-17", "2024-05-17T12:00:00+00:00"]}},
+    ),
+    (vql.file_name("ends", ".png"), {"file_name": {"op": "ends", "value": ".png"}}),
+    (vql.folder("is", ""), {"folder": {"op": "is", "value": ""}}),
+    (vql.media("video"), {"media": {"op": "is", "value": "video"}}),
+    (vql.size("gt", 10**6), {"size": {"op": "gt", "value": 10**6}}),
+    (vql.size("between", (1, 2), "width"), {"size": {"op": "between", "value": [1, 2], "of": "width"}}),
+    (vql.date_added("ge", NOON), {"date_added": {"op": "ge", "value": "2024-05-17T12:00:00+00:00"}}),
+    (vql.batch(0), {"batch": {"op": "is", "value": 0}}),
+    (vql.batch([0, 2]), {"batch": {"op": "one_of", "value": [0, 2]}}),
+]
+
+
+@pytest.mark.parametrize(("expression", "element"), BUILT)
+def test_builder__makes_the_element(expression: vql.Expression, element: dict[str, Any]) -> None:
+    """What is made is what one would write, with nothing that was not asked for."""
+    assert expression.to_json() == [element]
+
+
+def test_builders__are_there_for_all_keys() -> None:
+    """Each key but those that combine has a function of its name."""
+    made = {key for _, element in BUILT for key in element}
+    assert made == KEYS.keys() - {"any", "not"}
+    assert made <= set(vql.__all__)
+
+
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [
+        (lambda: vql.issues("ugly"), "$[0].issues.value"),
+        (lambda: vql.labels(3), "$[0].labels.value"),  # type: ignore[arg-type] # that is the mistake
+        (lambda: vql.uniqueness(float("nan")), "$[0].uniqueness.value"),
+        (lambda: vql.size("between", 3), "$[0].size.value"),
+        (lambda: vql.text("like", "x"), "$[0].text.op"),
+        (lambda: vql.field("a", "lt"), "$[0].field.value"),
+    ],
+)
+def test_builder__refuses_at_once(build: Any, path: str) -> None:
+    """A mistake shows where it is made, not where the filter is used."""
+    with pytest.raises(InvalidFilter) as caught:
+        build()
+    assert caught.value.path == path
