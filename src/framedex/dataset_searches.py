@@ -48,7 +48,7 @@ class DatasetSearches:
             CannotDecode: the file cannot be read, or is no picture.
             NotIndexed: the dataset has no vectors.
         """
-        with progress_bar("Indexing vectors") as tell:
+        with progress_bar("Indexing vectors", late=True) as tell:
             searches = self._searches(tell)
             question = picture_question(self._context, searches, query, box=bounding_box, most=threshold)
             searches.index  # noqa: B018 - made here, where its progress is shown

@@ -61,7 +61,7 @@ class RankedView(View):
             raise InvalidInput("diversity needs a limit: of all media each comes anyway")
         self._question, self._limit = question, limit
         self._diversity, self._relevance = float(diversity), float(relevance)
-        self._last: tuple[tuple[str, int], Ranking] | None = None
+        self._last: tuple[str, Ranking] | None = None
 
     def where(self, vql: Sequence[Any]) -> "RankedView":
         """Return the same search among the media that also pass another filter.
@@ -133,7 +133,7 @@ class RankedView(View):
         )
 
     def _ranking(self, media: Media) -> Ranking:
-        key = str(media.table.path), media.table.version
+        key = media.generation.id
         if self._last is None or self._last[0] != key:
             searches = open_searches(self._context, media)
             rows = searches.rows_of(super()._condition(media))

@@ -17,7 +17,7 @@ from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.search.searches import Caches, Searches, Tell
 from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage import datasets
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.vql import Filter
 from framedex.vql import searches as searches_in
 
@@ -97,7 +97,7 @@ def upload(context: Context, searches: Searches, query: Any, box: Box | None = N
     return keep_upload(searches.caches.uploads, _vector(context, searches, query, box))
 
 
-def text_question(searches: Searches, text: str, by: str) -> Question:
+def text_question(searches: Searches, text: str | None, by: str) -> Question:
     """Return the question for media that fit a text.
 
     Args:
@@ -118,8 +118,9 @@ def text_question(searches: Searches, text: str, by: str) -> Question:
 
 
 def explore_ranking(
-    searches: Searches,
-    rows: RowIds | None,
+    context: Context,
+    media: Media,
+    condition: Condition,
     *,
     caption: str | None,
     textual_similarity_threshold: float | None,
@@ -129,8 +130,9 @@ def explore_ranking(
     """Return the media that the parameters of explore ask for, the best first; None if they do not ask for an order.
 
     Args:
-        searches: of the dataset.
-        rows: that may be answers, ascending; None for all.
+        context: the workspace.
+        media: what is explored.
+        condition: which of it.
         caption: text that is looked for: by meaning where the dataset's encoder knows texts, else by its words.
         textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below. For words the
             distance is one less the share of the best score.
@@ -148,13 +150,14 @@ def explore_ranking(
         raise InvalidInput("textual_similarity_threshold goes with caption")
     if anchor_type is not None and anchor_media_id is None:
         raise InvalidInput("anchor_type goes with anchor_media_id")
-    if anchor_media_id is not None:
-        return _anchor(searches, anchor_media_id, anchor_type).ask(searches, rows, None, 0.0)
-    if caption is None:
+    if caption is None and anchor_media_id is None:
         return None
-    found = text_question(searches, caption, "meaning" if searches.knows_meaning else "words").ask(
-        searches, rows, None, 0.0
-    )
+    searches = open_searches(context, media)
+    if anchor_media_id is not None:
+        question = _anchor(searches, anchor_media_id, anchor_type)
+    else:
+        question = text_question(searches, caption, "meaning" if searches.knows_meaning else "words")
+    found = question.ask(searches, searches.rows_of(condition), None, 0.0)
     if most is None:
         return found
     distance = found.score if found.kind == COSINE_DISTANCE else 1 - found.relevance

@@ -19,7 +19,7 @@ from framedex.search.conditions import explained
 from framedex.search.duplicates import duplicates, exact_duplicates
 from framedex.search.explore import check_arguments, explore, file_name
 from framedex.search.ranking import Ranking
-from framedex.searching import condition_for, explore_elements, explore_ranking, open_searches
+from framedex.searching import condition_for, explore_elements, explore_ranking
 from framedex.storage.media import Media
 from framedex.tasks import ExportTask
 from framedex.vql import Filter, parse
@@ -145,16 +145,17 @@ class View:
         elements = explore_elements(labels, tags)
         view = self if vql is None and not elements else self.where([*parse(vql), *elements])
         media, folder = view._media(), view._thumbnails()
-        searches = open_searches(self._context, media)
-        condition = view._condition(media)
-        ranking = explore_ranking(
-            searches,
-            searches.rows_of(condition),
+        condition, ranking = view._condition(media), view._order(media)
+        asked = explore_ranking(
+            self._context,
+            media,
+            condition,
             caption=image_caption if caption is None else caption,
             textual_similarity_threshold=textual_similarity_threshold,
             anchor_media_id=anchor_media_id,
             anchor_type=anchor_type,
-        ) or view._order(media)
+        )
+        ranking = ranking if asked is None else asked
         result = explore(
             media,
             condition if ranking is None else ranking.condition(),

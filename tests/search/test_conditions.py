@@ -38,7 +38,7 @@ def test_condition__of_a_dataset_that_kept_no_times(gallery: Gallery) -> None:
     """Datasets of older versions say nothing of when media were added: no test of that holds, and each `not` does."""
     media = media_of(gallery)
     summary = {name: value for name, value in media.generation.summary.items() if name != "added_at"}
-    older = replace(media, generation=replace(media.generation, summary=summary))
+    older = replace(media, generation=media.generation.model_copy(update={"summary": summary}))
     always = vql.date_added("ge", "0001-01-01")
     assert scope_of(older).added == {}
     assert older.count(condition_of(older, parse(always))) == 0

@@ -30,7 +30,7 @@ def write_segment(folder: Path, segment: Segment, key: str) -> Path:
     """Write a segment to a folder, which is made if need be, and return its file.
 
     The file is an Arrow table of one row, whose cells are lists: so what has different lengths is in one file. It is
-    named by a hash of its content, so that nobody has to wait for the disk: what a power cut leaves is seen to be damaged.
+    named by a hash of its content, so that nobody waits for the disk: what a power cut leaves is seen to be damaged.
 
     Args:
         folder: where it goes.

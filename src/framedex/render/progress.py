@@ -8,12 +8,13 @@ Watcher = Callable[[str, float], None]
 
 
 @contextmanager
-def progress_bar(title: str, *, shown: bool | None = None) -> Iterator[Watcher | None]:
+def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -> Iterator[Watcher | None]:
     """Show a bar for the duration of a block; yield what it is to be told: (stage, share from 0 to 1).
 
     Args:
         title: what is being done.
         shown: whether to show it; None shows it in terminals and notebooks only. Yields None where it is not shown.
+        late: show nothing before there is something to tell.
     """
     if shown is None:
         shown = sys.stderr.isatty() or _in_notebook()
@@ -39,9 +40,20 @@ def progress_bar(title: str, *, shown: bool | None = None) -> Iterator[Watcher |
     )
     console = Console(stderr=True) if not _in_notebook() else None
     # What is printed meanwhile passes above the bar, but not into it where output is kept in a file.
-    with Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty()) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda stage, share: bar.update(task, completed=share, description=f"{title}: {stage}")
+    bar = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
+    task = bar.add_task(title, total=1.0)
+
+    def tell(stage: str, share: float) -> None:
+        if late:
+            bar.start()  # once
+        bar.update(task, completed=share, description=f"{title}: {stage}")
+
+    if not late:
+        bar.start()
+    try:
+        yield tell
+    finally:
+        bar.stop()
 
 
 def _in_notebook() -> bool:

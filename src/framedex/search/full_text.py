@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from framedex.fulltext.rows import RowTexts
 from framedex.fulltext.segment import Ints, Keys, build
 from framedex.fulltext.store import SegmentStore, find_texts
 from framedex.fulltext.words import GAP, Field, check_language
+from framedex.storage.column_keys import columns_key
 from framedex.storage.media import EVERYTHING, Media, RowIds
 from framedex.storage.tables import ROW_ID
 
@@ -30,7 +31,7 @@ _TEXTS = (
 )
 _HASHES = ", ".join(f"unhex(md5({name})) AS {name}" for name in _NAMES.values())
 _BATCH_TEXTS, _BATCH_BYTES = 2**18, 32 * 2**20  # of a segment when it is new
-_MOST_INDICES, _MOST_STATES = 4, 3  # that are held in memory
+_MOST_INDICES, _MOST_STATES, _MOST_NAMES = 4, 3, 64  # that are held in memory
 _SCANNED = 8  # where more than one row in so many is needed, all are read
 
 
@@ -53,7 +54,7 @@ def full_text(
 ) -> FullTextResult:
     """Return what a query finds among a dataset's media; :mod:`framedex.fulltext.query` says what queries mean.
 
-    The first search at a state of a dataset looks which texts its rows have, and indexes those that are new. Several
+    The first search after texts were changed looks which texts the rows have, and indexes those that are new. Several
     threads may search at once.
 
     Args:
@@ -88,11 +89,12 @@ class _Index:
     def __init__(self, store: SegmentStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._states: OrderedDict[tuple[str, int], _State] = OrderedDict()
+        self._names: OrderedDict[tuple[str, int], Hashable] = OrderedDict()
+        self._states: OrderedDict[Hashable, _State] = OrderedDict()
 
     def at(self, media: Media, progress: Progress | None) -> _State:
         """Return a state, indexing what is new in it; who asks for a state that is known does not wait for others."""
-        name = media.generation.id, media.table.version
+        name = self._name(media)
         if (state := self._known(name)) is not None:
             return state
         with self._store.lock:
@@ -105,7 +107,20 @@ class _Index:
                     self._states.popitem(last=False)
             return state
 
-    def _known(self, name: tuple[str, int]) -> _State | None:
+    def _name(self, media: Media) -> Hashable:
+        """Return what is the same for states of the same texts, as most changes of a dataset leave them."""
+        generation = media.generation.id, media.table.version
+        with self._lock:
+            if generation in self._names:
+                return self._names[generation]
+        name = columns_key(media.table, _COLUMNS)
+        with self._lock:
+            self._names[generation] = name
+            while len(self._names) > _MOST_NAMES:
+                self._names.popitem(last=False)
+        return name
+
+    def _known(self, name: Hashable) -> _State | None:
         with self._lock:
             if name in self._states:
                 self._states.move_to_end(name)

@@ -65,7 +65,9 @@ class Ranking:
 
 def ranked(row_ids: RowIds, score: Scores, kind: str, relevance: Scores) -> Ranking:
     """Return media by their scores; of equally good ones the first ingested first."""
-    order = np.lexsort((row_ids, score if kind == COSINE_DISTANCE else -score))
+    key = score if kind == COSINE_DISTANCE else -score
+    ascending = bool((row_ids[1:] > row_ids[:-1]).all())
+    order = np.argsort(key, kind="stable") if ascending else np.lexsort((row_ids, key))
     return Ranking(row_ids, score, kind, relevance).only(order)
 
 
