@@ -55,6 +55,8 @@ PINS = {
     "faiss-cpu": ("faiss-cpu==1.15.1", "numpy==2.4.6", "scipy==1.17.1"),
     "hdbscan": ("hdbscan==0.8.44", "joblib==1.6.0", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
     "cleanlab": ("cleanlab==2.9.0", "numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "scipy==1.17.1"),
+    "lancedb": ("lancedb==0.40.0", "numpy==2.4.6"),
+    "chromadb": ("chromadb",),
     "rank-bm25": ("rank-bm25==0.2.2", "numpy==2.4.6"),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }

@@ -52,6 +52,13 @@ def test_search__ranks_by_rarity_frequency_and_length() -> None:
     assert ranked("cat dog", content)[0] == 1
 
 
+def test_search__stop_words_only_rank() -> None:
+    """Beside other words, a word such as "under" finds nothing by itself but puts what has it first; alone it finds."""
+    content = [caption(text) for text in ("dog on table", "dog under table", "cat under table")]
+    assert ranked("dog under", content) == [1, 0]
+    assert ranked("under", content) == [1, 2]
+
+
 def test_search__captions_count_more_than_file_names() -> None:
     """What a caption says counts more than what a file is called."""
     content = [
