@@ -310,6 +310,21 @@ def test_explore__caption(gallery: Gallery, coloured: Dataset) -> None:
     assert meant.clusters[0].relevance_score_type == "cosine_distance"
 
 
+def test_explore__search_in_the_filter(gallery: Gallery) -> None:
+    """A search that all media of a filter were found by orders the clusters; one of several alternatives does not."""
+    found = [{"text": {"op": "fts", "value": "street 05"}}]
+    assert gallery.dataset.explore(vql=found).clusters[0].previews[0].media_id == gallery.ids[TOWNS[5]]
+    anchor = {"similarity": {"op": "media", "value": gallery.ids[TOWNS[3]], "threshold": 2}}
+    page = gallery.dataset.explore(vql=[anchor])
+    assert page.clusters[0].previews[0].media_id == gallery.ids[TOWNS[3]]
+    assert page.clusters[0].relevance_score_type == "cosine_distance"
+    both = gallery.dataset.explore(vql=[*found, anchor])
+    assert both.clusters[0].relevance_score_type == "reciprocal_rank_fusion"
+    assert sum(cluster.n_images for cluster in both.clusters) == len(TOWNS) + 1  # animals/05.jpg, too
+    either = gallery.dataset.explore(vql=[{"any": [*found, {"labels": {"op": "is", "value": "town"}}]}])
+    assert [cluster.relevance_score for cluster in either.clusters] == [0] * len(either.clusters)
+
+
 @pytest.mark.parametrize("form", [["fur"], '["fur"]', "[fur]", "fur"])
 def test_explore__labels(gallery: Gallery, form: Any) -> None:
     """Labels come as lists, as JSON or bare."""

@@ -48,7 +48,7 @@ class DatasetSearches:
             CannotDecode: the file cannot be read, or is no picture.
             NotIndexed: the dataset has no vectors.
         """
-        with progress_bar("Indexing vectors", late=True) as tell:
+        with progress_bar("Indexing", late=True) as tell:
             searches = self._searches(tell)
             question = picture_question(self._context, searches, query, box=bounding_box, most=threshold)
             searches.index  # noqa: B018 - made here, where its progress is shown
@@ -73,7 +73,10 @@ class DatasetSearches:
         Raises:
             InvalidInput: an argument cannot be used, or the dataset's encoder knows no texts.
         """
-        question = text_question(self._searches(None), text, by)
+        with progress_bar("Indexing", late=True) as tell:
+            searches = self._searches(tell)
+            question = text_question(searches, text, by)
+            question.ask(searches, None, 1, 0.0)  # what cannot be asked is said at once, and indices are made here
         return RankedView(self._context, self.id, (), question, limit=limit, diversity=diversity, relevance=relevance)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:

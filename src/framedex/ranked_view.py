@@ -144,7 +144,7 @@ class RankedView(View):
     def _condition(self, media: Media) -> Condition:
         return self._ranking(media).condition()
 
-    def _order(self, media: Media) -> Ranking | None:
+    def _order(self, media: Media, _condition: Condition) -> Ranking | None:
         return self._ranking(media)
 
 

@@ -13,12 +13,12 @@ from framedex.records import Condition
 from framedex.search.conditions import condition_of
 from framedex.search.query_pictures import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
 from framedex.search.questions import Both, Like, Meaning, Question, Words
-from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searches import Caches, Searches, Tell
 from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage import datasets
 from framedex.storage.media import Media
-from framedex.vql import Filter
+from framedex.vql import Filter, leading_searches
 from framedex.vql import searches as searches_in
 
 _UPLOAD, _MEDIA = "UPLOAD", "MEDIA"
@@ -49,6 +49,24 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
     """
     tests = searches_in(vql)
     return condition_of(media, vql, open_searches(context, media).found(tests) if tests else None)
+
+
+def order_of(context: Context, media: Media, vql: Filter, condition: Condition) -> Ranking | None:
+    """Return the media of a filter in the order of what all of them were searched by; None if there is no such search.
+
+    Args:
+        context: the workspace.
+        media: what is filtered.
+        vql: the filter.
+        condition: that it stands for.
+    """
+    tests = leading_searches(vql)
+    if not tests:
+        return None
+    searches = open_searches(context, media)
+    rows = media.row_ids(condition)
+    rankings = [searches.ranked(test, rows) for test in tests]
+    return rankings[0] if len(rankings) == 1 else fuse(rankings)
 
 
 def picture_question(

@@ -19,7 +19,7 @@ from framedex.search.conditions import explained
 from framedex.search.duplicates import duplicates, exact_duplicates
 from framedex.search.explore import check_arguments, explore, file_name
 from framedex.search.ranking import Ranking
-from framedex.searching import condition_for, explore_elements, explore_ranking
+from framedex.searching import condition_for, explore_elements, explore_ranking, order_of
 from framedex.storage.media import Media
 from framedex.tasks import ExportTask
 from framedex.vql import Filter, parse
@@ -117,7 +117,8 @@ class View:
     ) -> "ExplorePage":
         """Return a page of 100 clusters of the media, in the form of the interface.
 
-        Clusters come largest first; with a caption or an anchor, the one with the best member first. A cluster holds
+        Clusters come largest first; with a caption, an anchor or a search in the filter, the one with the best member
+        first. A cluster holds
         only what the view, the filters and the search leave, and its previews are the best of that.
 
         Args:
@@ -145,8 +146,8 @@ class View:
         elements = explore_elements(labels, tags)
         view = self if vql is None and not elements else self.where([*parse(vql), *elements])
         media, folder = view._media(), view._thumbnails()
-        condition, ranking = view._condition(media), view._order(media)
-        asked = explore_ranking(
+        condition = view._condition(media)
+        ranking = explore_ranking(
             self._context,
             media,
             condition,
@@ -155,7 +156,7 @@ class View:
             anchor_media_id=anchor_media_id,
             anchor_type=anchor_type,
         )
-        ranking = ranking if asked is None else asked
+        ranking = view._order(media, condition) if ranking is None else ranking
         result = explore(
             media,
             condition if ranking is None else ranking.condition(),
@@ -339,9 +340,9 @@ class View:
     def _condition(self, media: Media) -> Condition:
         return condition_for(self._context, media, self._filter)
 
-    def _order(self, _media: Media) -> Ranking | None:
-        """Return the media in an order, the best first; None where there is none but that of ingestion."""
-        return None
+    def _order(self, media: Media, condition: Condition) -> Ranking | None:
+        """Return the media, which meet the condition, the best first; None where there is no order but of ingestion."""
+        return order_of(self._context, media, self._filter, condition)
 
 
 def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:

@@ -116,7 +116,7 @@ def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
     media = open_media(dataset._context, dataset.id)
 
     def stop(stage: str, _share: float) -> None:
-        if stage == "encoding":
+        if stage == "vectors":
             raise Aborted("stopped")
 
     with pytest.raises(Aborted):

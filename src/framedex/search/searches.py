@@ -180,8 +180,14 @@ class Searches:
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
         """Return the media that a full-text query finds, of those in some rows, the best first."""
+        tell = self.tell
         found = full_text(
-            self.media, query, folder=self.caches.texts, keep=self.caches.keep, language=self.settings.language
+            self.media,
+            query,
+            folder=self.caches.texts,
+            keep=self.caches.keep,
+            language=self.settings.language,
+            progress=None if tell is None else lambda share: tell("texts", share),
         )
         row_ids, scores = found.row_ids, found.scores
         if rows is not None:
@@ -219,22 +225,28 @@ class Searches:
             NotFound: there is no such media item or upload.
             InvalidInput: a search cannot be done on this dataset.
         """
-        return {test: self._found(test).table().select([ROW_ID, "score"]) for test in tests}
+        return {test: self.ranked(test, None).table().select([ROW_ID, "score"]) for test in tests}
 
-    def _found(self, test: SearchTest) -> Ranking:
+    def ranked(self, test: SearchTest, rows: RowIds | None) -> Ranking:
+        """Return what a search within a filter finds in some rows, the best first; None for all rows.
+
+        Raises:
+            NotFound: there is no such media item or upload.
+            InvalidInput: the search cannot be done on this dataset.
+        """
         match test:
             case TextTest(op="fts"):
-                found = self.words(test.value, None)
+                found = self.words(test.value, rows)
                 return _at_least(found, 0.0 if test.threshold is None else test.threshold)
             case TextTest():
                 vector = self.meaning_of(test.value)
                 if test.threshold is not None:
-                    return self.all_by_distance(vector, None, most=1 - test.threshold, text=True)
-                return _at_least(self.all_by_distance(vector, None, text=True), MATCH)
+                    return self.all_by_distance(vector, rows, most=1 - test.threshold, text=True)
+                return _at_least(self.all_by_distance(vector, rows, text=True), MATCH)
             case SimilarityTest():
                 is_media = test.op == "media"
                 vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
-                found = self.all_by_distance(vector, None, most=test.threshold)
+                found = self.all_by_distance(vector, rows, most=test.threshold)
                 return found if test.threshold is not None else _at_least(found, MATCH)
 
 

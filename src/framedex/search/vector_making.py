@@ -97,7 +97,7 @@ def make_index(source: Source, folder: Path, tell: Tell) -> StoredIndex:
         centroids = _find_cells(source, tell)
     path = begin_index(folder, centroids)
     part = _make_part(source, source.files, centroids, cell, path, tell)
-    compared = _compared(CodedCells(centroids, [part.part]), lambda share: tell("testing", share))
+    compared = _compared(CodedCells(centroids, [part.part]), lambda share: tell("testing searches", share))
     return StoredIndex(
         centroids,
         compared,
@@ -160,7 +160,7 @@ def _assigned(
     for places, vectors in vector_blocks(source.media.table, source.column, unknown):
         cell[places] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
         done += len(places)
-        tell("sorting", done / count)
+        tell("vectors into cells", done / count)
     return cell
 
 
@@ -174,7 +174,7 @@ def _encode(source: Source, codes: Codes, place_of: npt.NDArray[np.int64], tell:
             if len(pending) > _AHEAD:
                 pending.pop(0).result()
             done += len(places)
-            tell("encoding", done / count)
+            tell("vectors", done / count)
         for each in pending:
             each.result()
 

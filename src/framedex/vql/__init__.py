@@ -23,7 +23,7 @@ from framedex.vql.compile import Found, compile_filter
 from framedex.vql.evaluate import evaluate
 from framedex.vql.expression import Expression
 from framedex.vql.leaves import UNTAGGED, SearchTest, SimilarityTest, TextTest
-from framedex.vql.model import Filter, json_schema, searches
+from framedex.vql.model import Filter, json_schema, leading_searches, searches
 from framedex.vql.parsing import parse
 from framedex.vql.scope import KnownField, Scope
 
@@ -48,6 +48,7 @@ __all__ = [
     "issues",
     "json_schema",
     "labels",
+    "leading_searches",
     "media",
     "parse",
     "searches",

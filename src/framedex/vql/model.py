@@ -197,6 +197,12 @@ def searches(vql: Filter) -> tuple[SearchTest, ...]:
     return tuple(found)
 
 
+def leading_searches(vql: Filter) -> tuple[SearchTest, ...]:
+    """Return the distinct tests that all media of a filter were found by: those that stand in no other element."""
+    alone = tuple(element for element in vql if isinstance(element, Text | Similarity))
+    return searches(alone)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of filters."""
     head = {
