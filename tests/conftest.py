@@ -1,5 +1,6 @@
 """Shared fixtures: a gallery of pictures with known truth, indexed once, and fresh workspaces."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 from framedex import Workspace
 from tests.buckets import Service
 from tests.gallery import SETTINGS, Gallery, fill, make_gallery
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a shell, and in all that is started there; tests of interrupts need them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

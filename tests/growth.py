@@ -39,8 +39,9 @@ def columns_of(dataset: Dataset, names: Sequence[str] = GROUPS) -> dict[str, lis
 
 
 def summary_of(dataset: Dataset) -> dict[str, Any]:
-    """Return what the dataset's generation stores beside its tables."""
-    return open_media(dataset._context, dataset.id).generation.summary
+    """Return what the dataset's generation stores beside its tables; of the times of additions which there are."""
+    found = open_media(dataset._context, dataset.id).generation.summary
+    return found | {"added_at": sorted(found.get("added_at", {}))}
 
 
 def partition(numbers: Sequence[int | None]) -> npt.NDArray[np.int64]:

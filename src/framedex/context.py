@@ -7,10 +7,10 @@ from framedex.search.vectors import VectorIndices
 from framedex.settings import Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
-from framedex.storage.tables import Table
 from framedex.tasks import Exports, Runner
 
 
@@ -26,6 +26,7 @@ class Context:
         exports: starts exports.
         settings: limits and defaults.
         indices: the vectors that were searched last.
+        columns: the columns that were filtered last.
     """
 
     layout: Layout
@@ -35,6 +36,7 @@ class Context:
     exports: Exports
     settings: Settings
     indices: VectorIndices
+    columns: ColumnCache
 
 
 def open_media(context: Context, dataset_id: str) -> Media:
@@ -51,5 +53,5 @@ def open_media(context: Context, dataset_id: str) -> Media:
                 f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}"
             )
         roots = datasets.get_roots(connection, dataset_id)
-    table = Table(context.layout.media(dataset_id), generation.tables["media"])
-    return Media(dataset_id, generation, table, context.sql, tuple(roots))
+    table = context.columns.open(context.layout.media(dataset_id), generation.tables["media"])
+    return Media(dataset_id, generation, table, context.sql, tuple(roots), columns=context.columns)

@@ -70,7 +70,13 @@ def order_of(context: Context, media: Media, vql: Filter, condition: Condition) 
 
 
 def picture_question(
-    context: Context, searches: Searches, query: Any, *, box: Box | None = None, most: float | None = None
+    context: Context,
+    searches: Searches,
+    query: Any,
+    *,
+    box: Box | None = None,
+    most: float | None = None,
+    compared: int | None = None,
 ) -> Like:
     """Return the question for media like a picture.
 
@@ -80,6 +86,7 @@ def picture_question(
         query: media id, path, bytes, array or Pillow image; or a vector.
         box: the part of the picture that counts.
         most: the largest cosine distance.
+        compared: how many rows to compare; None for as many as the index was measured for.
 
     Raises:
         InvalidInput: the query or the box cannot be used.
@@ -88,7 +95,9 @@ def picture_question(
     """
     if most is not None and not (isinstance(most, int | float) and 0 <= most <= 2):
         raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
-    return Like(_vector(context, searches, query, box).tobytes(), most)
+    if compared is not None and (isinstance(compared, bool) or not isinstance(compared, int) or compared < 1):
+        raise InvalidInput(f"compared is a number of rows from 1, or None, not {compared!r}")
+    return Like(_vector(context, searches, query, box).tobytes(), most, compared)
 
 
 def _vector(context: Context, searches: Searches, query: Any, box: Box | None) -> Any:

@@ -70,6 +70,8 @@ class Settings(BaseSettings):
         user: the e-mail address that records carry as ``created_by``.
         dataset_snapshots_enabled, delete_dataset_enabled: whether datasets can have snapshots, and can be deleted. As
             the interface has them, they may also be given without the prefix: ``DATASET_SNAPSHOTS_ENABLED``.
+        column_cache_bytes: how much of the tables' columns filters may keep in memory; 0 for nothing, so that each
+            filter reads them from the disk. A column that would take more than a fourth of it is never kept.
         keep_versions_s: how long states that nothing names any more are kept for those who still read them, in seconds.
         language: of captions and labels, for full-text search: one of Snowball's, as ``english``, or ``none``.
         clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
@@ -95,6 +97,7 @@ class Settings(BaseSettings):
     s3_attempts: int = Field(default=5, gt=0, le=20)
     dataset_snapshots_enabled: bool = _toggle("DATASET_SNAPSHOTS_ENABLED")
     delete_dataset_enabled: bool = _toggle("DELETE_DATASET_ENABLED")
+    column_cache_bytes: int = Field(default=512 * 2**20, ge=0)
     keep_versions_s: float = Field(default=600.0, ge=0)
     clean_every_s: float = Field(default=60.0, ge=0)
     language: str = "english"

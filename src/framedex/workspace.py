@@ -35,6 +35,7 @@ from framedex.search.vectors import VectorIndices
 from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.layout import open_layout
 from framedex.storage.sql import Sql
 from framedex.task_pages import list_tasks, task_filters
@@ -68,7 +69,8 @@ class Workspace:
         catalog = open_catalog(layout.catalog, read_only=read_only)
         runner = Runner(catalog, user=settings.user)
         exports = Exports(catalog, user=settings.user)
-        self._context = Context(layout, catalog, Sql(), runner, exports, settings, VectorIndices())
+        columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
+        self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns)
         runner.revive = partial(revive, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()

@@ -157,3 +157,14 @@ def test_vector(workspace: Workspace) -> None:
     _, vectors = dataset.embeddings()
     found = index.vector(int(index.row_ids[17]))
     assert found == pytest.approx(vectors[17], abs=1e-4)
+
+
+def test_select__knows_the_rows_that_were_asked_for_before(workspace: Workspace) -> None:
+    """The same rows are prepared once, other rows are others, and what was prepared longest ago is let go."""
+    index = opened(workspace.create_dataset("d", rows(40, 0)), VectorIndices(), None)
+    first = index.select(index.row_ids[:10])
+    assert index.select(index.row_ids[:10].copy()) is first
+    others = [index.select(index.row_ids[start : start + 10]) for start in (10, 20, 30)]
+    assert [each.total for each in others] == [10] * 3
+    assert not any((each.mask & first.mask).any() for each in others)
+    assert index.select(index.row_ids[:10]) is not first

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_id
@@ -23,11 +24,15 @@ from framedex.search.ranking import COSINE_DISTANCE, RANKED, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import NO_EMBEDDING
+from framedex.storage.tables import ROW_ID
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
 _TOP = 10
+_GATHERED = 200_000  # rows
+_UNRANKED = "chosen", "size DESC, min(_rowid)"
 _COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
+Ask = Callable[[str], pa.Table]
 ThumbnailUri = Callable[[str], str | None]
 """Returns the address of a media item's thumbnail, if there is one already."""
 
@@ -62,14 +67,18 @@ def explore(
     check_arguments(entity_type, threshold, page_number)
     if entity_type == EntityType.OBJECTS:
         return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
-    page = _page(media, condition, f"cluster_{threshold}", page_number, by_rank=ranking is not None)
+    level = f"cluster_{threshold}"
+    page = _page(media, condition, level, page_number, by_rank=ranking is not None)
+    if not len(page):
+        return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
+    ask = _asker(media, condition, level, page)
     kind = COSINE_DISTANCE if ranking is None else ranking.kind
     numbers = page["number"].to_pylist()
     names = tag_names(tags_of(media)).to_pylist()
-    scores = page["scores"].to_pylist()
-    previews = _previews(media, page["row_ids"], names, thumbnail_uri, scores, kind)
-    labels = _most_frequent(media, condition, f"cluster_{threshold}", numbers, "labels")
-    tags = _most_frequent(media, condition, f"cluster_{threshold}", numbers, TAGS)
+    row_ids, scores = _shown(ask, level, numbers, by_rank=ranking is not None)
+    previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
+    labels = _most_frequent(ask, level, "labels")
+    tags = _most_frequent(ask, level, TAGS) if TAGS in media.table.schema.names else {}
     clusters = [
         _cluster(
             media.dataset_id,
@@ -104,33 +113,52 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
 
 
 def _page(media: Media, condition: Condition, level: str, page_number: int, *, by_rank: bool) -> pa.Table:
-    """Return ``number, size, row_ids, scores`` of the clusters of a page; the last two of what is previewed."""
-    if by_rank:
-        shown = f"arg_min(_rowid, place, {PREVIEWS}) AS row_ids, arg_min(score, place, {PREVIEWS}) AS scores"
-        source, order = f"(SELECT * FROM chosen JOIN {RANKED} USING (_rowid))", "min(place)"
-    else:
-        shown = f"min(_rowid, {PREVIEWS}) AS row_ids, [0.0] AS scores"
-        source, order = "chosen", "size DESC, min(_rowid)"
+    """Return ``number`` and ``size`` of the clusters of a page."""
+    source, order = (f"(chosen JOIN {RANKED} USING ({ROW_ID}))", "min(place)") if by_rank else _UNRANKED
     text = (
-        f"SELECT {level} AS number, count(*) AS size, {shown} FROM {source} "
+        f"SELECT {level} AS number, count(*) AS size FROM {source} "
         f"GROUP BY number ORDER BY {order} LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
     )
-    return media.query(text, condition, [level])
+    return media.query(text, condition, [level], keep=True)
 
 
-def _most_frequent(
-    media: Media, condition: Condition, level: str, numbers: list[int], column: str
-) -> dict[int, list[Any]]:
+def _asker(media: Media, condition: Condition, level: str, page: pa.Table) -> Ask:
+    """Return what runs statements over the chosen members of the clusters of a page.
+
+    Where these are few, as they are at the finer levels, they are looked for once.
+    """
+    columns = [level, *(name for name in ("labels", TAGS) if name in media.table.schema.names)]
+    members = f"FROM chosen WHERE {level} IN ({', '.join(str(number) for number in page['number'].to_pylist())})"
+    if pc.sum(page["size"]).as_py() > _GATHERED:
+        return lambda text: media.query(text.format(members=members), condition, columns, keep=True)
+    found = media.query(f"SELECT {', '.join([*columns, ROW_ID])} {members}", condition, columns, keep=True)
+    relations = {**condition.relations, "members": found}
+    return lambda text: media.sql.query(text.format(members="FROM members"), (), relations)
+
+
+def _shown(ask: Ask, level: str, numbers: list[int], *, by_rank: bool) -> tuple[list[list[int]], list[list[float]]]:
+    """Return the row ids and scores of what is previewed of clusters."""
+    if by_rank:
+        shown = f"arg_min({ROW_ID}, place, {PREVIEWS}) AS row_ids, arg_min(score, place, {PREVIEWS}) AS scores"
+        source = f"(SELECT {ROW_ID}, {level} {{members}}) JOIN {RANKED} USING ({ROW_ID})"
+    else:
+        shown, source = (
+            f"min({ROW_ID}, {PREVIEWS}) AS row_ids, [0.0] AS scores",
+            f"(SELECT {ROW_ID}, {level} {{members}})",
+        )
+    found = ask(f"SELECT {level} AS number, {shown} FROM {source} GROUP BY number").to_pylist()
+    of = {row["number"]: row for row in found}
+    return [of[number]["row_ids"] for number in numbers], [of[number]["scores"] for number in numbers]
+
+
+def _most_frequent(ask: Ask, level: str, column: str) -> dict[int, list[Any]]:
     """Return the most frequent values of a column of lists by cluster; clusters without any are not in it."""
     found: dict[int, list[Any]] = defaultdict(list)
-    if not numbers or column not in media.table.schema.names:
-        return found
-    wanted = ", ".join(str(int(number)) for number in numbers)
     text = (
-        f"SELECT number, value, count(*) AS n FROM (SELECT {level} AS number, unnest({column}) AS value FROM chosen "
-        f"WHERE {level} IN ({wanted})) GROUP BY ALL ORDER BY number, n DESC, value"
+        f"SELECT number, value, count(*) AS n FROM (SELECT {level} AS number, unnest({column}) AS value {{members}}) "
+        "GROUP BY ALL ORDER BY number, n DESC, value"
     )
-    for row in media.query(text, condition, [level, column]).to_pylist():
+    for row in ask(text).to_pylist():
         found[row["number"]] = [*found[row["number"]], row["value"]][:_TOP]
     return found
 
@@ -142,16 +170,15 @@ def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
 
 def _previews(
     media: Media,
-    row_ids: pa.ChunkedArray,
+    groups: list[list[int]],
     names: list[str | None],
     thumbnail_uri: ThumbnailUri,
     scores: list[list[float]],
     kind: str,
 ) -> Iterable[list[Preview]]:
-    groups = row_ids.to_pylist()
     flat = [row_id for group in groups for row_id in group]
     columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
-    rows = iter(media.table.take(flat, columns).to_pylist())
+    rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
         [
             preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind)

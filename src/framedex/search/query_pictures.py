@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.encoders import Encoder, choose_encoder
-from framedex.errors import InvalidInput, NotIndexed
+from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.decode import decode
 from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
@@ -101,11 +101,18 @@ def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detai
     if isinstance(query, bytes | bytearray | memoryview):
         pixels = decode(bytes(query), max_pixels=settings.max_pixels, detail=whole).pixels
     elif isinstance(query, str | os.PathLike):
-        _, data = Reader(settings).read(str(user_path(query)))
-        pixels = decode(data, max_pixels=settings.max_pixels, detail=whole).pixels
+        pixels = _of_file(str(user_path(query)), settings, whole)
     else:
         pixels = _of_array(_as_array(query), settings)
     return pixels if box is None else crop(pixels, box)
+
+
+def _of_file(path: str, settings: Settings, detail: int | None) -> Pixels:
+    try:
+        _, data = Reader(settings).read(path)
+        return decode(data, max_pixels=settings.max_pixels, detail=detail).pixels
+    except CannotDecode as error:
+        raise CannotDecode(f"{path!r}: {error}") from None
 
 
 def _as_array(query: Any) -> npt.NDArray[Any]:

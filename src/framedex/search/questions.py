@@ -36,14 +36,17 @@ class Like:
     Attributes:
         vector: float32, shape (D,), unit length, as bytes.
         most: the largest cosine distance; None for any.
+        compared: how many rows to compare; None for as many as the index was measured for.
     """
 
     vector: bytes
     most: float | None = None
+    compared: int | None = None
 
     def ask(self, searches: Searches, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Question.ask`."""
-        return _by_vector(searches, np.frombuffer(self.vector, np.float32), rows, limit, diversity, self.most)
+        vector = np.frombuffer(self.vector, np.float32)
+        return _by_vector(searches, vector, rows, limit, diversity, self.most, compared=self.compared)
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,11 @@ def _by_vector(
     most: float | None,
     *,
     text: bool = False,
+    compared: int | None = None,
 ) -> Ranking:
     if limit is None:
         return searches.all_by_distance(vector, rows, most=most, text=text)
-    found = searches.nearest(vector, rows, limit=limit, diversity=diversity, text=text)
+    found = searches.nearest(vector, rows, limit=limit, diversity=diversity, text=text, compared=compared)
     if most is None:
         return found
     assert found.kind == COSINE_DISTANCE, "vectors are ranked by distance"

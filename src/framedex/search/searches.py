@@ -137,7 +137,14 @@ class Searches:
         return None if condition == Condition() else self.media.row_ids(condition)
 
     def nearest(
-        self, vector: Vectors, rows: RowIds | None, *, limit: int, diversity: float = 0.0, text: bool = False
+        self,
+        vector: Vectors,
+        rows: RowIds | None,
+        *,
+        limit: int,
+        diversity: float = 0.0,
+        text: bool = False,
+        compared: int | None = None,
     ) -> Ranking:
         """Return the media nearest to a vector, of those in some rows.
 
@@ -147,10 +154,11 @@ class Searches:
             limit: how many.
             diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
             text: whether the vector is a text's.
+            compared: how many rows to compare; None for as many as the index was measured for.
         """
         selection = None if rows is None else self.index.select(rows)
         wanted = limit * _VARIED if diversity else limit
-        row_ids, similarity = self.index.nearest(vector, wanted, selection)
+        row_ids, similarity = self.index.nearest(vector, wanted, selection, compared=compared)
         found = self._ranking(row_ids, similarity, self._relevance(vector, text=text))
         if not diversity:
             return found

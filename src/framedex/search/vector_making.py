@@ -31,7 +31,7 @@ Tell = Callable[[str, float], None]
 RECALL = 0.98
 """The share of the true nearest that a search is set to find, on queries taken from the dataset."""
 _NEAREST, _QUERIES = 100, 24
-_LEAST_COMPARED = 8192
+_LEAST_COMPARED = 2048
 _AHEAD = 16  # blocks of vectors that are turned into codes at a time
 _SAMPLED = 32  # rows for each cell, where cells are found anew
 _CELLS, _CENTROID, _EMBEDDING = "cells", "centroid", "embedding"

@@ -1,5 +1,6 @@
 """The nearest media of a vector: among all of a dataset's, or those that a filter leaves."""
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -56,6 +57,7 @@ class VectorIndex:
         self._place_of[self._code_of[held]] = held
         self._everything = self._cells.select(self._place_of >= 0)
         self._lock, self._answers = threading.Lock(), OrderedDict[bytes, Vectors]()
+        self._selections = OrderedDict[bytes, Selection]()
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-vectors")
 
     def __len__(self) -> int:
@@ -65,13 +67,25 @@ class VectorIndex:
     def select(self, row_ids: RowIds) -> Selection:
         """Return what :meth:`nearest` needs to know of the rows that a filter leaves.
 
+        The last ones are kept: one search among the same rows follows another.
+
         Args:
             row_ids: uint64, ascending: of these rows.
         """
+        key = hashlib.blake2b(np.ascontiguousarray(row_ids).data, digest_size=16).digest()
+        with self._lock:
+            if (known := self._selections.get(key)) is not None:
+                self._selections.move_to_end(key)
+                return known
         codes = self._code_of[np.searchsorted(self.row_ids, row_ids)]
         mask = np.zeros(len(self._cells), bool)
         mask[codes[codes >= 0]] = True
-        return self._cells.select(mask)
+        found = self._cells.select(mask)
+        with self._lock:
+            self._selections[key] = found
+            while len(self._selections) > _ANSWERS:
+                self._selections.popitem(last=False)
+        return found
 
     def nearest(
         self, query: Vectors, k: int, selection: Selection | None = None, *, compared: int | None = None

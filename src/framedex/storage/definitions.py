@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from framedex.records import FieldType
 from framedex.storage import tables
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
@@ -96,14 +97,15 @@ class FieldDefinition:
         return pa.field(f"field_{self.number}", pa.list_(kind) if self.is_multi else kind)
 
 
-def read_tags(table: Path, versions: Mapping[str, int]) -> list[TagDefinition]:
+def read_tags(table: Path, versions: Mapping[str, int], columns: ColumnCache | None = None) -> list[TagDefinition]:
     """Return the tags of a generation, oldest first.
 
     Args:
         table: folder of the dataset's media table.
         versions: of the generation's tables.
+        columns: knows small tables that were read before.
     """
-    return [TagDefinition(**row) for row in _read(table, versions, TAGS)]
+    return [TagDefinition(**row) for row in _read(table, versions, TAGS, columns)]
 
 
 def write_tags(table: Path, tags: Sequence[TagDefinition]) -> int:
@@ -111,9 +113,10 @@ def write_tags(table: Path, tags: Sequence[TagDefinition]) -> int:
     return _write(table, TAGS, [asdict(tag) for tag in tags], _TAGS_SCHEMA)
 
 
-def read_fields(table: Path, versions: Mapping[str, int]) -> list[FieldDefinition]:
+def read_fields(table: Path, versions: Mapping[str, int], columns: ColumnCache | None = None) -> list[FieldDefinition]:
     """Return the custom fields of a generation, oldest first; arguments as for :func:`read_tags`."""
-    return [FieldDefinition(**{**row, "type": FieldType(row["type"])}) for row in _read(table, versions, FIELDS)]
+    rows = _read(table, versions, FIELDS, columns)
+    return [FieldDefinition(**{**row, "type": FieldType(row["type"])}) for row in rows]
 
 
 def write_fields(table: Path, fields: Sequence[FieldDefinition]) -> int:
@@ -123,12 +126,12 @@ def write_fields(table: Path, fields: Sequence[FieldDefinition]) -> int:
 
 def tags_of(media: Media) -> list[TagDefinition]:
     """Return the tags that media have at their generation, oldest first."""
-    return read_tags(media.table.path, media.generation.tables)
+    return read_tags(media.table.path, media.generation.tables, media.columns)
 
 
 def fields_of(media: Media) -> list[FieldDefinition]:
     """Return the custom fields that media have at their generation, oldest first."""
-    return read_fields(media.table.path, media.generation.tables)
+    return read_fields(media.table.path, media.generation.tables, media.columns)
 
 
 def held_fields(media: Media) -> list[FieldDefinition]:
@@ -150,9 +153,11 @@ def tag_numbers(tags: Sequence[TagDefinition]) -> dict[str, int]:
     return {tag.name: tag.number for tag in tags} | {tag.tag_id: tag.number for tag in tags}
 
 
-def _read(table: Path, versions: Mapping[str, int], name: str) -> list[dict[str, Any]]:
+def _read(table: Path, versions: Mapping[str, int], name: str, columns: ColumnCache | None) -> list[dict[str, Any]]:
     if name not in versions:
         return []
+    if columns is not None:
+        return columns.rows(_path(table, name), versions[name])
     held = Table(_path(table, name), versions[name])
     rows: list[dict[str, Any]] = held.scan(held.schema.names).read_all().to_pylist()
     return rows

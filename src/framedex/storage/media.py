@@ -1,6 +1,7 @@
 """Reading a dataset's media at one generation: select rows by a condition, fetch rows, find their files."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 from framedex.errors import NotFound
 from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
+from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.sql import Sql
@@ -22,6 +24,8 @@ from framedex.storage.tables import ROW_ID, Table
 RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
 _BLOCK_ROWS = 4096
+_HELD = "_held"
+_SPARSE = 4  # from so small a share on, the rows that are held are put together before a statement
 LOCATION = ("path", "path_raw", "root", "content_hash")
 """The columns that :meth:`Media.file_of` and the like need."""
 _OBJECT = "s3://"
@@ -38,6 +42,7 @@ class Media:
         sql: the filter engine.
         roots: source roots by number.
         found: row ids of media that were looked for, by their ids.
+        columns: the columns that are in memory; None where all are read when they are needed.
     """
 
     dataset_id: str
@@ -46,30 +51,104 @@ class Media:
     sql: Sql
     roots: tuple[str, ...]
     found: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    columns: ColumnCache | None = field(default=None, repr=False, compare=False)
 
-    def query(self, text: str, condition: Condition, columns: Sequence[str]) -> pa.Table:
+    def query(self, text: str, condition: Condition, columns: Sequence[str], *, keep: bool | None = None) -> pa.Table:
         """Return the result of a statement over the relation ``chosen``: the rows that meet a condition.
 
         Args:
             text: a statement over ``chosen``, which has *columns* and ``_rowid``.
             condition: which rows.
             columns: which columns, beside ``_rowid``.
+            keep: hold *columns* in memory, for statements to come; by default those of a part of the media, because
+                statements about all of them are those that prepare something, and seldom.
         """
-        reader = self.table.stream(sorted({*columns, *condition.columns}), row_ids=True)
-        chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {condition.text}) "
+        keep = condition != EVERYTHING if keep is None else keep
+        held = self._held(condition)
+        if held is None:
+            rows, test = self._rows(condition, columns, keep=keep)
+            params: Sequence[Any] = condition.params
+        else:
+            rows, test, params = self._rows_beside(held, columns, keep=keep), _HELD, ()
+        chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {test}) "
         with own_errors(f"read {self.table.path}"):
-            return self.sql.query(chosen + text, condition.params, {**condition.relations, "media": reader})
+            return self.sql.query(chosen + text, params, {**condition.relations, "media": rows})
+
+    def _held(self, condition: Condition) -> pa.BooleanArray | None:
+        """Return which rows meet a condition, in row order; None where that is not kept for the next statement."""
+        if self.columns is None or not self.columns.is_on or condition.relations or condition == EVERYTHING:
+            return None
+
+        def answer() -> pa.BooleanArray:
+            rows, test = self._rows(condition, (), keep=True)
+            with own_errors(f"read {self.table.path}"):
+                found = self.sql.query(f"SELECT {test} AS {_HELD} FROM media", condition.params, {"media": rows})
+            return found[_HELD].combine_chunks()
+
+        question = condition.text, repr(condition.params)
+        return self.columns.held(self.table, condition.columns, question, answer)
+
+    def _rows(self, condition: Condition, columns: Sequence[str], *, keep: bool) -> tuple[Any, str]:
+        """Return a relation of all rows, with some columns and what a condition looks at, and the condition's test."""
+        if self.columns is not None:
+            test = with_derived(condition.text)
+            looked_at = [name for name in (*condition.columns, *DERIVED) if re.search(rf"\b{name}\b", test)]
+            rows = self.columns.read(self.table, {*columns, *looked_at, ROW_ID}, load=keep)
+            if rows is not None:
+                return rows, test
+        return self.table.stream(sorted({*columns, *condition.columns}), row_ids=True), condition.text
+
+    def _rows_beside(self, held: pa.BooleanArray, columns: Sequence[str], *, keep: bool) -> Any:
+        """Return a relation of all rows, with some columns and whether they are held."""
+        assert self.columns is not None, "it said which rows are held"
+        rows = self.columns.read(self.table, {*columns, ROW_ID}, load=keep)
+        if rows is not None and held.true_count * _SPARSE < len(held):
+            rows = rows.filter(held)
+            return rows.append_column(_HELD, pa.repeat(pa.scalar(value=True), len(rows)))
+        if rows is not None:
+            return rows.append_column(_HELD, held)
+        reader = self.table.stream(sorted(columns), row_ids=True)
+        schema = reader.schema.append(pa.field(_HELD, pa.bool_()))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            start = 0
+            for batch in reader:
+                arrays = [*batch.columns, held.slice(start, batch.num_rows)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                start += batch.num_rows
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
     def count(self, condition: Condition) -> int:
         """Return how many rows meet a condition."""
         if not condition.columns and condition.text == "TRUE":
             return self.table.count()
+        held = self._held(condition)
+        if held is not None:
+            return int(held.true_count)
         return int(self.query("SELECT count(*) AS n FROM chosen", condition, [])["n"][0].as_py())
 
     def row_ids(self, condition: Condition) -> RowIds:
         """Return the ids of the rows that meet a condition, ascending: the order of ingestion."""
+        held = self._held(condition)
+        if held is not None and self.columns is not None:
+            rows = self.columns.read(self.table, {ROW_ID})
+            if rows is not None:
+                return np.sort(rows[ROW_ID].filter(held).to_numpy())  # little work where they ascend, as they mostly do
         found = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
         return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+
+    def take(self, row_ids: Sequence[int], columns: Sequence[str], *, keep: bool = False) -> pa.Table:
+        """Return the rows of some ids, in the given order.
+
+        Args:
+            row_ids: which.
+            columns: which columns.
+            keep: hold the columns in memory, for rows to come.
+        """
+        if self.columns is None:
+            return self.table.take(row_ids, columns)
+        return self.columns.take(self.table, row_ids, columns, load=keep)
 
     def blocks(self, condition: Condition | RowIds, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows that meet a condition, or those of given ids, some thousand at a time, in row order."""
@@ -79,7 +158,7 @@ class Media:
             return
         row_ids = self.row_ids(condition) if isinstance(condition, Condition) else condition
         for start in range(0, len(row_ids), _BLOCK_ROWS):
-            yield self.table.take(row_ids[start : start + _BLOCK_ROWS].tolist(), columns)
+            yield self.take(row_ids[start : start + _BLOCK_ROWS].tolist(), columns)
 
     def find(self, media_id: str, columns: Sequence[str]) -> dict[str, Any]:
         """Return columns of one media item.
@@ -93,7 +172,7 @@ class Media:
             if not len(row_ids):
                 raise NotFound(f"no media {media_id!r} in this dataset")
             row_id = int(row_ids[0])
-        row: dict[str, Any] = self.table.take([row_id], columns).to_pylist()[0]
+        row: dict[str, Any] = self.take([row_id], columns).to_pylist()[0]
         return row
 
     def looked_up(self, media_ids: Sequence[str]) -> "Media":

@@ -179,9 +179,10 @@ class _Compiler:
             case ("starts", "", _) | ("ends", _, ""):
                 return self.test("path", "path IS NOT NULL")
             case "starts", value, _:
-                return self.test("path", _MATCHES["starts"].format(place="rtrim(path, '/')"), f"{value}/")
+                # What is computed of a folder stands there as with other tests, so that it need not be computed anew.
+                return self.test("path", f"starts_with(lower({_FOLDER}) || '/', lower({{}}::VARCHAR))", f"{value}/")
             case "ends", _, value:
-                return self.test("path", _MATCHES["ends"].format(place=f"('/' || {_FOLDER})"), f"/{value}")
+                return self.test("path", f"ends_with('/' || lower({_FOLDER}), lower({{}}::VARCHAR))", f"/{value}")
             case op, _, _:
                 return self.test("path", _MATCHES[op].format(place=_FOLDER), test.value)
 

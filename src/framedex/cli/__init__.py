@@ -1,0 +1,6 @@
+"""The command line."""
+
+from framedex.cli.output import printable
+from framedex.cli.program import main
+
+__all__ = ["main", "printable"]

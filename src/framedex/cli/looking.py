@@ -1,0 +1,142 @@
+"""Commands that show what is in a dataset, or write it to files."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framedex.cli.options import (
+    JsonOption,
+    LimitOption,
+    NameArgument,
+    VqlOption,
+    WorkspaceOption,
+    open_workspace,
+    parse_vql,
+)
+from framedex.cli.output import print_json, print_table, say, short_number
+from framedex.records import DuplicateGroup
+
+
+def explore(
+    name: NameArgument,
+    threshold: Annotated[int, typer.Option(help="Clustering level, 0 (finest) to 4.")] = 0,
+    page: Annotated[int, typer.Option(help="Page of 100 clusters, from 0.")] = 0,
+    entity_type: Annotated[str, typer.Option(help="IMAGES or OBJECTS.")] = "IMAGES",
+    vql: VqlOption = None,
+    caption: Annotated[str | None, typer.Option(help="Order by what fits a text.")] = None,
+    anchor: Annotated[
+        str | None, typer.Option(help="Order by likeness to a picture: its id, or that of an upload.")
+    ] = None,
+    labels: Annotated[str | None, typer.Option(help="Only pictures with any of these: cat,dog or JSON.")] = None,
+    tags: Annotated[str | None, typer.Option(help="Only pictures with any of these tags, or untagged.")] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a page of clusters, largest first, or those that fit best first."""
+    with open_workspace(workspace) as ws:
+        result = (
+            ws.dataset(name)
+            .where([])
+            .explore(
+                entity_type,
+                threshold,
+                page,
+                parse_vql(vql),
+                caption=caption,
+                anchor_media_id=anchor,
+                labels=labels,
+                tags=tags,
+            )
+        )
+        if as_json:
+            print_json(result)
+            return
+        rows = [
+            (c.n_images, ", ".join(c.labels or []), ", ".join(p.file_name for p in c.previews[:3]), c.cluster_id)
+            for c in result.clusters
+        ]
+        print_table(("images", "labels", "for example", "cluster"), rows)
+
+
+def duplicates(
+    name: NameArgument,
+    threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
+    exact: Annotated[bool, typer.Option("--exact", help="Instead, files with equal content.")] = False,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show groups of near-duplicates, largest first, each with the one that is best to keep."""
+    with open_workspace(workspace) as ws:
+        groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=limit or (None if as_json else 100))
+        if as_json:
+            print_json(groups)
+            return
+        print_table(("images", "similarity", "best to keep", "because", "others"), map(_duplicates_row, groups))
+
+
+def _duplicates_row(group: DuplicateGroup) -> tuple[Any, ...]:
+    keep = group.media_ids.index(group.keep)
+    others = ", ".join([*group.paths[:keep], *group.paths[keep + 1 :]][:8])
+    return len(group.media_ids), f"{group.similarity:.4f}", group.paths[keep], group.keep_reason, others
+
+
+def issues(
+    name: NameArgument,
+    issue_type: Annotated[str | None, typer.Option("--type", help="Only this issue.")] = None,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is wrong with the pictures, the worst of each kind first."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).issues(issue_type, limit=limit or (None if as_json else 20)).to_pylist()
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                row["issue_type"],
+                row["path"],
+                short_number(row["value"]),
+                "" if row["percentile"] is None else f"{row['percentile']:.1f}",
+                f"{row['confidence']:.2f}",
+                row["reason"] or (row["suggested_label"] and f"suggested label: {row['suggested_label']}") or "",
+            )
+            for row in found
+        ]
+        print_table(("issue", "file", "value", "percentile", "confidence", "reason"), rows)
+
+
+def export(
+    name: NameArgument,
+    out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
+    file_format: Annotated[str, typer.Option("--format", help="json, parquet, coco, csv or yolo.")] = "json",
+    include_images: Annotated[
+        bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
+    ] = False,
+    vql: VqlOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a dataset to a ZIP file: all that is known of it, or labels and captions as COCO, CSV or YOLO files."""
+    with open_workspace(workspace) as ws:
+        result = ws.dataset(name).where(parse_vql(vql) or []).export(out, file_format, include_images)
+        if as_json:
+            print_json(result)
+            return
+        say(f"{result.path}: {result.message}")
+        if result.missing_images:
+            say(f"the first that could not be read is {result.missing_images[0]}")
+
+
+def report(
+    name: NameArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
+    level: Annotated[int, typer.Option(min=0, max=4, help="Clustering level to show.")] = 3,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write one self-contained HTML page: issues, near-duplicates, clusters."""
+    with open_workspace(workspace) as ws:
+        say(f"wrote {ws.dataset(name).report(output, level=level)}")

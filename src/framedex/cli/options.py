@@ -1,0 +1,60 @@
+"""What several commands are given."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framedex.errors import InvalidInput, WorkspaceError
+from framedex.settings import load_settings, user_path
+from framedex.storage.layout import MARKER
+from framedex.workspace import Workspace
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="The workspace folder; FRAMEDEX_WORKSPACE or ~/framedex if not given."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+NameArgument = Annotated[str, typer.Argument(help="A dataset's name or id.")]
+VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.")]
+TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="A tag's name or id.")]
+IdsOption = Annotated[
+    list[str] | None, typer.Option("--ids", help="Ids of pictures, with commas between them or each with --ids.")
+]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
+
+
+def workspace_folder(workspace: Path | None) -> Path:
+    """Return the workspace folder that is meant."""
+    return user_path(workspace or load_settings().workspace)
+
+
+def open_workspace(workspace: Path | None) -> Workspace:
+    """Open a workspace that must be there: a mistyped folder is not to be made into one."""
+    folder = workspace_folder(workspace)
+    if not os.path.lexists(folder / MARKER):
+        raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
+    return Workspace(folder)
+
+
+def parse_vql(vql: str | None) -> list[Any] | None:
+    """Return a filter that was given as JSON; None if none was."""
+    if vql is None:
+        return None
+    try:
+        parsed = json.loads(vql)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"--vql is no JSON: {error}") from None
+    if not isinstance(parsed, list):
+        raise InvalidInput(f"--vql must be a JSON array of filters, not {vql!r}")
+    return parsed
+
+
+def number(name: str, text: str | None) -> float:
+    """Return a number that an option was given."""
+    try:
+        return float(text or "")
+    except ValueError:
+        raise InvalidInput(f"{name} must be a number, not {text!r}") from None

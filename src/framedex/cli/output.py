@@ -1,0 +1,45 @@
+"""What the command line prints."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from framedex.records import Record
+
+
+def printable(text: str) -> str:
+    """Return text without control characters, which could steer the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def short_number(value: float | None) -> str:
+    """Return a number with three digits; nothing for None."""
+    return "" if value is None else f"{value:.3g}"
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    print(printable(line))  # noqa: T201 - a command line prints
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+
+    def plain(part: Any) -> Any:
+        return part.model_dump(mode="json") if isinstance(part, Record) else str(part)
+
+    print(json.dumps(value, indent=2, default=plain, allow_nan=False))  # noqa: T201 - a command line prints
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    table = Table(*header, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(printable(f"{cell:,}" if isinstance(cell, int) else str(cell))) for cell in row))
+    console.print(table)

@@ -1,0 +1,76 @@
+"""The program: its commands, and what becomes of errors."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from framedex.cli.edits import not_duplicates, tag, tags, untag
+from framedex.cli.looking import duplicates, explore, export, issues, report
+from framedex.cli.making import add, create, ls, reindex, rm, show
+from framedex.cli.output import printable
+from framedex.cli.sample import demo
+from framedex.cli.searches import bench_search, search, similar
+from framedex.cli.upkeep import cleanup, du, vacuum
+from framedex.errors import Error
+
+app = typer.Typer(
+    help="Framedex: find, group and search what is in a folder of pictures, offline.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for _command_function in (
+    create, add, reindex, not_duplicates, tag, untag, tags, ls, show, explore, search, similar, duplicates, issues,
+    export, report, cleanup, du, vacuum, rm, demo,
+):  # fmt: skip
+    app.command()(_command_function)
+
+bench = typer.Typer(help="Measure how good and how fast something is, on a dataset of yours.")
+bench.command("search")(bench_search)
+bench.callback()(lambda: None)  # a group, though it has one command so far
+app.add_typer(bench, name="bench")
+
+# What typer raises for wrong usage; it names only this subclass in public.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: with status 0, or 1 and one line on an error, or 2 and one line on wrong usage.
+
+    Args:
+        arguments: what follows the program's name; by default those of the process.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = app(given or ["--help"], standalone_mode=False)
+    except _UsageError as error:
+        _fail(f"{error.format_message()} (see: framedex {' '.join([*_command(given), '--help'])})", status=2)
+    except Error as error:
+        _fail(" ".join([str(error), *(f"({note})" for note in getattr(error, "__notes__", []))]), status=1)
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, has seen enough.
+        sys.stderr.close()
+        sys.exit(141)
+    except OSError as error:
+        _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), status=1)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped on request", status=130)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    """Return the words of the command that arguments begin with."""
+    found: list[str] = []
+    command: Any = typer.main.get_command(app)
+    for argument in arguments:
+        command = getattr(command, "commands", {}).get(argument)
+        if command is None:
+            break
+        found.append(argument)
+    return found
+
+
+def _fail(message: str, *, status: int) -> NoReturn:
+    print("error:", printable(" ".join(message.split())), file=sys.stderr)  # noqa: T201 - a command line prints
+    sys.exit(status)

@@ -1,0 +1,109 @@
+"""Commands that clean up: datasets, and the disk."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from framedex.cli.options import (
+    JsonOption,
+    LimitOption,
+    NameArgument,
+    VqlOption,
+    WorkspaceOption,
+    number,
+    open_workspace,
+    parse_vql,
+)
+from framedex.cli.output import print_json, print_table, say
+from framedex.errors import InvalidInput
+from framedex.records import CleanupResult
+from framedex.render.sizes import bytes_text
+
+
+def cleanup(
+    name: NameArgument,
+    repeated: Annotated[
+        str | None,
+        typer.Option("--duplicates", help="Least similarity of near-duplicates, or 'exact' for equal files."),
+    ] = None,
+    issue: Annotated[
+        list[str] | None, typer.Option(help="An issue, as blur or blur=0.8 with the least confidence; may be repeated.")
+    ] = None,
+    keep: Annotated[str, typer.Option(help="Which of a group stays: best, first, oldest or largest.")] = "best",
+    vql: VqlOption = None,
+    page: Annotated[Path | None, typer.Option(help="Write what would go to an HTML page.")] = None,
+    carry_out: Annotated[bool, typer.Option("--apply", help="Remove it, after a snapshot.")] = False,
+    delete_files: Annotated[bool, typer.Option("--delete-files", help="With --apply: also delete the files.")] = False,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what would go because it repeats other pictures or has an issue, and what would stay; --apply removes it."""
+    if delete_files and not carry_out:
+        raise InvalidInput("--delete-files needs --apply; without it nothing is removed")
+    with open_workspace(workspace) as ws:
+        plan = ws.dataset(name).plan_cleanup(
+            duplicates=repeated if repeated in (None, "exact") else number("--duplicates (if not 'exact')", repeated),
+            issues=dict(map(_issue_limit, issue or [])),
+            keep=keep,
+            where=parse_vql(vql),
+        )
+        written = None if page is None else plan.page(page)
+        rows = plan.to_arrow().slice(0, limit or (None if as_json else 100)).to_pylist()
+        if not as_json:
+            print_table(("", "file", "because"), [(row["action"], row["path"], row["reason"]) for row in rows])
+            say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
+        result = plan.apply(delete_files=delete_files) if carry_out else None
+        if as_json:
+            print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
+        elif result is not None:
+            _say_result(result)
+
+
+def _say_result(result: CleanupResult) -> None:
+    say(f"removed {result.removed:,} pictures" + (f", {result.files_deleted:,} files" if result.files_deleted else ""))
+    if result.snapshot is not None:
+        say(f"the state before is the snapshot {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
+    if result.files_left:
+        path, reason = result.files_failed[0]
+        say(f"{result.files_left:,} files were left alone, the first is {path}: {reason}")
+
+
+def _issue_limit(text: str) -> tuple[str, float]:
+    issue, equals, least = text.partition("=")
+    return issue, number(f"--issue {issue}", least) if equals else 0.0
+
+
+def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what uses the disk."""
+    with open_workspace(workspace) as ws:
+        usage = ws.disk_usage()
+        rows = usage.to_arrow().to_pylist()
+        if as_json:
+            print_json({"total_bytes": usage.total_bytes, "freeable_bytes": usage.freeable_bytes, "parts": rows})
+            return
+        shown = [
+            (row["dataset_name"] or "", row["part"], bytes_text(row["bytes"]), bytes_text(row["shared_bytes"]))
+            for row in rows
+        ]
+        print_table(("dataset", "part", "size", "shared with others"), shown)
+        say(f"{bytes_text(usage.total_bytes)} in all; {bytes_text(usage.freeable_bytes)} to be freed by vacuum")
+
+
+def vacuum(
+    older_than: Annotated[
+        float | None, typer.Option(help="Seconds for which others may still read old states; 600 if not set otherwise.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Free the disk of what no dataset and no snapshot needs."""
+    with open_workspace(workspace) as ws:
+        result = ws.vacuum(older_than_s=older_than)
+        if as_json:
+            print_json(result)
+            return
+        say(f"{bytes_text(result.freed_bytes)} freed")
+        for dataset, reason in result.skipped.items():
+            say(f"left alone: {dataset}: {reason}")

@@ -1,0 +1,261 @@
+"""Columns of tables in memory, for filters that are asked for one after another.
+
+What is held is found by what it was read from, files that never change: so an edit of one column throws nothing else
+out, and nobody is ever handed what was there before it. Memory is bounded: what was used longest ago goes first, and a
+column that would take most of it is left to be streamed.
+"""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from framedex.storage.column_keys import columns_key
+from framedex.storage.failures import own_errors
+from framedex.storage.sql import Sql
+from framedex.storage.tables import ROW_ID, Table
+
+_COLUMN_SHARE = 4  # the part of the memory that one column may take, as a divisor
+_HELD_SHARE = 16  # that all answers of conditions may take together
+_TABLES, _LARGE = 16, 1024  # tables that are open, and columns known to be too large
+_FILE = "split_part(rtrim(path, '/'), '/', -1)"
+_FOLDER = f"left(rtrim(path, '/'), greatest(length(rtrim(path, '/')) - length({_FILE}) - 1, 0))"
+DERIVED = {
+    "path__small_folder": f"lower({_FOLDER})",
+    "path__folder": _FOLDER,
+    "path__small_file": f"lower({_FILE})",
+    "path__file": _FILE,
+}
+"""Columns that are computed of ``path`` once, by name, in the order in which texts of conditions are searched for them.
+
+To take a million paths apart takes longer than all else that a filter does.
+"""
+
+
+def with_derived(text: str) -> str:
+    """Return the text of a condition with the names of derived columns in the place of what they hold."""
+    for name, expression in DERIVED.items():
+        text = text.replace(expression, name)
+    return text
+
+
+class _Shelf:
+    """Arrays up to some size in all; what was used longest ago goes first. Not safe to share by itself."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes, self.bytes = most_bytes, 0
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Any:
+        """Return what is held; None if nothing is."""
+        if key not in self._held:
+            return None
+        self._held.move_to_end(key)
+        return self._held[key][0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Hold something, unless it is larger than all that may be held."""
+        if size > self.most_bytes or key in self._held:
+            return
+        self._held[key] = value, size
+        self.bytes += size
+        while self.bytes > self.most_bytes:
+            self.bytes -= self._held.popitem(last=False)[1][1]
+
+
+class ColumnCache:
+    """Columns that were read last, and which rows met the conditions that were asked for last.
+
+    Safe to share between threads: one reads a column that several wait for.
+
+    Args:
+        sql: computes what is derived of columns.
+        most_bytes: what may be held; 0 for nothing, so that all is streamed.
+    """
+
+    def __init__(self, sql: Sql, most_bytes: int) -> None:
+        held = most_bytes // _HELD_SHARE
+        self._sql, self._column_bytes = sql, most_bytes // _COLUMN_SHARE
+        self._columns, self._held = _Shelf(most_bytes - held), _Shelf(held)
+        self._large: OrderedDict[Hashable, None] = OrderedDict()
+        self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
+        self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
+        self._tables: OrderedDict[tuple[Path, int], Table] = OrderedDict()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is held at all."""
+        return self._column_bytes > 0
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are held."""
+        with self._lock:
+            return self._columns.bytes + self._held.bytes
+
+    def open(self, path: Path, version: int) -> Table:
+        """Return a table at a version that a generation names; such a version never becomes another one.
+
+        Raises:
+            NotFound: there is no such version.
+        """
+        with self._lock:
+            if (table := self._tables.get((path, version))) is not None:
+                self._tables.move_to_end((path, version))
+                return table
+        table = Table(path, version)
+        with self._lock:
+            self._tables[path, version] = table
+            while len(self._tables) > _TABLES:
+                self._tables.popitem(last=False)
+        return table
+
+    def rows(self, path: Path, version: int) -> list[dict[str, Any]]:
+        """Return all rows of a small table, as :meth:`open` finds it; nobody may change them.
+
+        Raises:
+            NotFound: there is no such version.
+            WorkspaceError: the table is damaged.
+        """
+        table = self.open(path, version)
+        with self._lock:
+            known = self._rows.get(table)
+        if known is None:
+            known = table.scan(table.schema.names).read_all().to_pylist()
+            with self._lock:
+                self._rows[table] = known
+        return known
+
+    def read(self, table: Table, columns: Collection[str], *, load: bool = True) -> pa.Table | None:
+        """Return columns of all rows, in row order; None if one is too large to be held.
+
+        Args:
+            table: the table at a version.
+            columns: stored columns, ``_rowid``, and those of :data:`DERIVED`.
+            load: read what is not held yet; else None comes back then.
+
+        Raises:
+            WorkspaceError: the table is damaged.
+        """
+        found = {}
+        for name in sorted(columns):
+            column = self._column(table, name, load=load)
+            if column is None:
+                return None
+            found[name] = column
+        return pa.table(found)
+
+    def take(self, table: Table, row_ids: Sequence[int], columns: Sequence[str], *, load: bool = False) -> pa.Table:
+        """Return the rows of those ids, in the given order: from memory what is held, the rest from the table.
+
+        Args:
+            table: the table at a version.
+            row_ids: which rows.
+            columns: stored columns.
+            load: hold those columns from now on that are not too large.
+
+        Raises:
+            WorkspaceError: the table is damaged.
+        """
+        held: dict[str, pa.Array] = {}
+        if len(row_ids) and self.is_on:
+            found = ((name, self._column(table, name, load=load)) for name in columns)
+            held = {name: column for name, column in found if column is not None}
+        places = self._places(table, row_ids) if held else None
+        if places is None:
+            return table.take(row_ids, columns)
+        rest = [name for name in columns if name not in held]
+        others = table.take(row_ids, rest) if rest else None
+        schema = pa.schema([table.schema.field(name) for name in columns])
+        taken = [held[name].take(places) if name in held else others[name] for name in columns]  # type: ignore[index]
+        return pa.table(taken, schema=schema)
+
+    def held(self, table: Table, columns: Collection[str], question: Hashable, answer: Callable[[], Any]) -> Any:
+        """Return which rows meet a condition, as bools in row order: what is known of it, or what is answered now.
+
+        Args:
+            table: the table at a version.
+            columns: the stored columns that the answer depends on.
+            question: the condition.
+            answer: returns a ``pa.BooleanArray``.
+        """
+        key = tuple((name, self._key(table, name)) for name in sorted({*columns, ROW_ID})), question
+        with self._lock:
+            if (known := self._held.get(key)) is not None:
+                return known
+        found = answer()
+        with self._lock:
+            self._held.put(key, found, found.nbytes + len(repr(question)))
+        return found
+
+    def _places(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
+        """Return the places of rows by their ids; None if that cannot be said."""
+        known = self._column(table, ROW_ID, load=True)
+        if known is None:
+            return None
+        ids, wanted = known.to_numpy(), np.asarray(row_ids, np.uint64)
+        places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        # Ids that do not ascend, as files that were put together may have them, are looked for in the table.
+        return pa.array(places) if len(ids) and bool((ids[places] == wanted).all()) else None
+
+    def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:
+        key = self._key(table, name)
+        if (found := self._known(key)) is not None or not load or not self.is_on:
+            return found
+        with self._reading:
+            if (found := self._known(key)) is not None or key in self._large:
+                return found
+            with own_errors(f"read {table.path}"):
+                found = self._read_column(table, name)
+            with self._lock:
+                if found is None:
+                    self._large[key] = None
+                    while len(self._large) > _LARGE:
+                        self._large.popitem(last=False)
+                else:
+                    self._columns.put(key, found, found.nbytes)
+        return found
+
+    def _known(self, key: Hashable) -> pa.Array | None:
+        with self._lock:
+            found: pa.Array | None = self._columns.get(key)
+            return found
+
+    def _read_column(self, table: Table, name: str) -> pa.Array | None:
+        """Return a column; None if it is too large."""
+        if name in DERIVED:
+            path = self._known(self._key(table, "path"))
+            path = self._read_stored(table, "path") if path is None else path
+            return None if path is None else self._derived(name, path)
+        return self._read_stored(table, name)
+
+    def _read_stored(self, table: Table, name: str) -> pa.Array | None:
+        chunks, size = [], 0
+        reader = table.stream([] if name == ROW_ID else [name], row_ids=name == ROW_ID)
+        for batch in reader:
+            size += batch.nbytes
+            if size > self._column_bytes:
+                return None
+            chunks.append(batch.column(name))
+        return pa.chunked_array(chunks, reader.schema.field(name).type).combine_chunks()
+
+    def _derived(self, name: str, path: pa.Array) -> pa.Array:
+        held = self._sql.query(f"SELECT {DERIVED[name]} AS value FROM held", (), {"held": pa.table({"path": path})})
+        return held["value"].combine_chunks()
+
+    def _key(self, table: Table, name: str) -> Hashable:
+        """Return what a column of a table was read from, and therefore is."""
+        source = "path" if name in DERIVED else name
+        with self._lock:
+            known = self._keys.setdefault(table, {})
+        if source not in known:
+            # The names of thousands of files would be hashed at each look-up.
+            known[source] = hashlib.blake2b(repr(columns_key(table, {source})).encode(), digest_size=16).digest()
+        return name, known[source]

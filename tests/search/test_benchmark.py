@@ -1,0 +1,201 @@
+"""Benchmarks of search: what they measure, what they advise, how they are shown and kept."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from framedex import Dataset, InvalidInput, NotIndexed, Workspace
+from framedex.benchmarking import SearchBenchmark
+from framedex.context import open_media
+from framedex.errors import Aborted
+from framedex.search.benchmark import measure_search
+from framedex.search.search_timings import SearchTiming, SearchTimings
+from framedex.search.vectors import VectorIndices
+from framedex.searching import open_searches
+
+ROWS, DIMENSION = 6000, 24
+
+
+def filed() -> VectorIndices:
+    """Return indices that are always in files, in cells."""
+    return VectorIndices(small_bytes=0, tail_bytes=0)
+
+
+def crowd(count: int, dimension: int = DIMENSION) -> pa.Table:
+    """Return rows whose vectors have little structure: what is hard to search."""
+    vectors = np.random.default_rng(5).standard_normal((count, dimension)).astype(np.float32)
+    embedding = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
+    return pa.table({"uri": [f"{number}.jpg" for number in range(count)], "embedding": embedding})
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """A dataset of embeddings that is only read."""
+    workspace = Workspace(tmp_path_factory.mktemp("benchmark") / "ws")
+    return workspace.create_dataset("crowd", crowd(ROWS))
+
+
+@pytest.fixture(scope="module")
+def measured(dataset: Dataset) -> SearchBenchmark:
+    """What is measured of it, with an index in files."""
+    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    return SearchBenchmark.of(measure_search(searches, queries=30, k=10, indices=filed))
+
+
+def test_measure__sweeps(measured: SearchBenchmark) -> None:
+    """More rows compared find more, up to all; filters leave what they say, and the default is marked once in each."""
+    assert (measured.n_vectors, measured.dimension, measured.k, measured.queries) == (ROWS, DIMENSION, 10, 30)
+    assert measured.disk_bytes > 2 * ROWS * DIMENSION
+    assert measured.build_s > 0
+    exact, *swept = measured.rows
+    assert (exact.compared, exact.recall, exact.rows) == (None, 1.0, ROWS)
+    by_filter = {share: [row for row in swept if row.selectivity == share] for share in (1.0, 0.5, 0.01, 0.0001)}
+    assert [rows[0].rows for rows in by_filter.values()] == [ROWS, ROWS // 2, 60, 10]
+    for rows in by_filter.values():
+        assert [row.compared for row in rows] == sorted(row.compared for row in rows if row.compared)
+        assert sum(row.is_default for row in rows) == 1
+        assert rows[-1].recall == 1.0
+        assert all(a.recall <= b.recall + 0.02 for a, b in pairwise(rows))
+    assert by_filter[1.0][0].compared == 1024
+    assert by_filter[1.0][0].recall < 0.9
+    for row in measured.rows:
+        assert 0 < row.p50_ms <= row.p95_ms <= row.p99_ms
+        assert row.queries_per_s > 0
+        assert row.parallel_queries_per_s > 0
+
+
+def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
+    """The same questions have the same recall each time; it is not one of chance."""
+    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    again = measure_search(searches, queries=30, k=10, indices=filed)
+    found = {(row.selectivity, row.compared): row.recall for row in again.rows}
+    for row in measured.rows:
+        assert found[row.selectivity, row.compared] == pytest.approx(row.recall, abs=0.01)
+
+
+def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
+    """No index of the dataset is made or touched, and nothing stays elsewhere."""
+    folder = dataset._context.layout.vectors(dataset.id)
+    before = sorted(folder.rglob("*"))
+    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    stages: list[str] = []
+
+    def stop(stage: str, share: float) -> None:
+        assert 0 <= share <= 1
+        stages.append(stage)
+        if stage.endswith("rows"):
+            raise Aborted("stopped")
+
+    with pytest.raises(Aborted):
+        measure_search(searches, queries=3, indices=filed, tell=stop)
+    assert stages[0].startswith("index: ")
+    assert "exact search" in stages
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
+    """A dataset of a row or two can be measured: all of it is compared, and found."""
+    found = workspace.create_dataset("few", crowd(count)).benchmark_search(queries=7)
+    assert {row.compared for row in found.rows if row.selectivity == 1} == {None, count}
+    assert all(row.recall == 1 for row in found.rows)
+    assert found.default_compared == found.best_for(1.0) == count
+    assert "keep the default" in found.advice(0.9)
+    ElementTree.fromstring(found.plot())
+
+
+def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> None:
+    """A dataset none of whose files can be decoded has nothing to search, which is said."""
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "broken.jpg").write_bytes(b"no picture")
+    with pytest.raises(NotIndexed, match=r"vector|embedding"):
+        workspace.create_dataset("broken", tmp_path / "p", "gist").benchmark_search()
+
+
+def test_benchmark_search__pictures_some_broken(workspace: Workspace, folder: Path) -> None:
+    """Files without a vector are no answers and no queries."""
+    (folder / "broken.jpg").write_bytes(b"no picture")
+    found = workspace.create_dataset("pictures", folder, "gist").benchmark_search(queries=9, k=3, selectivities=[0.5])
+    assert found.n_vectors == 6
+    assert [(row.selectivity, row.rows, row.recall) for row in found.rows] == [(1.0, 6, 1.0)] * 2 + [(0.5, 3, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"queries": 0}, "queries must be"),
+        ({"queries": True}, "queries must be"),
+        ({"k": 1.5}, "k must be"),
+        ({"selectivities": []}, "list of shares"),
+        ({"selectivities": [0.0]}, "share above 0"),
+        ({"selectivities": [2]}, "share above 0"),
+        ({"selectivities": ["x"]}, "share above 0"),
+        ({"selectivities": "x"}, "list of shares"),
+        ({"selectivities": 0.5}, "list of shares"),
+    ],
+)
+def test_benchmark_search__bad_input(dataset: Dataset, arguments: dict[str, object], expected: str) -> None:
+    """What cannot be measured is named."""
+    with pytest.raises(InvalidInput, match=expected):
+        dataset.benchmark_search(**arguments)  # type: ignore[arg-type] # is the point
+
+
+def timings(*rows: tuple[float, int | None, float]) -> SearchBenchmark:
+    """Return a benchmark with rows of (selectivity, compared, recall); 4,096 is the default."""
+    return SearchBenchmark(
+        dataset_id="d", n_vectors=10**5, dimension=8, k=10, queries=100, threads=2, default_compared=4096,
+        build_s=1, open_s=1, disk_bytes=1, memory_bytes=None, exact_memory_bytes=None,
+        rows=[
+            SearchTiming(
+                selectivity=selectivity, rows=int(10**5 * selectivity), compared=compared,
+                is_default=compared == 4096, recall=recall, p50_ms=1, p95_ms=2, p99_ms=3,
+                queries_per_s=10**6 / (compared or 10**5), parallel_queries_per_s=1, filter_ms=0,
+            )
+            for selectivity, compared, recall in rows
+        ],
+    )  # fmt: skip
+
+
+def test_best_for__holds_for_each_filter() -> None:
+    """A setting is taken that is enough with each filter; a sweep that ended early was enough from there on."""
+    found = timings(
+        (1, None, 1), (1, 1024, 0.5), (1, 2048, 0.8), (1, 4096, 0.96), (1, 8192, 0.99),
+        (0.5, 1024, 0.7), (0.5, 2048, 0.97), (0.5, 4096, 0.94), (0.01, 1000, 1),
+    )  # fmt: skip
+    assert [found.best_for(recall) for recall in (0, 0.5, 0.6, 0.9, 0.94, 0.95, 1)] == [
+        1024, 1024, 2048, 4096, 4096, None, None,
+    ]  # fmt: skip
+    assert "only exact search" in found.advice(0.999)
+    assert "keep the default, which compares 4,096 rows" in found.advice(0.94)
+    assert "compare 2,048 rows (the default, 4,096, finds enough, too)" in found.advice(0.7)
+    for recall in (-0.1, 1.1, True, "much"):
+        with pytest.raises(InvalidInput, match="recall must be 0 to 1"):
+            found.best_for(recall)  # type: ignore[arg-type] # is the point
+
+
+def test_save(measured: SearchBenchmark, tmp_path: Path) -> None:
+    """JSON comes back as what it was; pages and plots are whole; other names are refused."""
+    assert SearchTimings.model_validate_json(measured.save(tmp_path / "b.json").read_text()).rows == measured.rows
+    page = measured.save(tmp_path / "b.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<svg" in page
+    assert "no filter" in page
+    assert measured.save(str(tmp_path / "b.svg")).read_text() == measured.plot() + "\n"
+    with pytest.raises(InvalidInput, match=r"\.json, \.html, \.svg"):
+        measured.save(tmp_path / "b.txt")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["b.html", "b.json", "b.svg"]
+
+
+def test_shown(measured: SearchBenchmark) -> None:
+    """It is a table for programs, and a plot and a table for people."""
+    table = measured.to_arrow()
+    assert table.column_names == list(SearchTiming.model_fields)
+    assert table["compared"].to_pylist() == [row.compared for row in measured.rows]
+    assert json.loads(measured.model_dump_json())["k"] == 10
+    assert "(default)" in measured._repr_html_()
+    assert "SearchBenchmark" in repr(measured)
