@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -83,6 +84,20 @@ def test_similar__whatever_is_given(gallery: Gallery, given: str) -> None:
     assert set(found["relevance_score_type"].to_pylist()) == {"cosine_distance"}
     assert view.count() == len(found) == 5
     assert view.media_ids() == found["media_id"].to_pylist()
+
+
+def test_similar__as_it_was_ingested(workspace: Workspace, tmp_path: Path) -> None:
+    """A large picture is encoded as when it was ingested, whatever its format: it is at no distance from itself."""
+    for name, number in (("large.jpg", 5), ("large.png", 6)):
+        large = cv2.resize(photo(number), (1037, 811), interpolation=cv2.INTER_CUBIC)
+        write(tmp_path / "p" / name, large)
+    dataset = workspace.create_dataset("d", tmp_path / "p", "gist")
+    for name in ("large.jpg", "large.png"):
+        found = dataset.similar(tmp_path / "p" / name, 1).to_arrow(["image_filename", "relevance_score"]).to_pylist()[0]
+        assert found == {"image_filename": name, "relevance_score": pytest.approx(0, abs=1e-5)}
+    pixels = dataset.read(dataset.where([{"file_name": {"op": "is", "value": "large.png"}}]).media_ids()[0])
+    nearest = dataset.similar(pixels, 1).to_arrow(["relevance_score"])["relevance_score"][0].as_py()
+    assert nearest == pytest.approx(0, abs=1e-5)
 
 
 def test_similar__distances_are_those_of_vectors(gallery: Gallery) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from framedex.context import Context
+from framedex.encoders import reading_detail
 from framedex.errors import InvalidInput
 from framedex.pictures import read_picture
 from framedex.records import Condition
@@ -111,7 +112,7 @@ def _vector(context: Context, searches: Searches, query: Any, box: Box | None) -
         encoder = encoder_of(searches.embedding)
         return encode_picture(crop(read_picture(searches.media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searches.embedding)
-    return encode_picture(read_pixels(query, context.settings, box=box, detail=encoder.detail), encoder)
+    return encode_picture(read_pixels(query, context.settings, box=box, detail=reading_detail(encoder)), encoder)
 
 
 def _is_path(query: str) -> bool:

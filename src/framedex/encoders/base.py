@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
+_MEASURED_DETAIL = 128  # pixels of the shorter side that the quality measures need
 
 
 @runtime_checkable
@@ -45,6 +46,14 @@ class Encoder(Protocol):
             batch: N results of :meth:`prepare`, stacked along the first axis.
         """
         ...
+
+
+def reading_detail(encoder: Encoder) -> int:
+    """Return to how many pixels of the shorter side pictures are reduced before they are measured and encoded.
+
+    A picture that is searched by is reduced likewise, so that it is encoded as it would be as a part of the dataset.
+    """
+    return max(encoder.detail, _MEASURED_DETAIL)
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from framedex.analysis.neighbours import check_vectors
 from framedex.analysis.quality import Measures, measure
-from framedex.encoders import Encoder
+from framedex.encoders import Encoder, reading_detail
 from framedex.errors import CannotDecode, InvalidEmbedding
 from framedex.ids import media_id
 from framedex.media.annotations import Annotations
@@ -37,7 +37,6 @@ _ENCODED = 32  # pictures an encoder batch
 _COMMITTED = 8192  # rows a table version, or fewer:
 _COMMITTED_S = 20.0  # what was encoded in that time is not lost when the process is
 _ASKED = 1024  # files whose ids are looked up at a time
-_LEAST_DETAIL = 128  # pixels of the shorter side that the quality measures need
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ class _Examiner:
         self.source, self.encoder, self.settings = source, encoder, settings
         self.reader = Reader(settings, source.role_arn)
         self.budget = PixelBudget(settings.pixels_in_flight)
-        self.detail = max(encoder.detail, _LEAST_DETAIL)
+        self.detail = reading_detail(encoder)
 
     def examine_all(self, items: Iterable[Item]) -> list[Examined]:
         return [self.examine(item) for item in items]

@@ -100,7 +100,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
         with _holding(budget, width * height // factor**2):
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
-                small, sample = _reduced(pixels, detail), _sample(pixels)
+                small, sample = reduced(pixels, detail), _sample(pixels)
                 return Picture(small, sample, header.components, width, height, "jpeg")
     return _decode_other(data, max_pixels, detail, budget)
 
@@ -123,7 +123,8 @@ def _sample(pixels: Pixels) -> Pixels:
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
 
 
-def _reduced(pixels: Pixels, detail: int | None) -> Pixels:
+def reduced(pixels: Pixels, detail: int | None) -> Pixels:
+    """Return pixels averaged by the largest whole factor that leaves the shorter side *detail*; all for None."""
     height, width = pixels.shape[:2]
     factor = 1 if detail is None else max(1, min(height, width) // detail)
     if factor == 1:
@@ -175,7 +176,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
                 image.load()
                 ImageOps.exif_transpose(image, in_place=True)
                 pixels = _to_rgb(image)
-                small, sample = _reduced(pixels, detail), _sample(pixels)
+                small, sample = reduced(pixels, detail), _sample(pixels)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders import Encoder, choose_encoder
+from framedex.encoders import Encoder, choose_encoder, reading_detail
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
-from framedex.media.decode import decode
+from framedex.media.decode import decode, reduced
 from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
@@ -47,8 +47,9 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
 
 
 def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
-    """Return the vector of a picture: float32, shape (D,), unit length."""
-    vectors = np.asarray(encoder.encode_images(np.stack([encoder.prepare(pixels)])), np.float32)
+    """Return the vector of a picture, as it would be in a dataset: float32, shape (D,), unit length."""
+    prepared = encoder.prepare(reduced(pixels, reading_detail(encoder)))
+    vectors = np.asarray(encoder.encode_images(np.stack([prepared])), np.float32)
     if vectors.shape != (1, encoder.dimension):
         raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one picture")
     return unit(vectors[0])
