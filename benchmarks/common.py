@@ -56,7 +56,8 @@ PINS = {
     "hdbscan": ("hdbscan==0.8.44", "joblib==1.6.0", "numpy==2.4.6", "scikit-learn==1.9.1", "scipy==1.17.1"),
     "cleanlab": ("cleanlab==2.9.0", "numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "scipy==1.17.1"),
     "lancedb": ("lancedb==0.40.0", "numpy==2.4.6"),
-    "chromadb": ("chromadb",),
+    "chromadb": ("chromadb==1.5.9", "numpy==2.4.6"),
+    "qdrant-client": ("qdrant-client==1.20.0", "numpy==2.4.6"),
     "rank-bm25": ("rank-bm25==0.2.2", "numpy==2.4.6"),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }
