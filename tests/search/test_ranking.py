@@ -1,6 +1,7 @@
 """Rankings: in order, together, and with variety."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ def test_first() -> None:
     assert of([4, 2, 9]).first(2).row_ids.tolist() == [4, 2]
     assert of([4, 2, 9]).first(None).row_ids.tolist() == [4, 2, 9]
     assert len(of([]).first(3)) == 0
-    assert of([4, 2, 9]).table()["place"].to_pylist() == [0, 1, 2]
+    assert of([4, 2, 9]).table().to_pydict() == {"_rowid": [4, 2, 9], "score": [3.0, 2.0, 1.0]}
 
 
 def test_diversified__variety() -> None:
@@ -65,3 +66,29 @@ def test_diversified__each_once(seed: int, rows: int, count: int, diversity: flo
     assert len(found) == len(set(found.tolist())) == min(rows, count)
     if len(found) and diversity < 1:
         assert found[0] == np.argmax(relevance)
+
+
+@given(scores=st.lists(st.sampled_from([0.0, -0.0, 0.25, 0.5, 1.0, -2.5]), max_size=40), seed=st.integers(0, 9))
+def test_ranked__of_equal_ones_the_first_row_comes_first(scores: list[float], seed: int) -> None:
+    ascending = np.arange(len(scores), dtype=np.uint64)
+    score = np.array(scores, np.float32)
+    for rows in (ascending, np.random.default_rng(seed).permutation(ascending)):
+        found = ranked(rows, score, COSINE_DISTANCE, score)
+        pairs = sorted(zip(scores, rows.tolist(), strict=True))
+        assert list(zip(found.score.tolist(), found.row_ids.tolist(), strict=True)) == pairs
+        best = ranked(rows, score, BM25, score)
+        pairs = sorted(zip((-score).tolist(), rows.tolist(), strict=True))
+        assert list(zip((-best.score).tolist(), best.row_ids.tolist(), strict=True)) == pairs
+
+
+def test_relevance__is_made_of_the_scores_that_are_left() -> None:
+    asked: list[int] = []
+
+    def measured(score: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        asked.append(len(score))
+        return 1 - score
+
+    rows, score = np.array([1, 2, 3], np.uint64), np.array([0.5, 0.25, 0.75], np.float32)
+    best = ranked(rows, score, COSINE_DISTANCE, measured).first(2)
+    assert best.relevance.tolist() == [0.75, 0.5]
+    assert asked == [2]

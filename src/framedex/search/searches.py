@@ -23,7 +23,6 @@ from framedex.search.uploads import read_upload
 from framedex.search.vectors import VectorIndex, VectorIndices
 from framedex.settings import Settings
 from framedex.storage.media import Media, RowIds
-from framedex.storage.tables import ROW_ID
 from framedex.vql import SearchTest, SimilarityTest, TextTest
 
 Vectors = npt.NDArray[np.float32]
@@ -244,7 +243,7 @@ class Searches:
 
     def _ranking(self, row_ids: RowIds, similarity: Vectors, relevance: Relevance) -> Ranking:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
-        return ranked(row_ids, distance, COSINE_DISTANCE, relevance.of(similarity))
+        return ranked(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
 
     def _relevance(self, vector: Vectors, among: Among | None) -> Relevance:
         return self.index.relevance if among is None else among.relevance_of(vector)
@@ -256,7 +255,7 @@ class Searches:
             NotFound: there is no such media item or upload.
             InvalidInput: a search cannot be done on this dataset.
         """
-        return {test: self.ranked(test, None).table().select([ROW_ID, "score"]) for test in tests}
+        return {test: self.ranked(test, None).table() for test in tests}
 
     def ranked(self, test: SearchTest, rows: RowIds | None) -> Ranking:
         """Return what a search within a filter finds in some rows, the best first; None for all rows.

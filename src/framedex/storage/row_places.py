@@ -24,7 +24,7 @@ def places_of(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> np
         found = np.searchsorted(ids, wanted)
     else:
         starts = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 2) != 1)
-        run = np.maximum(np.searchsorted(ids[starts], wanted, side="right") - 1, 0)
+        run = np.maximum(np.searchsorted(ids[starts], wanted, side="right") - 1, 0) if len(starts) > 1 else 0
         found = starts[run] + (wanted - ids[starts[run]]).astype(np.int64)
     found = np.clip(found, 0, len(ids) - 1)
     return found if bool((ids[found] == wanted).all()) else None
