@@ -49,7 +49,7 @@ def saying(
 
 
 def seeing(path: Path, form: Form, scale: float, kind: int = TensorProto.FLOAT) -> Path:
-    """Write a detector of one box: its three classes have the means of the three channels, times *scale*, as chances."""
+    """Write a detector of one box, whose three classes have the three channels' means, times *scale*, as chances."""
     sides = [0.0, 0.0] if form == "yolox" else [8.0, 8.0]
     first = [1.0, 1.0, *sides] if form == "yolox" else [16.0, 16.0, *sides]
     given = head(form, {0: [*first, *([] if form == "yolov8" else [1.0])]}, 3)

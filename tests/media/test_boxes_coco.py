@@ -44,6 +44,15 @@ def test_read__all_there_is(tmp_path: Path) -> None:
     assert problems.count == 0
 
 
+@pytest.mark.parametrize("order", [("images", "categories", "annotations"), ("annotations", "categories", "images")])
+def test_read__arrays_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """Names are known wherever they stand, and each box comes once."""
+    content = coco(note(), note(image_id=90, category_id=17))
+    found, problems = read(tmp_path, {key: content[key] for key in order})
+    assert [(each.name, each.label) for each in found] == [("a.jpg", "cat"), ("x/b.jpg", "dog")]
+    assert problems.count == 0
+
+
 def test_read__annotations_without_a_box(tmp_path: Path) -> None:
     """Captions and labels of images are others' business, and no problem."""
     content = coco({"image_id": 1, "caption": "a cat"}, {"image_id": 1, "category_id": 3}, note(bbox=None))

@@ -29,7 +29,8 @@ def read_coco_boxes(path: Path, problems: Problems) -> Iterator[Box]:
     """Yield the boxes of a COCO file, in its order; annotations without a ``bbox`` are captions or labels of images.
 
     ``[x, y, width, height]`` in pixels is taken as it is, ``score`` as the confidence, the ``id`` as text. The file is
-    read twice, item by item: memory is that of the images' names. Outlines (``segmentation``) are not kept.
+    read item by item, and twice where the annotations come first: memory is that of the images' names. Outlines
+    (``segmentation``) are not kept.
 
     Args:
         path: of the file.
@@ -58,6 +59,8 @@ def _names(path: Path, problems: Problems) -> tuple[dict[str, str], dict[str, st
             if item is not None and item != []:
                 raise InvalidInput(f"{os.fspath(path)!r}: {key!r} must be an array, not {type(item).__name__}")
             arrays.add(key if item is not None else "")
+            if arrays >= {"images", "categories", "annotations"} and key == "annotations":
+                break  # most files have the long array last; it need not be read twice
         elif key != "annotations":
             where = f"{path.name}: {key}[{place}]"
             _add_name(found[key], where, item, "file_name" if key == "images" else "name", problems)

@@ -11,7 +11,8 @@ from framedex.errors import InvalidInput
 
 _CHUNK = 2**20  # characters
 _LONGEST = 2**26  # characters of one item; an image or an annotation has some hundreds, an outline in detail thousands
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACES = " \t\r\n"
+_SPACE = re.compile(f"[{_SPACES}]*")
 _DECODER = json.JSONDecoder()
 _TAIL = 2  # characters that may belong to a number of which the rest is not read yet: "e+"
 
@@ -85,6 +86,8 @@ class _Items:
 
     def _next(self) -> str:
         """Return the next sign that is no space, without going behind it; nothing at the end of the file."""
+        if (sign := self._text[self._at : self._at + 1]) and sign not in _SPACES:
+            return sign
         while True:
             space = _SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at
