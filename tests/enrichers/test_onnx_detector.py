@@ -1,6 +1,7 @@
 """Detectors of three forms find what their output says, in pixels of the picture."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,17 @@ def test_detect__the_surest_of_a_class(tmp_path: Path) -> None:
     assert len(OnnxDetector(path, names=NAMES, iou=0.8).detect(SQUARE)) == 3
     assert len(OnnxDetector(path, names=NAMES, iou=1.0).detect(SQUARE)) == 4
     assert len(OnnxDetector(path, names=NAMES, score=0.71).detect(SQUARE)) == 1
+
+
+def test_detect__on_several_threads(tmp_path: Path) -> None:
+    """Threads that share a detector get what each would get alone."""
+    detector = OnnxDetector(seeing(tmp_path / "net.onnx", "yolov8", 1), names=("a", "b", "c"))
+    pictures = [flat((100 + shade, 0, 0), width=40, height=40) for shade in range(64)]
+    with ThreadPoolExecutor(8) as pool:
+        found = [each.confidences.tolist() for each in pool.map(detector.detect, pictures)]
+    assert found == [detector.detect(each).confidences.tolist() for each in pictures]
+    assert sorted(found) == found
+    assert found[0] < found[-1]
 
 
 def test_detect__nothing(tmp_path: Path) -> None:

@@ -122,6 +122,13 @@ def test_files__fail_alone(tmp_path: Path, text: str, told: str) -> None:
         read_voc_file(tmp_path / "b.xml", "b.jpg", Problems())
 
 
+def test_files__of_any_depth(tmp_path: Path) -> None:
+    """Elements within elements without end are read, or refused, like any others."""
+    depth = 2 * 10**5
+    place(tmp_path, {"a.xml": f"<annotation>{'<a>' * depth}{'</a>' * depth}{item()}</annotation>"})
+    assert len(read_voc_file(tmp_path / "a.xml", "a.jpg", Problems())) == 1
+
+
 def test_files__of_any_size(tmp_path: Path) -> None:
     """A file that is far too large is not read."""
     with (tmp_path / "a.xml").open("wb") as file:

@@ -111,6 +111,16 @@ def test_files__fail_alone(tmp_path: Path) -> None:
     assert problems.sample[0].place == "labels/b.txt"
 
 
+def test_files__of_any_size(tmp_path: Path) -> None:
+    """A file that is far too large, and might be a single line, is told and not read."""
+    place(tmp_path, {"labels/a.txt": LINE})
+    with (tmp_path / "labels" / "b.txt").open("wb") as file:
+        file.truncate(2**26 + 1)
+    found, problems = read(tmp_path)
+    assert (len(found), problems.count) == (1, 1)
+    assert "67,108,864 bytes" in str(problems.sample[0])
+
+
 def test_folder__of_another_kind(tmp_path: Path) -> None:
     """A folder without names of classes or without label files is an error that names it."""
     with pytest.raises(InvalidInput, match="no names of classes"):

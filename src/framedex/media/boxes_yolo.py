@@ -28,6 +28,7 @@ NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
 """The files of class names, the first of which that has some counts."""
 _SUFFIX = ".txt"
 _NO_LABELS = "classes.txt"
+_LARGEST = 2**26  # bytes of a file: some 100,000 outlines
 _PICTURES, _LABELS = {"labels": "images"}, {"images": "labels"}
 _FORMS = "class x y width height [confidence], or class and the corners of an outline x1 y1 x2 y2 x3 y3 … [confidence]"
 
@@ -104,13 +105,17 @@ def _class_names(folder: Path) -> Mapping[int, str]:
 
 
 def _boxes(folder: Path, path: str, stem: str, names: Mapping[int, str]) -> Iterator[FractionBox | Problem]:
+    name = os.path.basename(path)  # noqa: PTH119
     try:
         with (folder / path).open(encoding="utf-8-sig") as file:
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one picture")
+                return
             for place, line in enumerate(file, 1):
                 if columns := line.split():
                     yield _box(f"{path}: line {place}", columns, stem, names)
     except (OSError, UnicodeDecodeError) as error:
-        yield problem(path, os.path.basename(path), f"cannot be read: {error}")  # noqa: PTH119
+        yield problem(path, name, f"cannot be read: {error}")
 
 
 def _box(place: str, columns: list[str], stem: str, names: Mapping[int, str]) -> FractionBox | Problem:
