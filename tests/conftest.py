@@ -1,5 +1,6 @@
 """Shared fixtures: a gallery of pictures with known truth, indexed once, and fresh workspaces."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 from framedex import Workspace
 from tests.buckets import Service
 from tests.gallery import SETTINGS, Gallery, fill, make_gallery
+
+# Weights in the cache of whoever runs the tests would make another encoder the default one.
+os.environ["HF_HUB_CACHE"] = str(Path(__file__).parent / "no-cache-of-the-hub")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell, and in all that is started there; tests of interrupts need them.

@@ -37,7 +37,7 @@ Uses = Callable[[Averages], None]
 @pytest.fixture
 def uses(monkeypatch: pytest.MonkeyPatch) -> Uses:
     """Name the encoder that ``averages`` is from then on."""
-    return lambda encoder: monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name: encoder)
+    return lambda encoder: monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: encoder)
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class Counts(Averages):
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> type[Counts]:
     """A counting encoder, registered by the name ``averages``."""
-    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name: Counts())
+    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Counts())
     monkeypatch.setattr(ingest, "_ENCODED", BATCH)
     monkeypatch.setattr(ingest, "_COMMITTED", 2 * BATCH)
     monkeypatch.setattr(Counts, "encoded", 0)

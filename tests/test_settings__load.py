@@ -39,3 +39,23 @@ def test_user_path__unknown_user() -> None:
     """The home folder of a user who does not exist is no path."""
     with pytest.raises(InvalidInput, match="does not exist"):
         user_path("~no-such-user-here/x")
+
+
+def test_load_settings__a_language_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The language of full text is checked at once, and those there are are named."""
+    monkeypatch.setenv("FRAMEDEX_LANGUAGE", "klingon")
+    with pytest.raises(InvalidInput, match=r"^FRAMEDEX_LANGUAGE is 'klingon': no language.*english.*none$"):
+        load_settings()
+    monkeypatch.setenv("FRAMEDEX_LANGUAGE", "german")
+    assert load_settings().language == "german"
+
+
+def test_load_settings__text_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no text encoder but one that is named."""
+    monkeypatch.delenv("FRAMEDEX_TEXT_ENCODER", raising=False)
+    assert load_settings().text_encoder is None
+    monkeypatch.setenv("FRAMEDEX_TEXT_ENCODER", "open_clip:ViT-B-32")
+    assert load_settings().text_encoder == "open_clip:ViT-B-32"
+    monkeypatch.setenv("FRAMEDEX_TEXT_ENCODER", "")
+    with pytest.raises(InvalidInput, match="FRAMEDEX_TEXT_ENCODER is ''"):
+        load_settings()

@@ -6,6 +6,7 @@ ws = framedex.Workspace("~/framedex")
 ds = ws.create_dataset("pets", "~/photos")
 """
 
+from framedex.benchmarking import SearchBenchmark
 from framedex.cleanup import CleanupPlan
 from framedex.dataset import Dataset
 from framedex.disk_usage import DiskUsage
@@ -29,6 +30,7 @@ from framedex.errors import (
     Unavailable,
     WorkspaceError,
 )
+from framedex.ranked_view import RankedView
 from framedex.tasks import ExportTask, Task
 from framedex.view import DuplicateGroups, ExplorePage, View
 from framedex.workspace import Workspace
@@ -54,7 +56,9 @@ __all__ = [
     "NotFound",
     "NotIndexed",
     "NotRetryable",
+    "RankedView",
     "ReadOnly",
+    "SearchBenchmark",
     "Task",
     "TaskFailed",
     "Unavailable",

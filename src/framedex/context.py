@@ -8,6 +8,7 @@ from framedex.settings import Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.heads import Heads
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
@@ -27,6 +28,7 @@ class Context:
         settings: limits and defaults.
         indices: the vectors that were searched last.
         columns: the columns that were filtered last.
+        heads: the heads that were read last.
     """
 
     layout: Layout
@@ -37,6 +39,7 @@ class Context:
     settings: Settings
     indices: VectorIndices
     columns: ColumnCache
+    heads: Heads
 
 
 def open_media(context: Context, dataset_id: str) -> Media:
@@ -46,12 +49,11 @@ def open_media(context: Context, dataset_id: str) -> Media:
         Conflict: the dataset has no head yet.
     """
     with context.catalog.read() as connection:
-        generation = datasets.head(connection, dataset_id)
-        if generation is None:
+        head = context.heads.read(connection, dataset_id)
+        if head is None:
             record = datasets.find_dataset(connection, dataset_id)
             raise Conflict(
                 f"dataset {record.display_name!r} has nothing to show yet; its status is {record.status_new}"
             )
-        roots = datasets.get_roots(connection, dataset_id)
-    table = context.columns.open(context.layout.media(dataset_id), generation.tables["media"])
-    return Media(dataset_id, generation, table, context.sql, tuple(roots), columns=context.columns)
+    table = context.columns.open(context.layout.media(dataset_id), head.generation.tables["media"])
+    return Media(dataset_id, head.generation, table, context.sql, head.roots, columns=context.columns)

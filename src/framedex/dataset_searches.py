@@ -73,13 +73,15 @@ class DatasetSearches:
         Args:
             text: what is looked for.
             limit: how many at most; None for all that fit.
-            by: ``words``; ``meaning``, which needs an encoder of pictures and texts; ``both``, joined by reciprocal
-                rank fusion; ``auto``: both where the encoder knows texts, else words.
-            diversity: as of :meth:`similar`; of words it has no effect.
+            by: ``words``; ``meaning``, among pictures where the dataset's encoder knows texts, else among captions by
+                the text encoder of the settings; ``both``, joined by reciprocal rank fusion; ``auto``: both where
+                meaning can be searched, else words.
+            diversity: as of :meth:`similar`; of words it has no effect; among captions it is of what these say.
             relevance: the least relevance, 0 to 1: of words a share of the best score.
 
         Raises:
-            InvalidInput: an argument cannot be used, or the dataset's encoder knows no texts.
+            InvalidInput: an argument cannot be used; or nothing can be searched by meaning: the dataset's encoder knows
+                no texts, and no text encoder is set or nothing has a caption.
         """
         with progress_bar("Indexing", late=True) as tell:
             searches = self._searches(tell)

@@ -23,7 +23,8 @@ TABLES, SNAPSHOTS, OLD, WORK = "other tables", "snapshots", "old versions", "wor
 UPLOADS, THUMBNAILS, CATALOG, ORPHANS = "uploads", "thumbnails", "catalog", "deleted datasets"
 TEXTS, VECTORS = "text index", "vector index"
 PARTS = (
-    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, SNAPSHOTS, WORK, OLD, ORPHANS, CATALOG,
+    EMBEDDINGS, COLUMNS, INDEX, REMNANTS, TABLES, UPLOADS, THUMBNAILS, TEXTS, VECTORS, SNAPSHOTS, WORK, OLD, ORPHANS,
+    CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
 _SCHEMA = pa.schema(
@@ -182,6 +183,7 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
             counter.add_all(path, OLD if disk.is_aside(path) else UPLOADS)
     counter.add_all(context.layout.thumbnails(dataset_id), THUMBNAILS)
     counter.add_all(context.layout.texts(dataset_id), TEXTS)
+    counter.add_all(context.layout.captions(dataset_id), VECTORS)
     counter.add_all(context.layout.vectors(dataset_id), VECTORS)
     counter.add_all(context.layout.anchors(dataset_id), VECTORS)
 

@@ -54,7 +54,11 @@ def _check_id(media_id: str) -> None:
 
 def thumbnail_path(folder: Path, media_id: str, size: int = SIZE) -> Path:
     """Return where a thumbnail is cached."""
-    return folder / media_id[:2] / f"{media_id}-{size}.jpg"
+    return folder / _name(media_id, size)
+
+
+def _name(media_id: str, size: int) -> str:
+    return f"{media_id[:2]}/{media_id}-{size}.jpg"
 
 
 def forget_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> None:
@@ -69,8 +73,9 @@ def forget_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> N
 
 def thumbnail_uri(folder: Path, media_id: str) -> str | None:
     """Return the URI of a cached thumbnail; None if there is none yet."""
-    path = thumbnail_path(folder, media_id)
-    return file_uri(path) if path.exists() else None
+    # Pages ask for hundreds; as paths of pathlib they would take longer than looking for the files.
+    path = os.path.join(folder, _name(media_id, SIZE))  # noqa: PTH118
+    return file_uri(path) if os.path.exists(path) else None  # noqa: PTH110
 
 
 def cached_thumbnail(

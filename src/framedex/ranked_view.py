@@ -79,6 +79,14 @@ class RankedView(View):
             relevance=self._relevance,
         )
 
+    def media_ids(self) -> list[str]:
+        """Return the ids of the media, the best first."""
+        media = self._media()
+        # One search follows another, so the ids of all media are held; Lance takes milliseconds to find a few.
+        rows = media.take(self._ranking(media).row_ids.tolist(), ["media_id"], keep=True)
+        ids: list[str] = rows["media_id"].to_pylist()
+        return ids
+
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a row for each media item, the best first.
 

@@ -159,13 +159,30 @@ class Snapshot(Record):
     is_restoring: bool
 
 
+class Weights(Record):
+    """What the vectors of a learned encoder depend on.
+
+    ``path`` is the file of the model, and ``sha256`` the hash of its content in hexadecimal digits. ``settings`` are
+    the other things that change vectors, by name and as text: how pictures are prepared, which output is taken, hashes
+    of further files.
+    """
+
+    path: str
+    sha256: str
+    settings: dict[str, str] = {}
+
+
 class EmbeddingConfig(Record):
-    """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances."""
+    """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances.
+
+    ``weights`` is what an encoder that was read from files stated about them, and None for others.
+    """
 
     encoder: str
     dimension: int
     thresholds: tuple[float, float, float, float, float]
     reason: str = ""
+    weights: Weights | None = None
 
 
 class Preview(Record):

@@ -16,8 +16,8 @@ from framedex.search.query_pictures import Box, as_vector, crop, encode_picture,
 from framedex.search.questions import Both, Like, Meaning, Question, Words
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searches import Caches, Searches, Tell
+from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
-from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.vql import Filter, leading_searches
 from framedex.vql import searches as searches_in
@@ -32,12 +32,11 @@ def open_searches(context: Context, media: Media, tell: Tell | None = None) -> S
     caches = Caches(
         vectors=layout.vectors(dataset_id),
         texts=layout.texts(dataset_id),
+        captions=layout.captions(dataset_id),
         uploads=layout.anchors(dataset_id),
         keep=not context.catalog.read_only,
     )
-    with context.catalog.read() as connection:
-        config = datasets.embedding_config(connection, dataset_id)
-    return Searches(media, config, context.settings, context.indices, caches, tell)
+    return Searches(media, media.generation.embedding_config, context.settings, context.indices, caches, tell)
 
 
 def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
@@ -131,15 +130,14 @@ def text_question(searches: Searches, text: str | None, by: str) -> Question:
     Args:
         searches: of the dataset.
         text: what is looked for.
-        by: ``words``, ``meaning``, ``both``, or ``auto``: both where the dataset's encoder knows texts, else words.
+        by: ``words``, ``meaning``, ``both``, or ``auto``: both where meaning can be searched, else words.
 
     Raises:
         InvalidInput: an argument cannot be used.
     """
     if by not in _BY:
         raise InvalidInput(f"by must be one of {', '.join(_BY)}, not {by!r}")
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
+    text = check_text(text)
     if by == "auto":
         by = "both" if searches.knows_meaning else "words"
     return Words(text) if by == "words" else Meaning(text) if by == "meaning" else Both(text)
@@ -161,7 +159,7 @@ def explore_ranking(
         context: the workspace.
         media: what is explored.
         condition: which of it.
-        caption: text that is looked for: by meaning where the dataset's encoder knows texts, else by its words.
+        caption: text that is looked for: by meaning where that can be searched, else by its words.
         textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below. For words the
             distance is one less the share of the best score.
         anchor_media_id: a media item, or a picture that was uploaded.
@@ -180,6 +178,8 @@ def explore_ranking(
         raise InvalidInput("anchor_type goes with anchor_media_id")
     if caption is None and anchor_media_id is None:
         return None
+    if caption is not None:
+        check_text(caption)  # before captions are indexed for it
     searches = open_searches(context, media)
     if anchor_media_id is not None:
         question = _anchor(searches, anchor_media_id, anchor_type)

@@ -1,13 +1,36 @@
 """Settings by environment (``FRAMEDEX_…``); each can also be given in code."""
 
 import os
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from framedex.errors import InvalidInput
+
+NO_STEMS = "none"
+"""The language in which words are taken as they are written."""
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """Return the languages of full-text search: those of Snowball, and ``none``."""
+    import Stemmer
+
+    return (*Stemmer.algorithms(), NO_STEMS)
+
+
+def check_language(language: str) -> str:
+    """Return a language.
+
+    Raises:
+        InvalidInput: there is no such language.
+    """
+    if language not in languages():
+        raise InvalidInput(f"no language {language!r} for full-text search; there are {', '.join(languages())}")
+    return language
 
 
 def available_cpus() -> int:
@@ -40,7 +63,7 @@ def load_settings() -> "Settings":
         first = error.errors(include_url=False)[0]
         name = "_".join(map(str, first["loc"])).upper()
         name = name if name in _UNPREFIXED else f"FRAMEDEX_{name}"
-        raise InvalidInput(f"{name} is {first['input']!r}: {first['msg']}") from None
+        raise InvalidInput(f"{name} is {first['input']!r}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
 def _toggle(name: str) -> Any:
@@ -74,6 +97,11 @@ class Settings(BaseSettings):
             filter reads them from the disk. A column that would take more than a fourth of it is never kept.
         keep_versions_s: how long states that nothing names any more are kept for those who still read them, in seconds.
         language: of captions and labels, for full-text search: one of Snowball's, as ``english``, or ``none``.
+        text_encoder: the name of the encoder by which captions are searched for what they mean; see
+            :func:`framedex.encoders.choose_text_encoder`. None for none.
+        encoder: the name of the encoder that ``auto`` stands for; None for a learned one where its weights are here,
+            else the built-in one.
+        allow_downloads: whether weights of models that are not on this machine may be fetched.
         clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
             ``inf`` leaves that to :meth:`framedex.Workspace.vacuum`.
     """
@@ -100,4 +128,7 @@ class Settings(BaseSettings):
     column_cache_bytes: int = Field(default=512 * 2**20, ge=0)
     keep_versions_s: float = Field(default=600.0, ge=0)
     clean_every_s: float = Field(default=60.0, ge=0)
-    language: str = "english"
+    language: Annotated[str, AfterValidator(check_language)] = "english"
+    text_encoder: str | None = Field(default=None, min_length=1)
+    encoder: str | None = Field(default=None, min_length=1)
+    allow_downloads: bool = False

@@ -156,14 +156,15 @@ def _clean_dataset(context: Context, record: DatasetRecord, limits: Limits, coun
 
 def _clean_vectors(context: Context, dataset_id: str, count: _Count) -> None:
     """Remove indices of vectors that did not become whole, and pictures that were searched by some time ago."""
-    indices = disk.entries(context.layout.vectors(dataset_id))
+    layout = context.layout
+    indices = [*disk.entries(layout.vectors(dataset_id)), *disk.entries(layout.captions(dataset_id))]
     for path in [*indices, *(part for index in indices for part in disk.entries(index))]:
         if path.suffix == ".part" and path.is_dir():
             with suppress(OSError):
                 if path.lstat().st_mtime < time.time() - _PARTIAL_S:
                     count.freed_bytes += disk.remove_tree(path)
                     count.partial_files += 1
-    for path in disk.entries(context.layout.anchors(dataset_id)):
+    for path in disk.entries(layout.anchors(dataset_id)):
         with suppress(OSError):
             if path.lstat().st_mtime < time.time() - _ANCHOR_S:
                 count.freed_bytes += disk.remove_file(path)

@@ -126,8 +126,8 @@ class View:
             threshold: clustering level, 0 (finest) to 4.
             page_number: from 0.
             vql: a further filter.
-            caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, else by its
-                words, in captions, labels and file names.
+            caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, or a text
+                encoder is set and there are captions; else by its words, in captions, labels and file names.
             image_caption: the same; the older name.
             textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below.
             labels: only media that have any of these: a list, also as JSON, or bare as ``[dog,puppy]``.

@@ -13,7 +13,7 @@ from typing import Any
 from framedex.context import Context
 from framedex.dataset import Dataset
 from framedex.disk_usage import DiskUsage, read_usage
-from framedex.encoders import Encoder
+from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
 from framedex.errors import Conflict, Error, ReadOnly
 from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
 from framedex.jobs.create import create
@@ -36,6 +36,7 @@ from framedex.settings import Settings, load_settings, user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
 from framedex.storage.sql import Sql
 from framedex.task_pages import list_tasks, task_filters
@@ -53,16 +54,26 @@ class Workspace:
         read_only: open an existing workspace without changing anything in it. A folder that cannot be written is
             opened so by itself.
         settings: limits and defaults; from the environment where not given.
+        text_encoder: by which captions are searched for what they mean: a name or a TextEncoder, in place of that of
+            the settings.
 
     Raises:
+        InvalidInput: there is no such text encoder, or a setting of the environment cannot be used.
         WorkspaceError: the folder cannot be used as a workspace.
         FormatTooNew: a newer version of Framedex wrote it.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, read_only: bool = False, settings: Settings | None = None
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        settings: Settings | None = None,
+        text_encoder: str | TextEncoder | None = None,
     ) -> None:
         settings = settings or load_settings()
+        if text_encoder is not None:
+            settings = settings.model_copy(update={"text_encoder": choose_text_encoder(text_encoder).name})
         path = user_path(folder)
         read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
         layout = open_layout(path, read_only=read_only)
@@ -70,7 +81,7 @@ class Workspace:
         runner = Runner(catalog, user=settings.user)
         exports = Exports(catalog, user=settings.user)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
-        self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns)
+        self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
         runner.revive = partial(revive, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
@@ -284,7 +295,9 @@ def _config(content: Content, thresholds: Sequence[float] | None) -> EmbeddingCo
     if isinstance(content, FilesInput):
         chosen = content.encoder
         name, dimension, usual, reason = chosen.name, chosen.dimension, chosen.thresholds, content.reason
+        weights = weights_of(chosen)
     else:
         name, dimension, usual, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
+        weights = None
     cuts = check_thresholds(usual if thresholds is None else thresholds)
-    return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason)
+    return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason, weights=weights)

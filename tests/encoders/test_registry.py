@@ -46,7 +46,7 @@ def test_choose__given_in_code() -> None:
     assert choose_encoder(mine) == (mine, "given in code")
 
 
-@pytest.mark.parametrize("name", ["", "Gist", "clip", "onnx:/nowhere.onnx", ":gist"])
+@pytest.mark.parametrize("name", ["", "Gist", "clip", "fasttext:/nowhere.bin", ":gist"])
 def test_choose__unknown_name(name: str) -> None:
     """An unknown name is refused with those that there are."""
     with pytest.raises(InvalidInput, match=r"no encoder '.*'; there are: auto, gist"):

@@ -57,6 +57,7 @@ A, B, C, D = (word(each) for each in ("aa", "bb", "cc", "dd"))
         ("the aa -bb", AllOf((AnyOf((A,), (word("the"),)),), (B,))),
         ("the and", AnyOf((word("the"), word("and")))),
         ("the AND aa", AllOf((word("the"), A))),
+        ("… AND aa", A),
         ('"the" aa', AnyOf((word("the"), A))),
         ("running", word("run")),
         ("aa & bb - cc", AnyOf((A, B, C))),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
-from framedex.fulltext.words import GAP, check_language, fold, languages, stems_of, stop_words, words_of
+from framedex.fulltext.words import GAP, fold, stems_of, stop_words, words_of
+from framedex.settings import check_language, languages
 from tests.fulltext.strategies import texts
 
 

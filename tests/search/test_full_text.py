@@ -190,7 +190,7 @@ def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
     edited = media_at(Table(media.table.path, tables.put_columns(media.table, iter([column]), column.schema)))
     assert found(edited, "cat", cache) == [99]
     assert len(found(edited, "dog", cache)) == 99
-    store = module._index(cache / "english", "english", keep=True)._store
+    store = module._index(cache / "english", "english", keep=True).store
     assert [len(segment) for segment in store.segments()] == [200, 1]
     again = media_at(Table(media.table.path, tables.append(media.table.path, [batch([])], SCHEMA)))
     assert found(again, "cat", cache) == [99]

@@ -48,8 +48,13 @@ class Codes:
 
     def vector(self, row: int) -> Vectors:
         """Return the vector of a row, of unit length: float32, shape (D,)."""
-        found = self.coarse[row] + self.fine[row] / np.float32(_PARTS)
-        return np.asarray(found / max(float(np.linalg.norm(found)), 1e-12), np.float32)
+        vector: Vectors = self.vectors(np.array([row]))[0]
+        return vector
+
+    def vectors(self, rows: Rows) -> Vectors:
+        """Return the vectors of some rows, of unit length: float32, shape (rows, D)."""
+        found = self.coarse[rows] + self.fine[rows] / np.float32(_PARTS)
+        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12), np.float32)
 
     def roughly(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities by the first bytes only: float32, shape (rows,), off by about 3e-4 at 512 components."""

@@ -79,6 +79,26 @@ class Relevance:
         return high
 
 
+def query_relevance(strangers: Similarities, count: int, *, least_spread: float = _LEAST_SPREAD) -> Relevance:
+    """Return what similarities to one query mean, of which no neighbours are known, as of a text.
+
+    Texts and pictures lie apart in the space of most multimodal encoders, and short questions apart from long captions;
+    so what is like what among those that are searched says nothing of the query. It matches what is nearer than the
+    nearest of as many strangers would be, and most of what is searched is a stranger to it.
+
+    Args:
+        strangers: float32, shape (B,): similarities of the query to a sample of what is searched.
+        count: how much is searched.
+        least_spread: of strangers' similarities, where more is known of it than a small sample tells.
+    """
+    if not len(strangers):
+        return NO_SAMPLE
+    level = Level.of(strangers)
+    level = Level(level.median, max(level.spread, least_spread))
+    reach = float(np.sqrt(2 * np.log(max(count, 2))))  # of the largest of so many normal values
+    return Relevance(Level(level.median + 2 * reach * level.spread, level.spread), level)
+
+
 NO_SAMPLE = Relevance(Level(1.0, 0.25), Level(0.0, 0.25))
 """For datasets of too few media to tell."""
 

@@ -29,9 +29,7 @@ _RelevanceOption = Annotated[
 def search(
     name: NameArgument,
     text: Annotated[str, typer.Argument(help="What to look for.")],
-    by: Annotated[
-        str, typer.Option(help="words, meaning, both, or auto: both where the encoder knows texts.")
-    ] = "auto",
+    by: Annotated[str, typer.Option(help="words, meaning, both, or auto: both where an encoder knows texts.")] = "auto",
     limit: _FoundOption = 20,
     vql: VqlOption = None,
     relevance: _RelevanceOption = 0.0,

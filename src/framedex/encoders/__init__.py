@@ -1,6 +1,23 @@
 """Pictures to vectors: encoders by name."""
 
 from framedex.encoders.base import Encoder, TextEncoder, reading_detail
+from framedex.encoders.onnx import OnnxEncoder
+from framedex.encoders.open_clip import OpenClipEncoder
 from framedex.encoders.registry import choose_encoder, register
+from framedex.encoders.text_registry import choose_text_encoder, register_text_encoder
+from framedex.encoders.weights import Weighted, check_weights, weights_of
 
-__all__ = ["Encoder", "TextEncoder", "choose_encoder", "reading_detail", "register"]
+__all__ = [
+    "Encoder",
+    "OnnxEncoder",
+    "OpenClipEncoder",
+    "TextEncoder",
+    "Weighted",
+    "check_weights",
+    "choose_encoder",
+    "choose_text_encoder",
+    "reading_detail",
+    "register",
+    "register_text_encoder",
+    "weights_of",
+]

@@ -22,6 +22,8 @@ class Encoder(Protocol):
         dimension: length D of the vectors.
         detail: pixels that the shorter side of a picture should have at least; more brings nothing.
         thresholds: five ascending cosine distances, in [0, 2], at which clusters of levels 0 to 4 are cut.
+
+    An encoder may also have ``batch``: how many pictures it wants at a time, for devices that need many to be busy.
     """
 
     name: str

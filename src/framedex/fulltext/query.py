@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framedex.errors import InvalidInput
-from framedex.fulltext.words import GAP, Field, check_language, fold, stems_of, stop_words, words_of
+from framedex.fulltext.words import GAP, Field, fold, stems_of, stop_words, words_of
+from framedex.settings import check_language
 
 MOST_CHARACTERS = 10_000
 MOST_NESTED = 50
@@ -222,7 +223,9 @@ class _Parser:
     def _is_stop_word(self, token: _Token, node: Node) -> bool:
         is_word = isinstance(node, Term) and len(node.parts) == 1 and node.field is None
         is_bare = token.kind == "words" and not token.is_quoted and not token.is_prefix
-        return is_word and is_bare and words_of(token.text, self._language)[0] in self._stop_words
+        if not is_word or not is_bare:
+            return False
+        return not self._stop_words.isdisjoint(words_of(token.text, self._language)[:1])  # none in what was left out
 
     def _conjunction(self, field: Field | None) -> tuple[list[Node], bool]:
         """Read what ``AND`` joins; if that is a negation alone, return what it negates, and True."""

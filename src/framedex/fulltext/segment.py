@@ -42,6 +42,26 @@ class Keys:
             order = np.lexsort((self.high, self.low))
         return order
 
+    def find(self, keys: "Keys") -> Longs:
+        """Return the place among these keys, which ascend, of each of others; -1 where it is not here.
+
+        Args:
+            keys: what is looked for, ascending by ``low``, which is several times as fast as in any order.
+        """
+        found = np.full(len(keys), -1, dtype=np.int64)
+        if not len(self):
+            return found
+        place = np.searchsorted(self.low, keys.low)
+        asked = np.arange(len(keys))
+        while len(asked):
+            at = np.minimum(place, len(self) - 1)
+            same = self.low[at] == keys.low[asked]
+            hit = same & (self.high[at] == keys.high[asked])
+            found[asked[hit]] = at[hit]
+            again = same & ~hit & (place + 1 < len(self))  # another text of the same half of a hash
+            asked, place = asked[again], place[again] + 1
+        return found
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -81,18 +101,9 @@ class Segment:
         Args:
             keys: what is looked for, ascending by ``low``, which is several times as fast as in any order.
         """
+        place = self.keys.find(keys)
         found = np.full(len(keys), -1, dtype=np.int32)
-        if not len(self):
-            return found
-        place = np.searchsorted(self.keys.low, keys.low)
-        asked = np.arange(len(keys))
-        while len(asked):
-            at = np.minimum(place, len(self) - 1)
-            same = self.keys.low[at] == keys.low[asked]
-            hit = same & (self.keys.high[at] == keys.high[asked])
-            found[asked[hit]] = self.key_text[at[hit]]
-            again = same & ~hit & (place + 1 < len(self))  # another text of the same half of a hash
-            asked, place = asked[again], place[again] + 1
+        found[place >= 0] = self.key_text[place[place >= 0]]
         return found
 
     def words_with_stem(self, stem: str) -> list[int]:

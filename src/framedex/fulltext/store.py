@@ -1,10 +1,10 @@
 """The segments of a folder: a cache that may be deleted at any time, also while it is used."""
 
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,6 @@ class SegmentStore:
         self._key = key_of(language)
         self._segments: dict[str, Segment] = {}
         self._numbers = count()
-        self.lock = threading.Lock()
-        """To be held while the store is changed."""
 
     def segments(self) -> tuple[Segment, ...]:
         """Return all segments, those of most texts first."""
@@ -82,7 +80,7 @@ class SegmentStore:
             The new number of each text that is used, counted over all segments; None if nothing was merged.
         """
         before = self.segments()
-        run = _due([len(segment) for segment in before])
+        run = due([len(segment) for segment in before])
         if not run:
             return None
         names = {id(segment): name for name, segment in self._segments.items()}
@@ -114,7 +112,7 @@ def _renumbered(before: Sequence[Segment], after: Sequence[Segment], used: Seque
     return np.concatenate(numbers).astype(np.int32)
 
 
-def _due(sizes: Sequence[int]) -> int:
+def due(sizes: Sequence[int]) -> int:
     """Return how many of the smallest segments are to be merged, of sizes that descend; 0 if they are few.
 
     The largest one that is merged has at most twice as many texts as the others together. So each text is merged a
@@ -130,7 +128,19 @@ def _due(sizes: Sequence[int]) -> int:
     return run
 
 
-def find_texts(segments: Sequence[Segment], keys: Keys) -> Ints:
+class Findable(Protocol):
+    """Texts by their keys, as :class:`~framedex.fulltext.segment.Segment` has them."""
+
+    def __len__(self) -> int:
+        """How many texts."""
+        ...
+
+    def find(self, keys: Keys) -> Ints:
+        """Return the text of each key; -1 where it is not here."""
+        ...
+
+
+def find_texts(segments: Sequence[Findable], keys: Keys) -> Ints:
     """Return the number of the text of each key, counted over all segments; -1 where there is none.
 
     Args:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
 
-from framedex.errors import InvalidInput
+from framedex.settings import NO_STEMS
 
 GAP = "\x1f"
 """Stands between the labels of a row: it takes a place like a word, so that no phrase goes over it, and is none."""
-NO_STEMS = "none"
-"""The language in which words are taken as they are written."""
 # Words that are in most English captions and say little; our own choice.
 _ENGLISH_STOP_WORDS = frozenset(
     """
@@ -39,25 +37,6 @@ class Field(IntEnum):
     CAPTION = 0
     LABELS = 1
     FILE_NAME = 2
-
-
-@cache
-def languages() -> tuple[str, ...]:
-    """Return the languages there are: those of Snowball, and ``none``."""
-    import Stemmer
-
-    return (*Stemmer.algorithms(), NO_STEMS)
-
-
-def check_language(language: str) -> str:
-    """Return a language.
-
-    Raises:
-        InvalidInput: there is no such language.
-    """
-    if language not in languages():
-        raise InvalidInput(f"no language {language!r} for full-text search; there are {', '.join(languages())}")
-    return language
 
 
 def key_of(language: str) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from framedex.encoders import Encoder, choose_encoder
+from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest_vectors import VectorSource, is_vector_file, open_vectors
 from framedex.jobs.uploads import Progress, UploadSource, upload_archive, upload_files
@@ -106,7 +106,7 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
             raise InvalidInput(f"a table brings its own embeddings; leave the encoder at 'auto' instead of {encoder!r}")
         config = None if path is None else {"kind": "vectors", "path": _absolute(path)}
         return replace(open_vectors(source if path is None else path), config=config)
-    chosen, reason = choose_encoder(encoder)
+    chosen, reason = choose_encoder(encoder, settings)
     files = open_source(path)
     if next(iter(files.items()), None) is None:
         seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
@@ -121,8 +121,8 @@ def _absolute(path: Path) -> str:
 
 
 def _for_all(config: dict[str, Any], encoder: str | Encoder) -> dict[str, Any] | None:
-    """Return a config for other processes; an encoder that was given in code is not there."""
-    return config if isinstance(encoder, str) else None
+    """Return a config for other processes; an encoder that was given in code and has no weights is not there."""
+    return config if isinstance(encoder, str) or weights_of(encoder) is not None else None
 
 
 _KINDS: dict[type, str] = {FolderSource: "folder", FileSource: "file"}
@@ -135,15 +135,15 @@ def _is_uri(source: Any) -> bool:
 def _of_uri(uri: Any, encoder: str | Encoder, settings: Settings, role_arn: str | None) -> FilesInput:
     if not isinstance(uri, str):
         raise invalid_uri(f"an object-storage URI is a text, s3://bucket/folder, not {type(uri).__name__}")
-    chosen, reason = choose_encoder(encoder)
+    chosen, reason = choose_encoder(encoder, settings)
     store = ObjectStore(Access.of(settings, role_arn))
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role_arn=role_arn)
     config = {"kind": "s3", "uri": uri, "role_arn": role_arn}
     return FilesInput(source, source.annotations, chosen, reason, _for_all(config, encoder))
 
 
-def _of_upload(source: UploadSource, dataset_id: str, encoder: str) -> FilesInput:
-    chosen, reason = choose_encoder(encoder)
+def _of_upload(source: UploadSource, dataset_id: str, encoder: str, settings: Settings) -> FilesInput:
+    chosen, reason = choose_encoder(encoder, settings)
     config = {
         "kind": "blobs", "dataset_id": dataset_id, "upload_id": source.upload_id, "skipped": dict(source.skipped),
     }  # fmt: skip
@@ -183,15 +183,15 @@ def open_more(
     _check_kind(config, brings=brings)
     if brings:
         return _fitting(open_content(local, "auto", settings), config)
-    _fitting(choose_encoder(config.encoder)[0], config)
+    _fitting(choose_encoder(config.encoder, settings)[0], config)
     if path is not None:
         return open_content(path, config.encoder, settings)
     if uri is not None:
         return _of_uri(uri, config.encoder, settings, given.assume_role)
     home = layout.dataset(dataset_id)
     if given.archive is not None:
-        return _of_upload(upload_archive(given.archive, home, settings, progress), dataset_id, config.encoder)
-    return _of_upload(upload_files(given.files, home, settings, progress), dataset_id, config.encoder)
+        return _of_upload(upload_archive(given.archive, home, settings, progress), dataset_id, config.encoder, settings)
+    return _of_upload(upload_files(given.files, home, settings, progress), dataset_id, config.encoder, settings)
 
 
 def _check_kind(config: EmbeddingConfig, *, brings: bool) -> None:
@@ -208,12 +208,14 @@ def _fitting(made: _Fits, config: EmbeddingConfig) -> _Fits:
     """Return a content or an encoder whose embeddings compare with those of a dataset.
 
     Raises:
-        InvalidInput: they are of another length.
+        InvalidInput: they are of another length, or the encoder's weights have changed.
     """
     found = made.encoder.dimension if isinstance(made, FilesInput) else made.dimension
     if found != config.dimension:
         whose = "the table's" if isinstance(made, VectorSource) else f"the encoder {config.encoder!r} makes"
         raise InvalidInput(f"{whose} embeddings have {found} values; those of this dataset have {config.dimension}")
+    if not isinstance(made, VectorSource):
+        check_weights(made.encoder if isinstance(made, FilesInput) else made, config)
     return made
 
 
@@ -245,7 +247,7 @@ def content_from_config(
         case "blobs":
             dataset = layout.dataset(config["dataset_id"])
             source = UploadSource(dataset, config["upload_id"], Counter(config["skipped"]))
-            return _fitting(_of_upload(source, config["dataset_id"], encoder), embedding_config)
+            return _fitting(_of_upload(source, config["dataset_id"], encoder, settings), embedding_config)
         case kind:
             raise NotRetryable(f"media of the kind {kind!r} are not known to this Framedex")
 

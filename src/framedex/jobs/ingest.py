@@ -33,7 +33,7 @@ from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import MEASURES, media_schema, microseconds, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
-_ENCODED = 32  # pictures an encoder batch
+_ENCODED = 32  # pictures an encoder batch, where the encoder does not want more
 _COMMITTED = 8192  # rows a table version, or fewer:
 _COMMITTED_S = 20.0  # what was encoded in that time is not lost when the process is
 _ASKED = 1024  # files whose ids are looked up at a time
@@ -172,7 +172,7 @@ def ingest(
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
     ahead = _ahead(examiner.examine_all, iter(news), _threads(source, settings), meanwhile=tables.warm_up)
     with closing(ahead) as examined:
-        for group in _grouped(examined, _ENCODED):
+        for group in _grouped(examined, getattr(encoder, "batch", _ENCODED)):
             vectors = _encode(group, encoder)
             for each, vector in zip(group, vectors, strict=True):
                 writer.add(_row(each, vector, annotations, dataset_id, place))

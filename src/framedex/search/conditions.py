@@ -22,7 +22,7 @@ def condition_of(media: Media, vql: Filter, found: Found | None = None) -> Condi
     Raises:
         InvalidFilter: the filter does not suit the dataset: it has no such field, or of another type.
     """
-    return compile_filter(vql, scope_of(media), found or {})
+    return compile_filter(vql, scope_of(media), found or {}) if vql else Condition()
 
 
 def scope_of(media: Media) -> Scope:

@@ -2,12 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_id
@@ -20,17 +18,16 @@ from framedex.records import (
     ExploreResult,
     Preview,
 )
-from framedex.search.ranking import COSINE_DISTANCE, RANKED, Ranking
+from framedex.search.cluster_pages import ClusterPage, cluster_page
+from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import NO_EMBEDDING
-from framedex.storage.tables import ROW_ID
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
 _TOP = 10
 _GATHERED = 200_000  # rows
-_UNRANKED = "chosen", "size DESC, min(_rowid)"
 _COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
 Ask = Callable[[str], pa.Table]
 ThumbnailUri = Callable[[str], str | None]
@@ -65,21 +62,32 @@ def explore(
         InvalidInput: an argument is outside of its range.
     """
     check_arguments(entity_type, threshold, page_number)
-    if entity_type == EntityType.OBJECTS:
-        return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
-    level = f"cluster_{threshold}"
-    page = _page(media, condition, level, page_number, by_rank=ranking is not None)
-    if not len(page):
-        return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
-    ask = _asker(media, condition, level, page)
-    kind = COSINE_DISTANCE if ranking is None else ranking.kind
-    numbers = page["number"].to_pylist()
+    clusters: list[Cluster] = []
+    if entity_type == EntityType.IMAGES:
+        page = cluster_page(
+            media,
+            condition,
+            f"cluster_{threshold}",
+            first=page_number * PAGE_CLUSTERS,
+            count=PAGE_CLUSTERS,
+            ranking=ranking,
+        )
+        kind = COSINE_DISTANCE if ranking is None else ranking.kind
+        clusters = _clusters(media, condition, threshold, page, kind, thumbnail_uri) if page.numbers else []
+    return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
+
+
+def _clusters(
+    media: Media, condition: Condition, threshold: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
+) -> list[Cluster]:
+    """Return the clusters of a page that has some."""
+    ask = _asker(media, condition, f"cluster_{threshold}", page)
     names = tag_names(tags_of(media)).to_pylist()
-    row_ids, scores = _shown(ask, level, numbers, by_rank=ranking is not None)
+    row_ids, scores = page.shown(PREVIEWS)
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
-    labels = _most_frequent(ask, level, "labels")
-    tags = _most_frequent(ask, level, TAGS) if TAGS in media.table.schema.names else {}
-    clusters = [
+    labels = _most_frequent(ask, "labels")
+    tags = _most_frequent(ask, TAGS) if TAGS in media.table.schema.names else {}
+    return [
         _cluster(
             media.dataset_id,
             threshold,
@@ -91,9 +99,8 @@ def explore(
             score=score[0],
             kind=kind,
         )
-        for number, size, shown, score in zip(numbers, page["size"].to_pylist(), previews, scores, strict=True)
+        for number, size, shown, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
     ]
-    return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
 
 
 def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
@@ -112,54 +119,29 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
             raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
 
 
-def _page(media: Media, condition: Condition, level: str, page_number: int, *, by_rank: bool) -> pa.Table:
-    """Return ``number`` and ``size`` of the clusters of a page."""
-    source, order = (f"(chosen JOIN {RANKED} USING ({ROW_ID}))", "min(place)") if by_rank else _UNRANKED
-    text = (
-        f"SELECT {level} AS number, count(*) AS size FROM {source} "
-        f"GROUP BY number ORDER BY {order} LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
-    )
-    return media.query(text, condition, [level], keep=True)
-
-
-def _asker(media: Media, condition: Condition, level: str, page: pa.Table) -> Ask:
-    """Return what runs statements over the chosen members of the clusters of a page.
+def _asker(media: Media, condition: Condition, level: str, page: ClusterPage) -> Ask:
+    """Return what runs statements over the members of the clusters of a page, with ``number`` for their clusters'.
 
     Where these are few, as they are at the finer levels, they are looked for once.
     """
-    columns = [level, *(name for name in ("labels", TAGS) if name in media.table.schema.names)]
-    members = f"FROM chosen WHERE {level} IN ({', '.join(str(number) for number in page['number'].to_pylist())})"
-    if pc.sum(page["size"]).as_py() > _GATHERED:
-        return lambda text: media.query(text.format(members=members), condition, columns, keep=True)
-    found = media.query(f"SELECT {', '.join([*columns, ROW_ID])} {members}", condition, columns, keep=True)
-    relations = {**condition.relations, "members": found}
-    return lambda text: media.sql.query(text.format(members="FROM members"), (), relations)
+    columns = [name for name in ("labels", TAGS) if name in media.table.schema.names]
+    if len(page.row_ids) > _GATHERED:
+        members = f"SELECT *, {level} AS number FROM chosen WHERE {level} IN ({', '.join(map(str, page.numbers))})"
+        return lambda text: media.query(text.format(members=members), condition, [level, *columns], keep=True)
+    found = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
+    return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": found})
 
 
-def _shown(ask: Ask, level: str, numbers: list[int], *, by_rank: bool) -> tuple[list[list[int]], list[list[float]]]:
-    """Return the row ids and scores of what is previewed of clusters."""
-    if by_rank:
-        shown = f"arg_min({ROW_ID}, place, {PREVIEWS}) AS row_ids, arg_min(score, place, {PREVIEWS}) AS scores"
-        source = f"(SELECT {ROW_ID}, {level} {{members}}) JOIN {RANKED} USING ({ROW_ID})"
-    else:
-        shown, source = (
-            f"min({ROW_ID}, {PREVIEWS}) AS row_ids, [0.0] AS scores",
-            f"(SELECT {ROW_ID}, {level} {{members}})",
-        )
-    found = ask(f"SELECT {level} AS number, {shown} FROM {source} GROUP BY number").to_pylist()
-    of = {row["number"]: row for row in found}
-    return [of[number]["row_ids"] for number in numbers], [of[number]["scores"] for number in numbers]
-
-
-def _most_frequent(ask: Ask, level: str, column: str) -> dict[int, list[Any]]:
+def _most_frequent(ask: Ask, column: str) -> dict[int, list[Any]]:
     """Return the most frequent values of a column of lists by cluster; clusters without any are not in it."""
     found: dict[int, list[Any]] = defaultdict(list)
     text = (
-        f"SELECT number, value, count(*) AS n FROM (SELECT {level} AS number, unnest({column}) AS value {{members}}) "
+        f"SELECT number, value, count(*) AS n FROM (SELECT number, unnest({column}) AS value FROM ({{members}})) "
         "GROUP BY ALL ORDER BY number, n DESC, value"
     )
     for row in ask(text).to_pylist():
-        found[row["number"]] = [*found[row["number"]], row["value"]][:_TOP]
+        if len(values := found[row["number"]]) < _TOP:
+            values.append(row["value"])
     return found
 
 
@@ -180,11 +162,7 @@ def _previews(
     columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
-        [
-            preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind)
-            for _, score in zip_longest(group, own, fillvalue=0.0)
-        ]
-        for group, own in zip(groups, scores, strict=True)
+        [preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind) for score in own] for own in scores
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders import Encoder, choose_encoder, reading_detail
+from framedex.encoders import Encoder, check_weights, choose_encoder, reading_detail
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.decode import decode, reduced
 from framedex.media.files import Reader
@@ -30,7 +30,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
     """Return the encoder that a dataset was indexed with.
 
     Raises:
-        InvalidInput: it has none, or one that is not known here by its name.
+        InvalidInput: it has none, or one that is not known here by its name, or whose weights have changed.
     """
     if config.encoder == PRECOMPUTED:
         raise InvalidInput(
@@ -43,6 +43,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
             f"encoder {config.encoder!r} makes vectors of length {encoder.dimension}, "
             f"but this dataset was indexed with {config.dimension}"
         )
+    check_weights(encoder, config)
     return encoder
 
 

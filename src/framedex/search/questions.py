@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searches import Searches
+from framedex.search.text_queries import Among
 from framedex.storage.media import RowIds
 
 Vectors = npt.NDArray[np.float32]
@@ -51,7 +52,7 @@ class Like:
 
 @dataclass(frozen=True)
 class Meaning:
-    """Media that show what a text means.
+    """Media that show what a text means, or whose captions say it.
 
     Attributes:
         text: what.
@@ -63,8 +64,8 @@ class Meaning:
 
     def ask(self, searches: Searches, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Question.ask`."""
-        vector = searches.meaning_of(self.text)
-        return _by_vector(searches, vector, rows, limit, diversity, self.most, text=True)
+        meant = searches.meaning_of(self.text)
+        return _by_vector(searches, meant.vector, rows, limit, diversity, self.most, among=meant.among)
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,12 @@ def _by_vector(
     diversity: float,
     most: float | None,
     *,
-    text: bool = False,
+    among: Among | None = None,
     compared: int | None = None,
 ) -> Ranking:
     if limit is None:
-        return searches.all_by_distance(vector, rows, most=most, text=text)
-    found = searches.nearest(vector, rows, limit=limit, diversity=diversity, text=text, compared=compared)
+        return searches.all_by_distance(vector, rows, most=most, among=among)
+    found = searches.nearest(vector, rows, limit=limit, diversity=diversity, among=among, compared=compared)
     if most is None:
         return found
     assert found.kind == COSINE_DISTANCE, "vectors are ranked by distance"

@@ -9,13 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.relevance import Level, Relevance
-from framedex.encoders import TextEncoder
+from framedex.analysis.relevance import Relevance
+from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
 from framedex.records import Condition, EmbeddingConfig
+from framedex.search.caption_index import CaptionIndex
+from framedex.search.captions import encode, open_captions
 from framedex.search.full_text import full_text
-from framedex.search.query_pictures import encoder_of, unit
+from framedex.search.query_pictures import PRECOMPUTED, encoder_of
 from framedex.search.ranking import BM25, COSINE_DISTANCE, Ranking, diversified, ranked
+from framedex.search.text_queries import Among, Meant, check_text
 from framedex.search.uploads import read_upload
 from framedex.search.vectors import VectorIndex, VectorIndices
 from framedex.settings import Settings
@@ -37,12 +40,13 @@ class Caches:
     """Where what searches need is kept.
 
     Attributes:
-        vectors, texts, uploads: folders of the dataset.
+        vectors, texts, captions, uploads: folders of the dataset.
         keep: whether they may be written to.
     """
 
     vectors: Path
     texts: Path
+    captions: Path
     uploads: Path
     keep: bool
 
@@ -103,34 +107,65 @@ class Searches:
             raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
         return vector
 
-    def meaning_of(self, text: str) -> Vectors:
-        """Return the vector of a text: float32, shape (D,), unit length.
+    def meaning_of(self, text: str) -> Meant:
+        """Return what a text means: by the dataset's own encoder where that knows texts, else by the text encoder.
 
         Raises:
-            InvalidInput: the dataset's encoder knows no texts.
+            InvalidInput: the text cannot be used; neither encoder is there; or no media item has a caption.
         """
-        if not isinstance(text, str) or not text.strip():
-            raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
-        encoder: object = encoder_of(self.embedding) if self._has_encoder else None
-        if not isinstance(encoder, TextEncoder):
+        check_text(text)
+        if (encoder := self._multimodal) is not None:
+            return Meant(encode(encoder, [text])[0], self.index)
+        if (encoder := self._text_encoder) is None:
             raise InvalidInput(
-                f"searching by meaning needs an encoder of pictures and texts; this dataset was indexed with "
-                f"{self.embedding.encoder!r}. Enrich it with MULTIMODEL_IMAGE_ENCODING or CAPTION_IMAGES, "
-                "or search for words in its captions, labels and file names"
+                f"searching by meaning needs an encoder of pictures and texts, or one of texts for the captions; this "
+                f"dataset was indexed with {self.embedding.encoder!r}, and no text encoder is set. Enrich it with "
+                "MULTIMODEL_IMAGE_ENCODING or CAPTION_IMAGES, name a text encoder in FRAMEDEX_TEXT_ENCODER to search "
+                "captions by, or search for words in captions, labels and file names"
             )
-        vectors = np.asarray(encoder.encode_texts([text]), np.float32)
-        if vectors.shape != (1, self.embedding.dimension):
-            raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one text")
-        return unit(vectors[0])
+        if not len(self.captions):
+            raise InvalidInput(
+                f"the text encoder {encoder.name!r} searches captions by meaning, and no media of this dataset has "
+                "one. Enrich it with CAPTION_IMAGES or set captions, or search for words in labels and file names"
+            )
+        return Meant(encode(encoder, [text])[0], self.captions)
+
+    @cached_property
+    def captions(self) -> CaptionIndex:
+        """The captions by their vectors.
+
+        Raises:
+            InvalidInput: there is no text encoder of the name that is set, or it does not return what it should.
+        """
+        encoder, tell = self._text_encoder, self.tell
+        assert encoder is not None, "callers look whether one is set"
+        return open_captions(
+            self.media,
+            encoder,
+            folder=self.caches.captions,
+            keep=self.caches.keep,
+            progress=None if tell is None else lambda share: tell("captions", share),
+        )
 
     @property
     def knows_meaning(self) -> bool:
-        """Whether texts can be compared with the media."""
-        return self.config is not None and self._has_encoder and isinstance(encoder_of(self.config), TextEncoder)
+        """Whether texts can be compared with the media, or with their captions."""
+        if self._multimodal is not None:
+            return True
+        return self._text_encoder is not None and len(self.captions) > 0
 
-    @property
-    def _has_encoder(self) -> bool:
-        return self.embedding.encoder != "precomputed"
+    @cached_property
+    def _multimodal(self) -> TextEncoder | None:
+        """The dataset's own encoder, if it knows texts."""
+        if self.config is None or self.config.encoder == PRECOMPUTED:
+            return None
+        encoder: object = encoder_of(self.config)
+        return encoder if isinstance(encoder, TextEncoder) else None
+
+    @cached_property
+    def _text_encoder(self) -> TextEncoder | None:
+        name = self.settings.text_encoder
+        return None if name is None else choose_text_encoder(name)
 
     def rows_of(self, condition: Condition) -> RowIds | None:
         """Return the rows that meet a condition, ascending; None for all."""
@@ -143,7 +178,7 @@ class Searches:
         *,
         limit: int,
         diversity: float = 0.0,
-        text: bool = False,
+        among: Among | None = None,
         compared: int | None = None,
     ) -> Ranking:
         """Return the media nearest to a vector, of those in some rows.
@@ -153,21 +188,22 @@ class Searches:
             rows: that may be answers, ascending; None for all.
             limit: how many.
             diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
-            text: whether the vector is a text's.
+            among: what a text's vector is compared with; None for a picture's.
             compared: how many rows to compare; None for as many as the index was measured for.
         """
-        selection = None if rows is None else self.index.select(rows)
+        index = among or self.index
+        selection = None if rows is None else index.select(rows)
         wanted = limit * _VARIED if diversity else limit
-        row_ids, similarity = self.index.nearest(vector, wanted, selection, compared=compared)
-        found = self._ranking(row_ids, similarity, self._relevance(vector, text=text))
+        row_ids, similarity = index.nearest(vector, wanted, selection, compared=compared)
+        found = self._ranking(row_ids, similarity, self._relevance(vector, among))
         if not diversity:
             return found
-        vectors = [self.index.vector(int(row)) for row in found.row_ids]
+        vectors = [index.vector(int(row)) for row in found.row_ids]
         stacked = np.stack([each for each in vectors if each is not None]) if vectors else np.empty((0, len(vector)))
         return found.only(diversified(1 - found.score, stacked.astype(np.float32), limit, diversity))
 
     def all_by_distance(
-        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, text: bool = False
+        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: Among | None = None
     ) -> Ranking:
         """Return all media of some rows that have a vector, the nearest first.
 
@@ -175,16 +211,17 @@ class Searches:
             vector: float32, shape (D,), unit length.
             rows: that may be answers, ascending; None for all.
             most: only those of at most that cosine distance.
-            text: whether the vector is a text's.
+            among: what a text's vector is compared with; None for a picture's.
         """
-        similarity = self.index.similarities(vector)
-        row_ids = self.index.row_ids
+        index = among or self.index
+        similarity = index.similarities(vector)
+        row_ids = index.row_ids
         if rows is not None:
             places = np.searchsorted(row_ids, rows)
             row_ids, similarity = rows, similarity[places]
         least = -np.inf if most is None else 1 - most - _EXACT
         held = similarity >= least  # never of NaN, the rows without a vector
-        return self._ranking(row_ids[held], similarity[held], self._relevance(vector, text=text))
+        return self._ranking(row_ids[held], similarity[held], self._relevance(vector, among))
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
         """Return the media that a full-text query finds, of those in some rows, the best first."""
@@ -209,22 +246,8 @@ class Searches:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
         return ranked(row_ids, distance, COSINE_DISTANCE, relevance.of(similarity))
 
-    def _relevance(self, vector: Vectors, *, text: bool) -> Relevance:
-        """Return what similarities to a vector mean.
-
-        Texts and pictures lie apart in the space of most multimodal encoders, so what pictures are to each other says
-        nothing of them. A text is a match for what is nearer than the nearest of as many strangers would be, and most
-        media are strangers to it.
-        """
-        if not text:
-            return self.index.relevance
-        similarity = self.index.similarities(vector)
-        similarity = similarity[~np.isnan(similarity)]
-        if not len(similarity):
-            return self.index.relevance
-        strangers = Level.of(similarity)
-        reach = np.sqrt(2 * np.log(max(len(similarity), 2)))  # of the largest of so many normal values
-        return Relevance(Level(strangers.median + 2 * reach * strangers.spread, strangers.spread), strangers)
+    def _relevance(self, vector: Vectors, among: Among | None) -> Relevance:
+        return self.index.relevance if among is None else among.relevance_of(vector)
 
     def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
         """Return what searches within a filter find: ``_rowid`` and ``score``.
@@ -247,10 +270,12 @@ class Searches:
                 found = self.words(test.value, rows)
                 return _at_least(found, 0.0 if test.threshold is None else test.threshold)
             case TextTest():
-                vector = self.meaning_of(test.value)
-                if test.threshold is not None:
-                    return self.all_by_distance(vector, rows, most=1 - test.threshold, text=True)
-                return _at_least(self.all_by_distance(vector, rows, text=True), MATCH)
+                meant = self.meaning_of(test.value)
+                least = test.threshold
+                if least is None:  # few match, so that few are put in order
+                    least = meant.among.relevance_of(meant.vector).least(MATCH)
+                found = self.all_by_distance(meant.vector, rows, most=1 - least, among=meant.among)
+                return found if test.threshold is not None else _at_least(found, MATCH)
             case SimilarityTest():
                 is_media = test.op == "media"
                 vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)

@@ -97,7 +97,7 @@ def make_index(source: Source, folder: Path, tell: Tell) -> StoredIndex:
         centroids = _find_cells(source, tell)
     path = begin_index(folder, centroids)
     part = _make_part(source, source.files, centroids, cell, path, tell)
-    compared = _compared(CodedCells(centroids, [part.part]), lambda share: tell("testing searches", share))
+    compared = measure_compared(CodedCells(centroids, [part.part]), lambda share: tell("testing searches", share))
     return StoredIndex(
         centroids,
         compared,
@@ -196,7 +196,7 @@ def _find_cells(source: Source, tell: Tell) -> Vectors:
     )
 
 
-def _compared(cells: CodedCells, progress: Callable[[float], None]) -> int:
+def measure_compared(cells: CodedCells, progress: Callable[[float], None]) -> int:
     """Return how many rows a search has to compare to find the wanted share of the true nearest.
 
     It is measured on rows of the dataset, for twice the number that finds it: queries from outside are harder.

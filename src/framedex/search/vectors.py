@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.coded_cells import CodedCells, Selection
-from framedex.analysis.relevance import Relevance, measure_relevance
+from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
 from framedex.search.vector_folder import StoredIndex, read_indices, remove_others
 from framedex.search.vector_making import Source, Tell, extend_index, make_index, make_small
 from framedex.storage.failures import own_errors
@@ -140,6 +140,12 @@ class VectorIndex:
         neighbours = np.concatenate([np.empty(0, np.float32), *found])
         # A copy, as of the query itself, says nothing of what is alike.
         return measure_relevance(neighbours[neighbours < _COPY], np.asarray(strangers, np.float32))
+
+    def relevance_of(self, query: Vectors) -> Relevance:
+        """Return what similarities to a text's vector mean."""
+        similarity = self.similarities(query)
+        similarity = similarity[~np.isnan(similarity)]
+        return query_relevance(similarity, len(similarity))
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the vector of a row: float32, shape (D,), unit length; None if it has none."""

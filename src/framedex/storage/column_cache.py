@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
+from framedex.storage.row_places import places_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 
@@ -200,10 +201,9 @@ class ColumnCache:
         known = self._column(table, ROW_ID, load=True)
         if known is None:
             return None
-        ids, wanted = known.to_numpy(), np.asarray(row_ids, np.uint64)
-        places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
         # Ids that do not ascend, as files that were put together may have them, are looked for in the table.
-        return pa.array(places) if len(ids) and bool((ids[places] == wanted).all()) else None
+        found = places_of(known.to_numpy(), np.asarray(row_ids, np.uint64))
+        return None if found is None else pa.array(found)
 
     def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:
         key = self._key(table, name)

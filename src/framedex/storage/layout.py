@@ -51,6 +51,11 @@ class Layout:
         return self.root / "cache" / "text"
 
     @property
+    def caption_cache(self) -> Path:
+        """The folder with a folder of captions' vectors for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "captions"
+
+    @property
     def vector_cache(self) -> Path:
         """The folder with a folder of indexed vectors for each dataset; may be deleted at any time."""
         return self.root / "cache" / "vectors"
@@ -63,7 +68,7 @@ class Layout:
     @property
     def caches(self) -> tuple[Path, ...]:
         """The folders with a folder for each dataset that may be deleted at any time."""
-        return self.cache, self.text_cache, self.vector_cache, self.anchor_cache
+        return self.cache, self.text_cache, self.caption_cache, self.vector_cache, self.anchor_cache
 
     def dataset(self, dataset_id: str) -> Path:
         """The folder of a dataset's tables."""
@@ -88,6 +93,10 @@ class Layout:
     def texts(self, dataset_id: str) -> Path:
         """A dataset's texts as they are indexed for full-text search; may be deleted at any time."""
         return self.text_cache / dataset_id
+
+    def captions(self, dataset_id: str) -> Path:
+        """A dataset's captions as vectors, by text encoder; may be deleted at any time."""
+        return self.caption_cache / dataset_id
 
     def vectors(self, dataset_id: str) -> Path:
         """A dataset's vectors as they are indexed for search; may be deleted at any time."""

@@ -18,6 +18,7 @@ from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
 from framedex.storage.media_rows import path_of_text
+from framedex.storage.row_places import places_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 
@@ -137,6 +138,38 @@ class Media:
                 return np.sort(rows[ROW_ID].filter(held).to_numpy())  # little work where they ascend, as they mostly do
         found = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
         return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+
+    def values(self, condition: Condition, column: str) -> tuple[RowIds, npt.NDArray[Any]]:
+        """Return the rows that meet a condition, in the order of ingestion, and their values in a column of numbers.
+
+        Args:
+            condition: which rows.
+            column: of numbers, without nulls.
+
+        Returns:
+            row_ids: uint64, shape (N,), ascending.
+            values: shape (N,).
+        """
+        held = self._held(condition)
+        rows = None
+        if self.columns is not None and (held is not None or condition == EVERYTHING):
+            rows = self.columns.read(self.table, {column, ROW_ID})
+        if rows is None:
+            rows = self.query(f"SELECT {ROW_ID}, {column} FROM chosen", condition, [column], keep=True)
+        elif held is not None:
+            rows = rows.filter(held)
+        row_ids, values = rows[ROW_ID].to_numpy(), rows[column].to_numpy()
+        if bool((row_ids[1:] > row_ids[:-1]).all()):
+            return row_ids, values
+        order = np.argsort(row_ids)
+        return row_ids[order], values[order]
+
+    def values_at(self, row_ids: RowIds, column: str) -> npt.NDArray[Any]:
+        """Return the values of some rows, given by their ids in any order, in a column of numbers."""
+        known, values = self.values(EVERYTHING, column)
+        places = places_of(known, row_ids)
+        assert places is not None, "rows are those of the table"
+        return values[places]
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str], *, keep: bool = False) -> pa.Table:
         """Return the rows of some ids, in the given order.

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Table:
         except (ValueError, OSError) as error:
             raise NotFound(f"{path} has no version {version}: {error}") from error
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
         return self._lance.schema

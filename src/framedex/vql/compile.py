@@ -22,6 +22,7 @@ from framedex.vql.leaves import (
     TagsTest,
     TextTest,
 )
+from framedex.vql.merging import merged
 from framedex.vql.model import (
     AnyOf,
     Batch,
@@ -96,10 +97,10 @@ class _Compiler:
         self.searched: dict[SearchTest, str] = {}
 
     def all_of(self, elements: Collection[Element], path: str) -> str:
-        return " AND ".join(self.each(elements, path)) or "TRUE"
+        return " AND ".join(self.each(elements, path, any_of=False)) or "TRUE"
 
-    def each(self, elements: Collection[Element], path: str) -> list[str]:
-        return [self.element(element, f"{path}[{place}]") for place, element in enumerate(elements)]
+    def each(self, elements: Collection[Element], path: str, *, any_of: bool) -> list[str]:
+        return [self.element(element, f"{path}[{place}]") for place, element in merged(elements, any_of=any_of)]
 
     def element(self, element: Element, path: str) -> str:  # noqa: PLR0912 - a case for each key
         match element:
@@ -132,7 +133,7 @@ class _Compiler:
             case Batch():
                 return self.among("batch", listed(element.batch.value), "INTEGER")
             case AnyOf():
-                return "(" + (" OR ".join(self.each(element.any, f"{path}.any")) or "FALSE") + ")"
+                return "(" + (" OR ".join(self.each(element.any, f"{path}.any", any_of=True)) or "FALSE") + ")"
             case Not():
                 return f"(NOT ({self.negated(element, f'{path}.not')}))"
             case _:

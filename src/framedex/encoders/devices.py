@@ -1,0 +1,66 @@
+"""Where PyTorch models run: the device, the precision, and how many pictures at a time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from framedex.errors import InvalidInput
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("auto", "float32", "float16", "bfloat16")
+
+_BATCHES = {"cpu": 32, "mps": 64, "cuda": 256}
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a model runs.
+
+    Attributes:
+        name: as PyTorch has it: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        precision: ``float32``, or ``float16`` or ``bfloat16`` for what can be computed in half precision.
+        batch: how many pictures are computed at a time; bounds memory.
+    """
+
+    name: str
+    precision: str
+    batch: int
+
+    @property
+    def kind(self) -> str:
+        """The name without a number."""
+        return self.name.partition(":")[0]
+
+    def autocast(self) -> Any:
+        """Return a context in which PyTorch computes in half precision what allows it, or one without effect."""
+        import torch
+
+        half = self.precision != "float32"
+        return torch.autocast(self.kind, dtype=getattr(torch, self.precision) if half else None, enabled=half)
+
+
+def choose_device(device: str = "auto", precision: str = "auto") -> Device:
+    """Return where a model is to run.
+
+    Args:
+        device: ``auto`` for a GPU where there is one, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``.
+        precision: ``auto`` for ``float16`` on CUDA, where it is several times as fast, and ``float32`` elsewhere.
+
+    Raises:
+        InvalidInput: there is no such device or precision, here or at all.
+    """
+    import torch
+
+    kind = device.partition(":")[0]
+    if kind not in DEVICES or (":" in device and not device.removeprefix("cuda:").isdigit()):
+        raise InvalidInput(f"{device!r} is no device; there are: {', '.join(DEVICES)}, and cuda:<number>")
+    if precision not in PRECISIONS:
+        raise InvalidInput(f"{precision!r} is no precision; there are: {', '.join(PRECISIONS)}")
+    number = int(device.removeprefix("cuda:")) if ":" in device else 0
+    cuda, mps = torch.cuda.is_available() and number < torch.cuda.device_count(), torch.backends.mps.is_available()
+    if device == "auto":
+        device = kind = "cuda" if cuda else "mps" if mps else "cpu"
+    if (kind == "cuda" and not cuda) or (kind == "mps" and not mps):
+        raise InvalidInput(f"PyTorch {torch.__version__} finds no device {device!r} here; 'cpu' is always there")
+    if precision == "auto":
+        precision = "float16" if kind == "cuda" else "float32"
+    return Device(device, precision, _BATCHES[kind])

@@ -1,0 +1,60 @@
+"""Pictures in the size that a model takes."""
+
+from typing import Literal
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
+Resize = Literal["crop", "stretch", "letterbox"]
+
+
+def fitted(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: float, fill: int) -> Pixels:
+    """Return a picture in a given size: uint8, shape (height, width, 3).
+
+    Args:
+        pixels: uint8, shape (H, W, 3).
+        height: of the result, in pixels.
+        width: of the result, in pixels.
+        resize: ``stretch`` changes the proportions; ``crop`` takes a part around the centre that has the proportions of
+            the result; ``letterbox`` shows the whole picture, centred, with bars beside it.
+        crop: the part's share of the largest one, in (0, 1].
+        fill: grey level of the bars.
+    """
+    match resize:
+        case "stretch":
+            return resized(pixels, height, width)
+        case "crop":
+            return resized(_middle(pixels, height, width, crop), height, width)
+        case "letterbox":
+            return _in_box(pixels, height, width, fill)
+
+
+def resized(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Return a picture in another size: averaged along what shrinks, interpolated along what grows."""
+    shrunk = (min(width, pixels.shape[1]), min(height, pixels.shape[0]))
+    if shrunk != (pixels.shape[1], pixels.shape[0]):
+        # OpenCV averages over areas only where neither side grows.
+        pixels = np.asarray(cv2.resize(pixels, shrunk, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    if shrunk != (width, height):
+        pixels = np.asarray(cv2.resize(pixels, (width, height), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
+    return pixels
+
+
+def _middle(pixels: Pixels, height: int, width: int, share: float) -> Pixels:
+    there, across = pixels.shape[:2]
+    factor = share * min(there / height, across / width)
+    rows, columns = max(round(height * factor), 1), max(round(width * factor), 1)
+    top, left = (there - rows) // 2, (across - columns) // 2
+    return pixels[top : top + rows, left : left + columns]
+
+
+def _in_box(pixels: Pixels, height: int, width: int, fill: int) -> Pixels:
+    there, across = pixels.shape[:2]
+    factor = min(height / there, width / across)
+    rows, columns = max(round(there * factor), 1), max(round(across * factor), 1)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    box = np.full((height, width, 3), fill, np.uint8)
+    box[top : top + rows, left : left + columns] = resized(pixels, rows, columns)
+    return box

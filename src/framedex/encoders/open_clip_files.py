@@ -1,0 +1,141 @@
+"""Where the weights of open_clip models are: in a file, a folder, the local cache, or, if that is allowed, the hub."""
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from framedex.encoders.open_clip_names import CHECKPOINTS, CONFIG, SCHEME, ModelName
+from framedex.errors import InvalidInput, NotFound, Unavailable
+
+_PREFERRED = ("open_clip_model", "open_clip_pytorch_model", "model", "pytorch_model")
+_HUB_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+_ALLOW = "FRAMEDEX_ALLOW_DOWNLOADS=1, or allow_download=True in code, fetches them"
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a model is read from.
+
+    Attributes:
+        checkpoint: the weights; None for random ones.
+        beside: further files that say what the model is.
+        pretrained: what open_clip says of a pretrained tag, as how pictures are prepared for it.
+    """
+
+    checkpoint: Path | None
+    beside: tuple[Path, ...] = ()
+    pretrained: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> Files:
+    """Return what a model is to be read from.
+
+    Args:
+        name: of the model.
+        engine: the module ``open_clip``.
+        allow_download: whether weights that are not here may be fetched.
+
+    Raises:
+        InvalidInput: open_clip knows no such model or tag, or the folder has no configuration or no weights.
+        NotFound: there is no such folder or file, or the weights are not in the local cache.
+        Unavailable: they could not be fetched.
+    """
+    if name.model is None:
+        assert name.path is not None
+        return _in_folder(name.path)
+    known = engine.list_models()
+    if name.model not in known:
+        near = difflib.get_close_matches(name.model, known, n=3, cutoff=0.4)
+        hint = f"the nearest are {', '.join(near)}" if near else "open_clip.list_models() lists them"
+        folder = Path(name.model, name.tag or "")
+        raise InvalidInput(f"open_clip has no model {name.model!r}; {hint}; and there is no folder {str(folder)!r}")
+    if name.path is not None and not name.path.is_file():
+        raise NotFound(f"no file {str(name.path)!r} with weights for {name.model}")
+    if name.tag is None:
+        return Files(name.path)
+    pretrained = engine.get_pretrained_cfg(name.model, name.tag)
+    if not pretrained:
+        tags = ", ".join(engine.list_pretrained_tags_by_model(name.model)) or "none"
+        raise InvalidInput(f"open_clip has no weights {name.tag!r} for {name.model}; there are: {tags}; or name a file")
+    return Files(_of_tag(name, pretrained, engine, allow_download=allow_download), pretrained=pretrained)
+
+
+def _in_folder(folder: Path) -> Files:
+    if not folder.is_dir():
+        raise NotFound(f"no folder {str(folder)!r}, so {SCHEME}:{folder} names no model")
+    config = folder / CONFIG
+    try:
+        content = json.loads(config.read_text("utf-8"))
+        model = content["model_cfg"]
+        for part in ("embed_dim", "vision_cfg", "text_cfg"):
+            model[part]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{str(config)!r} is no configuration of open_clip ({type(error).__name__}: {error}): it is JSON, and has "
+            "model_cfg with embed_dim, vision_cfg and text_cfg"
+        ) from None
+    found = sorted(path for path in folder.iterdir() if path.suffix in CHECKPOINTS)
+    found.sort(
+        key=lambda path: (_PREFERRED.index(path.stem) if path.stem in _PREFERRED else 9, path.suffix != ".safetensors")
+    )
+    if not found:
+        raise NotFound(f"no weights in {str(folder)!r}: it has no file that ends with {', '.join(CHECKPOINTS)}")
+    if len(found) > 1 and found[0].stem not in _PREFERRED:
+        raise InvalidInput(
+            f"{str(folder)!r} has several files with weights, {', '.join(path.name for path in found)}; "
+            f"call the right one {_HUB_NAMES[0]}"
+        )
+    tokenizer = folder / "tokenizer.json"
+    return Files(found[0], (config, tokenizer) if tokenizer.is_file() else (config,))
+
+
+def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allow_download: bool) -> Path:
+    looked: list[str] = []
+    repository, _, file_name = pretrained.get("hf_hub", "").rpartition("/")
+    if repository:
+        found = cached_on_hub(repository, _names_on_hub(file_name))
+        looked.append(f"{repository} in {_hub_cache()!r}")
+    else:
+        path = Path("~/.cache/clip").expanduser() / os.path.basename(pretrained.get("url", ""))  # noqa: PTH119 - a URL
+        found = path if path.is_file() else None
+        looked.append(repr(str(path)))
+    if found is not None:
+        return found
+    if not allow_download:
+        raise NotFound(
+            f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(looked)}. "
+            f"{_ALLOW}; or give a file: {SCHEME}:{name.model}/<file>"
+        )
+    try:
+        return Path(engine.download_pretrained(dict(pretrained)))
+    except Exception as error:  # whatever the network and the hub make of it
+        raise Unavailable(f"the weights {name.tag!r} of {name.model} could not be fetched: {error}") from None
+
+
+def _names_on_hub(file_name: str) -> tuple[str, ...]:
+    """Return what a file of weights may be called, as open_clip 3.3 looks for it: safetensors before what was named."""
+    if not file_name:
+        return _HUB_NAMES
+    safe = Path(file_name).with_suffix(".safetensors").name
+    return (safe, file_name)
+
+
+def cached_on_hub(repository: str, names: tuple[str, ...] = _HUB_NAMES) -> Path | None:
+    """Return the first of some files of a repository that is in the local cache of the hub; None if none is."""
+    from huggingface_hub import try_to_load_from_cache
+
+    for name in names:
+        found = try_to_load_from_cache(repository, name)
+        if isinstance(found, str):
+            return Path(found)
+    return None
+
+
+def _hub_cache() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.HF_HUB_CACHE)

@@ -1,0 +1,100 @@
+"""Names of open_clip models: ``open_clip:<model>/<pretrained tag or file>``, ``open_clip:<folder>``."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from framedex.errors import InvalidInput
+from framedex.settings import user_path
+
+SCHEME = "open_clip"
+CONFIG = "open_clip_config.json"
+CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin")
+"""What files with weights end with."""
+_RANDOM = "?random"
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """Which model, and where its weights are.
+
+    Attributes:
+        model: one of open_clip's; None for a folder.
+        tag: one of open_clip's pretrained tags of that model.
+        path: of the folder, or of a file with weights for the model; absolute.
+        random: whether the model is to have random weights, which is good for nothing but to measure its speed.
+    """
+
+    model: str | None = None
+    tag: str | None = None
+    path: Path | None = None
+    random: bool = False
+
+    @classmethod
+    def parse(cls, name: str) -> "ModelName":
+        """Return what a name says.
+
+        A text that is a path, or a folder with a configuration of open_clip, is a folder; else what stands before the
+        first slash is the model. Relative paths become absolute, so that the name is good in any working directory.
+
+        Raises:
+            InvalidInput: it says nothing, or no weights.
+        """
+        scheme, _, rest = name.partition(":")
+        if scheme != SCHEME or not rest or rest == _RANDOM:
+            raise InvalidInput(f"{name!r} names no model: give {_FORMS}")
+        if rest.endswith(_RANDOM):
+            return cls.of(rest.removesuffix(_RANDOM), random=True)
+        path = user_path(rest)
+        if path.is_absolute() or rest.startswith(".") or (path / CONFIG).is_file():
+            return cls.of(path)
+        model, _, weights = rest.partition("/")
+        return cls.of(model, weights or None)
+
+    @classmethod
+    def of(
+        cls, model: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None, *, random: bool = False
+    ) -> "ModelName":
+        """Return the name of a model of open_clip and its weights, or of a folder that holds both.
+
+        Raises:
+            InvalidInput: the weights are missing, or are given where there can be none.
+        """
+        path = user_path(model)
+        if isinstance(model, os.PathLike) or path.is_absolute() or (path / CONFIG).is_file():
+            if weights is not None or random:
+                raise InvalidInput(f"the folder {os.fspath(model)!r} has its own weights; no others can be given")
+            return cls(path=_absolute(path))
+        if random == (weights is not None):
+            raise InvalidInput(
+                f"the open_clip model {model!r} needs weights: give {_FORMS}; "
+                f"{SCHEME}:{model}{_RANDOM} has random weights, for measurements of speed"
+            )
+        if weights is None:
+            return cls(str(model), random=True)
+        if _is_file_name(weights):
+            return cls(str(model), path=_absolute(user_path(weights)))
+        return cls(str(model), tag=str(weights))
+
+    def __str__(self) -> str:
+        """The whole name: :meth:`parse` gives this from it, in any working directory."""
+        if self.model is None:
+            return f"{SCHEME}:{self.path}"
+        if self.random:
+            return f"{SCHEME}:{self.model}{_RANDOM}"
+        return f"{SCHEME}:{self.model}/{self.tag or self.path}"
+
+
+_FORMS = (
+    f"{SCHEME}:<model>/<pretrained tag>, {SCHEME}:<model>/<file with weights>, "
+    f"or {SCHEME}:<folder with {CONFIG} and weights>"
+)
+
+
+def _is_file_name(weights: str | os.PathLike[str]) -> bool:
+    path = user_path(weights)
+    return isinstance(weights, os.PathLike) or path.suffix in CHECKPOINTS or path.is_absolute() or path.is_file()
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - keeps links, unlike resolve

@@ -1,0 +1,95 @@
+"""Encoders that were read from files: what they state about them, and whether a dataset still fits."""
+
+import hashlib
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Protocol, runtime_checkable
+
+from framedex.encoders.base import Encoder
+from framedex.errors import InvalidInput, NotFound
+from framedex.records import EmbeddingConfig, Weights
+
+Stamp = tuple[str, int, int] | None
+"""Path, size in bytes and time in nanoseconds of a file; None for one that is not there."""
+
+_HASHES: dict[tuple[str, int, int], str] = {}
+_HASHING = Lock()
+
+
+@runtime_checkable
+class Weighted(Protocol):
+    """An :class:`~framedex.encoders.Encoder` that was read from files, and can be read from them again by its name.
+
+    Attributes:
+        weights: what its vectors depend on; kept in the dataset's embedding config. None for an encoder that may have
+            weights, and has none.
+        files: the files that it was read from, and those that would have changed it had they been there. While none
+            of them changes, the encoder is not made anew.
+    """
+
+    weights: Weights | None
+    files: tuple[Path, ...]
+
+
+def weights_of(encoder: Encoder) -> Weights | None:
+    """Return what an encoder states about its weights; None for one that has none."""
+    return encoder.weights if isinstance(encoder, Weighted) else None
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what tells a file from a changed one without reading it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return os.fspath(path), status.st_size, status.st_mtime_ns
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content as 64 hexadecimal digits; a file is read once while it stays as it is.
+
+    Raises:
+        NotFound: there is no such file, or it cannot be read.
+    """
+    known = stamp(path)
+    with _HASHING:
+        if known is not None and known in _HASHES:
+            return _HASHES[known]
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
+        if known is not None and known == stamp(path):
+            _HASHES[known] = digest
+        return digest
+
+
+def check_weights(encoder: Encoder, config: EmbeddingConfig) -> None:
+    """Check that an encoder still makes the vectors that a dataset was indexed with.
+
+    Raises:
+        InvalidInput: its weights are others, or something else that its vectors depend on has changed.
+    """
+    then, now = config.weights, weights_of(encoder)
+    if then is None or then == now:
+        return
+    remedy = "put back what there was, or make the dataset anew: vectors of the two do not compare"
+    if now is None:
+        raise InvalidInput(f"this dataset was indexed with the weights {then.path!r}, and {encoder.name!r} has none")
+    if then.sha256 != now.sha256:
+        raise InvalidInput(
+            f"the model file {now.path!r} is another one than this dataset was indexed with: its SHA-256 was "
+            f"{then.sha256} and is {now.sha256}; {remedy}"
+        )
+    changes = [
+        f"{name} was {then.settings.get(name, 'not set')} and is {now.settings.get(name, 'not set')}"
+        for name in sorted(then.settings.keys() | now.settings.keys())
+        if then.settings.get(name) != now.settings.get(name)
+    ]
+    if changes:
+        raise InvalidInput(
+            f"the settings of {encoder.name!r} are others than this dataset was indexed with: "
+            f"{'; '.join(changes)}; {remedy}"
+        )

@@ -1,0 +1,70 @@
+"""Texts that people search by: which can be used, and what they are compared with."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.relevance import Relevance
+from framedex.errors import InvalidInput
+from framedex.fulltext.query import MOST_CHARACTERS
+from framedex.storage.media import RowIds
+
+Vectors = npt.NDArray[np.float32]
+
+
+def check_text(text: Any) -> str:
+    """Return a text to search by.
+
+    Raises:
+        InvalidInput: it has no word, is too long, or is no valid Unicode.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidInput(f"a text to search by may have {MOST_CHARACTERS:,} characters; this one has {len(text):,}")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInput("a text to search by must be valid Unicode, without lone surrogates")
+    return text
+
+
+class Among(Protocol):
+    """Vectors of rows, as indices of pictures and of captions have them; see there."""
+
+    row_ids: RowIds
+
+    def select(self, row_ids: RowIds) -> Any:
+        """Return what :meth:`nearest` needs to know of the rows that a filter leaves."""
+        ...
+
+    def nearest(
+        self, query: Vectors, k: int, selection: Any = None, *, compared: int | None = None
+    ) -> tuple[RowIds, Vectors]:
+        """Return the nearest rows and their similarities, nearest first."""
+        ...
+
+    def similarities(self, query: Vectors) -> Vectors:
+        """Return the similarity of each row, NaN for rows without a vector."""
+        ...
+
+    def relevance_of(self, query: Vectors) -> Relevance:
+        """Return what similarities to a text's vector mean."""
+        ...
+
+    def vector(self, row_id: int) -> Vectors | None:
+        """Return the vector of a row; None if it has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What a text means.
+
+    Attributes:
+        vector: float32, shape (D,), unit length.
+        among: what it is compared with: pictures, or captions.
+    """
+
+    vector: Vectors
+    among: Among

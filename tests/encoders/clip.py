@@ -1,0 +1,39 @@
+"""A small folder of open_clip with random weights, and the trained one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framedex.encoders.open_clip_loading import load_engine
+from tests.make_checkpoints import CONFIG
+
+torch = pytest.importorskip("torch", reason="the extra clip is not installed")
+pytest.importorskip("huggingface_hub", reason="the extra clip is not installed")
+# Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
+torch.set_num_threads(1)
+
+TRAINED = Path(__file__).parent.parent / "checkpoints" / "shapes-clip"
+"""See tests/make_checkpoints.py."""
+
+
+def random_state() -> dict[str, Any]:
+    """Return random weights that fit the configuration of the small model, by name."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        state = load_engine().CLIP(**CONFIG["model_cfg"]).state_dict()
+    return {name: value.contiguous() for name, value in state.items()}
+
+
+def write_folder(folder: Path, state: dict[str, Any], name: str = "open_clip_model.safetensors") -> Path:
+    """Write a configuration and weights as they are on the hub, and return the folder."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "open_clip_config.json").write_text(json.dumps(CONFIG))
+    if name.endswith(".safetensors"):
+        save_file(state, folder / name)
+    else:
+        torch.save(state, folder / name)
+    return folder

@@ -1,0 +1,96 @@
+"""Pictures are prepared as open_clip's own transforms do it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_pictures import Pixels, Preparation
+from framedex.errors import InvalidInput
+from tests.encoders import clip as _needs_the_extra  # noqa: F401 - skips without it
+from tests.pictures import photo
+
+MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
+MODES = st.sampled_from(["shortest", "longest", "squash"])
+
+
+def by_open_clip(pixels: Pixels, config: dict[str, Any]) -> Pixels:
+    """Return what open_clip's transform makes of a picture, before it is normalised."""
+    load_engine()
+    from open_clip.transform import PreprocessCfg, image_transform_v2
+
+    normalised = image_transform_v2(PreprocessCfg(**config), is_train=False)(Image.fromarray(pixels))
+    shares = normalised.permute(1, 2, 0).numpy() * np.array(STD) + np.array(MEAN)
+    return np.asarray(np.rint(shares * 255), np.uint8)
+
+
+@given(
+    width=st.integers(8, 260),
+    height=st.integers(8, 260),
+    size=st.sampled_from([24, 64, (32, 48), (48, 32)]),
+    mode=MODES,
+    interpolation=st.sampled_from(["bicubic", "bilinear"]),
+)
+@settings(deadline=None, max_examples=150)
+def test_prepare__equals_open_clip(width: int, height: int, size: Any, mode: str, interpolation: str) -> None:
+    """Whatever the proportions, sizes and modes, pixels are those of open_clip, up to rounding.
+
+    Pillow has the corners of what it cuts out as float32, so a pixel in some thousands is off by more than one.
+    """
+    if mode == "shortest" and not isinstance(size, int):
+        interpolation = "bicubic"  # open_clip 3.3 forgets it there
+    pixels = photo(width * 1000 + height, width=width, height=height)
+    config = {
+        "size": size, "mean": MEAN, "std": STD, "interpolation": interpolation, "resize_mode": mode, "fill_color": 7
+    }  # fmt: skip
+    ours, theirs = Preparation.of(config)(pixels), by_open_clip(pixels, config)
+    assert ours.dtype == np.uint8
+    assert ours.shape == theirs.shape
+    difference = np.abs(ours.astype(int) - theirs)
+    assert difference.max() <= 4
+    assert difference.mean() <= 0.4
+
+
+@given(width=st.integers(1, 3), height=st.integers(20_000, 60_000), turned=st.booleans(), mode=MODES)
+@settings(deadline=None, max_examples=20)
+def test_prepare__extreme_proportions(width: int, height: int, turned: bool, mode: str) -> None:
+    """A picture that is nearly a line has the model's size like any other; all of it resized would be gigabytes."""
+    pixels = np.full((height, width, 3), 90, np.uint8)
+    made = Preparation(64, 64, MEAN, STD, resize_mode=mode, fill_color=90)(
+        np.ascontiguousarray(pixels.transpose(1, 0, 2)) if turned else pixels
+    )
+    assert made.shape == (64, 64, 3)
+    assert (made == 90).all()
+
+
+def test_prepare__fills_what_is_left() -> None:
+    """Where the longer side fits, the rest has the fill colour."""
+    made = Preparation(40, 40, MEAN, STD, resize_mode="longest", fill_color=9)(np.full((50, 100, 3), 200, np.uint8))
+    assert (made[10:30] == 200).all()
+    assert (made[:10] == 9).all()
+    assert (made[30:] == 9).all()
+
+
+def test_detail__three_times_the_size() -> None:
+    """Pictures are decoded with three times the pixels that the model takes."""
+    assert Preparation(224, 224, MEAN, STD).detail == 672
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resize_mode": "crop"}, "shortest, longest, squash with bicubic or bilinear, not by 'crop'"),
+        ({"interpolation": "nearest"}, "not by 'shortest' with 'nearest'"),
+        ({"std": (1.0, 1.0, 0.0)}, "std above 0"),
+        ({"mean": (1.0, 1.0)}, "three values"),
+    ],
+)
+def test_preparation__values_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    """What open_clip does not know is refused."""
+    usual: dict[str, Any] = {"height": 8, "width": 8, "mean": MEAN, "std": STD}
+    with pytest.raises(InvalidInput, match=message):
+        Preparation(**(usual | change))
