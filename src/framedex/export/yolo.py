@@ -9,6 +9,7 @@ from framedex.export.label_columns import all_labels, columns, numbers_of
 from framedex.export.picture_names import Names, stems
 from framedex.export.places import column
 from framedex.export.zip_writer import ZipWriter
+from framedex.media.class_names import data_yaml
 
 NAME = "data.yaml"
 _LABELS = "labels/"
@@ -27,7 +28,7 @@ def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progr
         progress: called with the share that is done.
     """
     known = all_labels(chosen, part(progress, 0.0, 0.1))
-    archive.add(NAME, _data_yaml(known.to_pylist()))
+    archive.add(NAME, data_yaml(known.to_pylist()).encode())
     captions = 0
     for block in chosen.blocks(columns(chosen, "labels", "caption"), part(progress, 0.1, 1.0)):
         captions += len(block) - column(block, "caption").null_count
@@ -43,25 +44,3 @@ def _boxes(labels: pa.Array, known: pa.Array) -> pa.Array:
     """Return a line for each label of each picture; null where there are none."""
     lines = pc.binary_join_element_wise(json.integers(numbers_of(labels, known)), _WHOLE_IMAGE, "")
     return json.grouped(lines, labels, separator="")
-
-
-def _data_yaml(names: list[str]) -> bytes:
-    lines = ["path: .", "train: images", "val: images", f"nc: {len(names)}"]
-    lines += (
-        ["names:", *(f"  {number}: {_scalar(name)}" for number, name in enumerate(names))] if names else ["names: []"]
-    )
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _scalar(text: str) -> str:
-    """Return a text as a double-quoted scalar (YAML 1.2.2, section 7.3.1)."""
-    return '"' + "".join(_escape(sign) for sign in text) + '"'
-
-
-def _escape(sign: str) -> str:
-    if sign in '"\\':
-        return "\\" + sign
-    if sign.isprintable():
-        return sign
-    number = ord(sign)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

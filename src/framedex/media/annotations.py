@@ -3,15 +3,14 @@
 import csv
 import json
 import os
-import threading
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.errors import InvalidInput
 from framedex.media.annotations_yolo import read_yolo
+from framedex.media.csv_fields import long_fields
 from framedex.media.labels import parse_labels, storable
 
 FILES = ("annotations.json", "image_annotations.csv", "image_annotations.parquet")
@@ -145,31 +144,12 @@ def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str],
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
-    with path.open(encoding="utf-8-sig", newline="") as text, _long_fields():
+    with path.open(encoding="utf-8-sig", newline="") as text, long_fields():
         rows = csv.DictReader(text, strict=True)
         _check_columns(path, rows.fieldnames or [])
         for row in rows:
             if row["filename"]:
                 yield _table_row(row)
-
-
-_readers, _readers_lock = [0, 0], threading.Lock()  # how many read, and the limit before the first of them
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Let CSV fields be as long as they are. The module has one limit for the whole process, which comes back."""
-    with _readers_lock:
-        _readers[0] += 1
-        if _readers[0] == 1:
-            _readers[1] = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        with _readers_lock:
-            _readers[0] -= 1
-            if not _readers[0]:
-                csv.field_size_limit(_readers[1])
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from framedex.errors import InvalidInput
+from framedex.media.box_files import files_below
 from framedex.media.class_names import read_class_names
 
 NAMES = ("data.yaml", "classes.txt")
@@ -28,7 +29,9 @@ def read_yolo(folder: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         return
     for part in parts:
         root = os.path.join(folder, part, _LABELS)  # noqa: PTH118 - names may be any bytes
-        for name in _label_files(root):
+        for name in files_below(root, _SUFFIX):
+            if os.path.basename(name) in NAMES:  # noqa: PTH119
+                continue
             labels = _read(os.path.join(root, name), names)  # noqa: PTH118
             yield os.path.join(part, _IMAGES, name.removesuffix(_SUFFIX)), labels  # noqa: PTH118
 
@@ -44,25 +47,6 @@ def _parts(folder: str) -> list[str]:
 
 def _has(folder: str, part: str, name: str) -> bool:
     return os.path.isdir(os.path.join(folder, part, name))  # noqa: PTH112, PTH118
-
-
-def _label_files(root: str) -> Iterator[str]:
-    """Yield the paths of label files, relative to the root, each folder once, as links are followed."""
-    pending, seen = [""], set[tuple[int, int]]()
-    while pending:
-        folder = pending.pop()
-        where = os.path.join(root, folder)  # noqa: PTH118
-        status = os.stat(where)  # noqa: PTH116
-        if (status.st_dev, status.st_ino) in seen:
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        with os.scandir(where) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                path = os.path.join(folder, entry.name)  # noqa: PTH118
-                if entry.is_dir():
-                    pending.append(path)
-                elif entry.name.endswith(_SUFFIX) and entry.name not in NAMES:
-                    yield path
 
 
 def _read(path: str, names: Mapping[int, str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ plain and quoted scalars of one line each.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framedex.errors import InvalidInput
@@ -106,3 +106,26 @@ def _unreadable(path: Path, part: str) -> InvalidInput:
         f"{path}: 'names' must be a list of class names, or a mapping from class numbers to names, each on one line; "
         f"cannot understand {part.strip()[:60]!r}"
     )
+
+
+def data_yaml(names: Sequence[str]) -> str:
+    """Return the content of a ``data.yaml`` with names of classes, which :func:`read_class_names` gives back."""
+    lines = ["path: .", "train: images", "val: images", f"nc: {len(names)}"]
+    lines += (
+        ["names:", *(f"  {number}: {_quoted(name)}" for number, name in enumerate(names))] if names else ["names: []"]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a double-quoted scalar (YAML 1.2.2, section 7.3.1)."""
+    return '"' + "".join(_escaped(sign) for sign in text) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return "\\" + sign
+    if sign.isprintable():
+        return sign
+    number = ord(sign)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

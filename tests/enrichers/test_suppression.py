@@ -1,0 +1,62 @@
+"""Non-maximum suppression agrees with its definition, written out in plain loops."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.enrichers.suppression import overlaps, strongest
+
+Row = tuple[int, int, int, int, int, int]
+_rows = st.lists(
+    st.tuples(*[st.integers(0, 12)] * 2, *[st.integers(0, 8)] * 2, st.integers(0, 2), st.integers(0, 5)), max_size=14
+)
+
+
+def plain_iou(one: list[float], other: list[float]) -> float:
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    down = min(one[3], other[3]) - max(one[1], other[1])
+    if across <= 0 or down <= 0:
+        return 0
+    areas = [(each[2] - each[0]) * (each[3] - each[1]) for each in (one, other)]
+    return across * down / (sum(areas) - across * down)
+
+
+def arrays(rows: list[Row]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Return boxes, scores and classes."""
+    made = np.array(rows, np.float32).reshape(-1, 6)
+    boxes = np.hstack([made[:, :2], made[:, :2] + made[:, 2:4]])
+    return boxes, (made[:, 5] / 5).astype(np.float32), made[:, 4].astype(np.int64)
+
+
+@settings(deadline=None)
+@given(_rows, st.sampled_from([0.0, 0.25, 0.45, 0.9, 1.0]), st.integers(1, 14))
+def test_strongest__is_what_plain_loops_keep(rows: list[Row], iou: float, most: int) -> None:
+    """A box stays if no surer one of its class that stays overlaps it by more; of equal scores the first is surer."""
+    boxes, scores, classes = arrays(rows)
+    kept: list[int] = []
+    for place in sorted(range(len(rows)), key=lambda place: (-scores[place], place)):
+        rivals = [other for other in kept if classes[other] == classes[place]]
+        if all(plain_iou(boxes[place].tolist(), boxes[other].tolist()) <= iou for other in rivals):
+            kept.append(place)
+    assert strongest(boxes, scores, classes, iou=iou, most=most) == kept[:most]
+
+
+@pytest.mark.parametrize(
+    ("other", "share"),
+    [
+        ((0, 0, 4, 4), 1),
+        ((0, 0, 2, 4), 0.5),
+        ((2, 0, 6, 4), 1 / 3),
+        ((4, 0, 8, 4), 0),
+        ((9, 9, 10, 10), 0),
+        ((1, 1, 1, 1), 0),
+    ],
+)
+def test_overlaps__of_known_boxes(other: tuple[int, ...], share: float) -> None:
+    """Intersection over union; an empty box overlaps nothing, not even itself."""
+    box = np.array([0, 0, 4, 4], np.float32)
+    assert overlaps(box, np.array([other], np.float32)).tolist() == [share]
+    empty = np.zeros(4, np.float32)
+    assert overlaps(empty, empty[None]).tolist() == [0]
