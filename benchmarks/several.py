@@ -208,10 +208,8 @@ def work(workspace: Path, folder: Path, number: int, seconds: float) -> None:
     with framedex.Workspace(workspace) as opened:
         worker = Worker(opened, folder, number)
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            # Who adds without a pause leaves the others nothing but conflicts.
-            time.sleep(worker.random.uniform(0, pause_s))
-            kind = worker.random.choices(list(kinds), list(kinds.values()))[0]
+        kind = next(iter(kinds))  # what a process is there for comes first, however little it gets done
+        while True:
             operation: Callable[[], None] = getattr(worker, kind)
             try:
                 operation()
@@ -222,6 +220,11 @@ def work(workspace: Path, folder: Path, number: int, seconds: float) -> None:
                 conflicts[kind] += 1
             except Exception as error:
                 errors.append(f"{kind}: {type(error).__name__}: {error}")
+            if time.monotonic() >= end:
+                break
+            # Who adds without a pause leaves the others nothing but conflicts.
+            time.sleep(worker.random.uniform(0, pause_s))
+            kind = worker.random.choices(list(kinds), list(kinds.values()))[0]
     print(json.dumps({"done": done, "conflicts": conflicts, "errors": errors, "wait_s": longest.wait_s}))
 
 

@@ -619,3 +619,17 @@ def test_vacuum__fields_of_generations_stay(workspace: Workspace, dataset: Datas
         assert dataset.to_arrow(["media_id", "score", "tags"]).equals(before)
         assert len(dataset.duplicate_decisions()) == 1
     assert isinstance(before, pa.Table)
+
+
+def test_tags__of_a_table_that_took_the_place_of_another(tmp_path: Path) -> None:
+    """A table that no state needs goes; what is read of the next one of its name is not what was there before."""
+    with Workspace(tmp_path / "w", settings=AT_ONCE) as workspace:
+        dataset = workspace.create_dataset("d", part(families(4)))
+        before = dataset.snapshots()[0]
+        for tag in ("x", "y"):
+            dataset.tag(dataset.where([]), tag)
+            assert [each.name for each in dataset.tags()] == [tag]
+            assert set(map(tuple, dataset.to_arrow(["tags"])["tags"].to_pylist())) == {(tag,)}
+            dataset.restore(before)
+            workspace.vacuum()
+            assert not (workspace.path / "datasets" / dataset.id / "tags.lance").exists()

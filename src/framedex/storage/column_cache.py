@@ -6,6 +6,7 @@ column that would take most of it is left to be streamed.
 """
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -44,6 +45,15 @@ def with_derived(text: str) -> str:
     for name, expression in DERIVED.items():
         text = text.replace(expression, name)
     return text
+
+
+def _folder(path: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another one that takes its place; None where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 class _Shelf:
@@ -87,7 +97,7 @@ class ColumnCache:
         self._large: OrderedDict[Hashable, None] = OrderedDict()
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
-        self._tables: OrderedDict[tuple[Path, int], Table] = OrderedDict()
+        self._tables: OrderedDict[tuple[Path, int, tuple[int, int] | None], Table] = OrderedDict()
         self._lock, self._reading = threading.Lock(), threading.Lock()
 
     @property
@@ -102,18 +112,22 @@ class ColumnCache:
             return self._columns.bytes + self._held.bytes
 
     def open(self, path: Path, version: int) -> Table:
-        """Return a table at a version that a generation names; such a version never becomes another one.
+        """Return a table at a version that a generation names.
+
+        A version never becomes another one, but a table that no state needs goes, and a new one of its name counts its
+        versions from the beginning; it is another folder then.
 
         Raises:
             NotFound: there is no such version.
         """
+        key = path, version, _folder(path)
         with self._lock:
-            if (table := self._tables.get((path, version))) is not None:
-                self._tables.move_to_end((path, version))
+            if (table := self._tables.get(key)) is not None:
+                self._tables.move_to_end(key)
                 return table
         table = Table(path, version)
         with self._lock:
-            self._tables[path, version] = table
+            self._tables[key] = table
             while len(self._tables) > _TABLES:
                 self._tables.popitem(last=False)
         return table
