@@ -52,6 +52,7 @@ class EntityType(StrEnum):
 
     IMAGES = "IMAGES"
     OBJECTS = "OBJECTS"
+    VIDEOS = "VIDEOS"
 
 
 class IssueType(StrEnum):
@@ -160,12 +161,17 @@ class Snapshot(Record):
 
 
 class EmbeddingConfig(Record):
-    """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances."""
+    """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances.
+
+    Of videos ``frames_per_second`` frames are media, and with ``scene_changes`` the first ones of scenes, too.
+    """
 
     encoder: str
     dimension: int
     thresholds: tuple[float, float, float, float, float]
     reason: str = ""
+    frames_per_second: float = 1.0
+    scene_changes: bool = False
 
 
 class Preview(Record):
@@ -448,7 +454,10 @@ class VacuumResult(Record):
 
 
 class Generation(Record):
-    """The versions of a dataset's tables that belong together, and what was measured with them."""
+    """The versions of a dataset's tables that belong together, and what was measured with them.
+
+    ``n_images`` counts all media, frames of videos too.
+    """
 
     id: str
     dataset_id: str
@@ -457,3 +466,13 @@ class Generation(Record):
     created_at: datetime
     summary: dict[str, Any]
     embedding_config: EmbeddingConfig | None = None
+
+    @property
+    def n_videos(self) -> int:
+        """How many videos it has."""
+        return int(self.summary.get("n_videos", 0))
+
+    @property
+    def n_pictures(self) -> int:
+        """How many media are no parts of videos."""
+        return self.n_images - int(self.summary.get("n_of_videos", 0))

@@ -12,7 +12,7 @@ from framedex import exporting, pictures
 from framedex.context import Context, open_media
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.records import Condition, DuplicateGroup, ExploreResult, ExportResult, IssueSummary
+from framedex.records import Cluster, Condition, DuplicateGroup, ExploreResult, ExportResult, IssueSummary
 from framedex.render import html
 from framedex.search import issues as issue_search
 from framedex.search.conditions import explained
@@ -122,8 +122,9 @@ class View:
         only what the view, the filters and the search leave, and its previews are the best of that.
 
         Args:
-            entity_type: ``IMAGES`` or ``OBJECTS``.
-            threshold: clustering level, 0 (finest) to 4.
+            entity_type: ``IMAGES``; ``VIDEOS``, where each cluster is a video and its id that of the video; or
+                ``OBJECTS``, of which there are none yet.
+            threshold: clustering level, 0 (finest) to 4; says nothing about videos.
             page_number: from 0.
             vql: a further filter.
             caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, else by its
@@ -388,7 +389,7 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
     return [
         html.card(
             html.heading(
-                f"{cluster.n_images:,} pictures" + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
+                _counted(cluster) + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
                 3,
             ),
             html.row(
@@ -402,6 +403,12 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
         )
         for cluster in clusters
     ]
+
+
+def _counted(cluster: Cluster) -> str:
+    """Return in words what a cluster holds."""
+    parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 pictures"
 
 
 class DuplicateGroups(list[DuplicateGroup]):

@@ -22,8 +22,8 @@ from framedex.records import (
 )
 from framedex.search.ranking import COSINE_DISTANCE, RANKED, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
-from framedex.storage.media import LOCATION, Media
-from framedex.storage.media_rows import NO_EMBEDDING
+from framedex.storage.media import Media
+from framedex.storage.media_rows import NO_EMBEDDING, VIDEO_FRAME
 from framedex.storage.tables import ROW_ID
 
 PAGE_CLUSTERS = 100
@@ -31,8 +31,11 @@ PREVIEWS = 9
 _TOP = 10
 _GATHERED = 200_000  # rows
 _UNRANKED = "chosen", "size DESC, min(_rowid)"
-_COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
+_COLUMNS = ("media_id", "caption", "labels", "width", "height")
+_OF_VIDEOS = ("kind", "video_id", "frame_number")
 Ask = Callable[[str], pa.Table]
+Counts = dict[Any, tuple[int, int, int]]
+"""Pictures, frames and videos of clusters."""
 ThumbnailUri = Callable[[str], str | None]
 """Returns the address of a media item's thumbnail, if there is one already."""
 
@@ -55,8 +58,9 @@ def explore(
     Args:
         media: what is explored.
         condition: which of it.
-        entity_type: ``IMAGES``; ``OBJECTS`` is valid, and a dataset without objects has no clusters of them.
-        threshold: clustering level, 0 (finest) to 4.
+        entity_type: ``IMAGES``; ``VIDEOS``: each cluster is a video, of the frames that meet the condition; ``OBJECTS``
+            is valid, and a dataset without objects has no clusters of them.
+        threshold: clustering level, 0 (finest) to 4; says nothing about videos.
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: where a thumbnail lies.
         ranking: of the media that meet the condition, all of them.
@@ -65,9 +69,10 @@ def explore(
         InvalidInput: an argument is outside of its range.
     """
     check_arguments(entity_type, threshold, page_number)
-    if entity_type == EntityType.OBJECTS:
+    of_videos = entity_type == EntityType.VIDEOS
+    if entity_type == EntityType.OBJECTS or (of_videos and not media.has_videos):
         return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
-    level = f"cluster_{threshold}"
+    level = "video_id" if of_videos else f"cluster_{threshold}"
     page = _page(media, condition, level, page_number, by_rank=ranking is not None)
     if not len(page):
         return ExploreResult(clusters=[], metadata=ExploreMetadata(used_duckdb=True))
@@ -79,12 +84,14 @@ def explore(
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
     labels = _most_frequent(ask, level, "labels")
     tags = _most_frequent(ask, level, TAGS) if TAGS in media.table.schema.names else {}
+    counts = _counts(ask, level) if media.has_videos else {}
     clusters = [
         _cluster(
             media.dataset_id,
             threshold,
             number,
             size=size,
+            counts=counts.get(number, (size, -1, -1)),
             previews=shown,
             labels=labels.get(number),
             tags=_named(tags.get(number), names),
@@ -116,7 +123,7 @@ def _page(media: Media, condition: Condition, level: str, page_number: int, *, b
     """Return ``number`` and ``size`` of the clusters of a page."""
     source, order = (f"(chosen JOIN {RANKED} USING ({ROW_ID}))", "min(place)") if by_rank else _UNRANKED
     text = (
-        f"SELECT {level} AS number, count(*) AS size FROM {source} "
+        f"SELECT {level} AS number, count(*) AS size FROM {source} WHERE {level} IS NOT NULL "
         f"GROUP BY number ORDER BY {order} LIMIT {PAGE_CLUSTERS} OFFSET {page_number * PAGE_CLUSTERS}"
     )
     return media.query(text, condition, [level], keep=True)
@@ -127,8 +134,10 @@ def _asker(media: Media, condition: Condition, level: str, page: pa.Table) -> As
 
     Where these are few, as they are at the finer levels, they are looked for once.
     """
-    columns = [level, *(name for name in ("labels", TAGS) if name in media.table.schema.names)]
-    members = f"FROM chosen WHERE {level} IN ({', '.join(str(number) for number in page['number'].to_pylist())})"
+    held = ("labels", TAGS, *_OF_VIDEOS)
+    columns = list(dict.fromkeys([level, *(name for name in held if name in media.table.schema.names)]))
+    # Ids of videos are UUIDs of our own, and cluster numbers are numbers.
+    members = f"FROM chosen WHERE {level} IN ({', '.join(map(repr, page['number'].to_pylist()))})"
     if pc.sum(page["size"]).as_py() > _GATHERED:
         return lambda text: media.query(text.format(members=members), condition, columns, keep=True)
     found = media.query(f"SELECT {', '.join([*columns, ROW_ID])} {members}", condition, columns, keep=True)
@@ -149,6 +158,15 @@ def _shown(ask: Ask, level: str, numbers: list[int], *, by_rank: bool) -> tuple[
     found = ask(f"SELECT {level} AS number, {shown} FROM {source} GROUP BY number").to_pylist()
     of = {row["number"]: row for row in found}
     return [of[number]["row_ids"] for number in numbers], [of[number]["scores"] for number in numbers]
+
+
+def _counts(ask: Ask, level: str) -> Counts:
+    """Return how many pictures, frames and videos clusters have."""
+    text = (
+        f"SELECT {level} AS number, count(*) - count(kind) AS images, count(frame_number) AS frames, "
+        "count(DISTINCT video_id) AS videos {members} GROUP BY number"
+    )
+    return {row["number"]: (row["images"], row["frames"], row["videos"]) for row in ask(text).to_pylist()}
 
 
 def _most_frequent(ask: Ask, level: str, column: str) -> dict[int, list[Any]]:
@@ -177,7 +195,7 @@ def _previews(
     kind: str,
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
-    columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
+    columns = [*_COLUMNS, *media.location, *({TAGS} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
         [
@@ -200,7 +218,7 @@ def preview(
     """Return a row as the interface shows it; *names* are those of tags, by number."""
     uri = media.uri_of(row)
     return Preview(
-        type="IMAGE",
+        type="VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
         media_uri=uri,
         media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
@@ -214,8 +232,8 @@ def preview(
         image_uri=uri,
         bounding_box=None,
         original_uri=uri,
-        video_uri=None,
-        frame_timestamp=None,
+        video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
+        frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
         user_tags=_named(row.get(TAGS), names),
     )
@@ -229,24 +247,26 @@ def file_name(path: str) -> str:
 def _cluster(
     dataset_id: str,
     threshold: int,
-    number: int,
+    number: int | str,
     *,
     size: int,
+    counts: tuple[int, int, int],
     previews: list[Preview],
     labels: list[str] | None,
     tags: list[str] | None,
     score: float,
     kind: str,
 ) -> Cluster:
+    is_video = isinstance(number, str)
     return Cluster(
-        cluster_id=group_id(dataset_id, Kind.CLUSTER, threshold, number),
-        type=EntityType.IMAGES,
-        n_images=size,
+        cluster_id=number if isinstance(number, str) else group_id(dataset_id, Kind.CLUSTER, threshold, number),
+        type=EntityType.VIDEOS if is_video else EntityType.IMAGES,
+        n_images=counts[0],
         n_objects=-1,
-        n_videos=-1,
-        n_frames=-1,
+        n_videos=counts[2],
+        n_frames=counts[1],
         size_display_value=str(size),
-        formed_by="CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
+        formed_by="VIDEO" if is_video else "CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
         similarity_threshold=str(threshold),
         relevance_score=score,
         relevance_score_type=kind,

@@ -17,9 +17,10 @@ from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
-from framedex.storage.media_rows import path_of_text
+from framedex.storage.media_rows import OF_VIDEOS, path_of_text
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.videos import VIDEOS
 
 RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
@@ -182,6 +183,16 @@ class Media:
         found = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
         return replace(self, found={**self.found, **found})
 
+    @property
+    def location(self) -> tuple[str, ...]:
+        """The columns that say where media are: those of ``LOCATION``, and the ones about frames where there are any."""
+        return LOCATION + tuple(name for name in OF_VIDEOS.names if self.has_videos)
+
+    @property
+    def has_videos(self) -> bool:
+        """Whether some media are of videos; else the table may lack the columns about frames."""
+        return VIDEOS in self.generation.tables
+
     def file_of(self, row: dict[str, Any]) -> str | None:
         """Return the absolute path of a row's file; None if that is no file of this machine."""
         path = path_of_text(row["path"], row["path_raw"])
@@ -196,9 +207,13 @@ class Media:
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
     def uri_of(self, row: dict[str, Any]) -> str:
-        """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects."""
+        """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects.
+
+        That of a frame ends with its time (Media Fragments URI 1.0, W3C 2012), as ``….mp4#t=12.5``.
+        """
         path = self.file_of(row)
-        return self.shown_path(row) if path is None else file_uri(path)
+        uri = self.shown_path(row) if path is None else file_uri(path)
+        return uri if row.get("frame_time_s") is None else uri + time_fragment(row["frame_time_s"])
 
     def location_of(self, row: dict[str, Any]) -> str | None:
         """Return where the bytes of a row's file are: an absolute path, or an object's URI; None if neither."""
@@ -225,6 +240,11 @@ def shown_root(root: str) -> str:
     if root.startswith(_OBJECT):
         return root if root == _OBJECT else f"{root}/"
     return "" if root == BLOBS_ROOT else os.path.join(root, "")  # noqa: PTH118
+
+
+def time_fragment(time_s: float) -> str:
+    """Return what a URI of a video ends with to mean a time in it."""
+    return f"#t={time_s:.3f}".rstrip("0").rstrip(".")
 
 
 def file_uri(path: str | Path) -> str:
