@@ -118,7 +118,7 @@ class TestIngestion:
         assert workspace.datasets() == []
 
     def test_broken__video_is_one_row_with_the_reason(self, workspace: Workspace, tmp_path: Path) -> None:
-        """A video without frames is a corrupted media item and a row of the videos; a truncated one gives what it has."""
+        """A video without frames is a corrupted media item; a truncated one gives the frames that it has."""
         as_sound(write_video(tmp_path / "in" / "sound.mp4", numbered(5)))
         cut = write_video(tmp_path / "in" / "cut.mp4", numbered(40))
         index_first(cut)
@@ -355,3 +355,68 @@ class TestExport:
             archive.extractall(tmp_path / "out")
         again = workspace.create_dataset("again", tmp_path / "out", "gist")
         assert (again.info.n_images, again.info.n_videos) == (8, 0)
+
+
+class TestDuplicates:
+    """Videos that repeat each other."""
+
+    @pytest.fixture
+    def families(self, workspace: Workspace, tmp_path: Path) -> Dataset:
+        """Two videos, each whole, as a part of it, and smaller at another rate; and one that is like none."""
+        folder = tmp_path / "families"
+        for seed in (1, 2):
+            frames = [frame for scene in range(3) for frame in numbered(15, seed=10 * seed + scene)]
+            write_video(folder / f"{seed}-whole.mp4", frames)
+            write_video(folder / f"{seed}-part.avi", frames[12:])
+            small = [np.asarray(cv2.resize(frame, (128, 96), interpolation=cv2.INTER_AREA)) for frame in frames[::2]]
+            write_video(folder / f"{seed}-small.mp4", small, fps=5)
+        write_video(folder / "3-other.mp4", numbered(30, seed=77))
+        return workspace.create_dataset("families", folder, "gist", frames_per_second=2)
+
+    def test_groups__are_families(self, families: Dataset) -> None:
+        """Videos of one family are a group, with the largest and longest as the best to keep."""
+        groups = families.duplicates(entity_type="VIDEOS")
+        assert [sorted(group.file_names) for group in groups] == [
+            ["1-part.avi", "1-small.mp4", "1-whole.mp4"], ["2-part.avi", "2-small.mp4", "2-whole.mp4"],
+        ]  # fmt: skip
+        for group in groups:
+            kept = group.file_names[group.media_ids.index(group.keep)]
+            assert (kept[1:], group.keep_reason) == ("-whole.mp4", "largest")
+            assert 0.96 <= group.confidence <= group.similarity <= 1
+        assert families.duplicates(entity_type="VIDEOS", limit=1) == groups[:1]
+
+    def test_groups__of_a_view(self, families: Dataset) -> None:
+        """Of a view only its videos are compared."""
+        view = families.where([{"file_name": {"op": "contains", "value": "part"}}])
+        assert view.duplicates(entity_type="VIDEOS") == []
+
+    def test_exact__copies_of_files(self, families: Dataset, tmp_path: Path) -> None:
+        """Equal files are a group, whatever else is like them."""
+        copy = tmp_path / "more" / "copy.mp4"
+        copy.parent.mkdir()
+        copy.write_bytes((tmp_path / "families" / "1-whole.mp4").read_bytes())
+        families.add_media(copy.parent)
+        (group,) = families.duplicates(exact=True, entity_type="VIDEOS")
+        assert (group.file_names, group.similarity) == (["1-whole.mp4", "copy.mp4"], 1.0)
+        assert "copy.mp4" in families.duplicates(entity_type="VIDEOS")[0].file_names
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"threshold": 2}, "threshold must be a similarity"),
+            ({"limit": -1}, "limit"),
+            ({"entity_type": "FILMS"}, "entity_type must be one of IMAGES, OBJECTS, VIDEOS, not 'FILMS'"),
+        ],
+    )
+    def test_arguments__that_cannot_be_used(self, families: Dataset, options: dict[str, Any], message: str) -> None:
+        """Wrong arguments are named."""
+        with pytest.raises(InvalidInput, match=message):
+            families.duplicates(**({"entity_type": "VIDEOS"} | options))
+
+    def test_pictures__have_no_videos(self, workspace: Workspace, folder: Path) -> None:
+        """A dataset of pictures has no groups of videos."""
+        assert workspace.create_dataset("pets", folder, "gist").duplicates(entity_type="VIDEOS") == []
+
+    def test_export__of_videos_alone(self, dataset: Dataset, tmp_path: Path) -> None:
+        """An export can be of what is of videos."""
+        assert dataset.export(tmp_path / "out.zip", entity_type="VIDEOS").total_media_items == 6

@@ -181,9 +181,7 @@ class _Meter:
         self._progress(min((self._done + self._part + self._news.passed) / max(self._total, 1), 1.0))
 
 
-def _grouped(
-    examined: Iterator[Seen | None], meter: _Meter
-) -> Iterator[tuple[list[Examined], ExaminedVideo | None]]:
+def _grouped(examined: Iterator[Seen | None], meter: _Meter) -> Iterator[tuple[list[Examined], ExaminedVideo | None]]:
     """Yield pictures and frames some at a time, to be encoded together, and each video after its frames."""
     group: list[Examined] = []
     for each in examined:

@@ -49,9 +49,7 @@ class News:
         passed: the weight of the files so far that are not read, those of an earlier run of the same ingestion too.
     """
 
-    def __init__(
-        self, source: Source, annotations: Annotations, dataset_id: str, place: Place, known: Known
-    ) -> None:
+    def __init__(self, source: Source, annotations: Annotations, dataset_id: str, place: Place, known: Known) -> None:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
         self._place, self._known = place, known
         self.present, self.passed = 0, 0.0

@@ -1,4 +1,4 @@
-"""Where pictures and videos come from: a folder, a file, or a list of paths. Each can be walked again, in the same order."""
+"""Where pictures and videos come from: a folder, a file, or a list. Each can be walked again, in the same order."""
 
 import csv
 import os

@@ -62,7 +62,9 @@ class Video:
         self._frames = max(int(self._get(cv2.CAP_PROP_FRAME_COUNT)), 0)
         self.fps = max(self._get(cv2.CAP_PROP_FPS), 0.0)
         self.duration_s = self._frames / self.fps if self.fps else 0.0
-        self._stretch = _stretch(self._get(cv2.CAP_PROP_SAR_NUM), self._get(cv2.CAP_PROP_SAR_DEN), rotated=self._rotated())
+        self._stretch = _stretch(
+            self._get(cv2.CAP_PROP_SAR_NUM), self._get(cv2.CAP_PROP_SAR_DEN), rotated=self._rotated()
+        )
         stored = int(self._get(cv2.CAP_PROP_FRAME_WIDTH)), int(self._get(cv2.CAP_PROP_FRAME_HEIGHT))
         self.width, self.height = _stretched(stored, self._stretch)
         self.number, self.time_s = -1, -1.0

@@ -109,14 +109,23 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
     Raises:
         InvalidInput: one is outside of its range.
     """
-    if entity_type not in list(EntityType):
-        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
+    check_entity_type(entity_type)
     for name, value, limit in (
         ("threshold", threshold, CLUSTER_LEVELS - 1),
         ("page_number", page_number, 2**31),
     ):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
             raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
+
+
+def check_entity_type(entity_type: str) -> None:
+    """Check the name of a type of entities.
+
+    Raises:
+        InvalidInput: there is none of that name.
+    """
+    if entity_type not in list(EntityType):
+        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
 
 
 def _page(media: Media, condition: Condition, level: str, page_number: int, *, by_rank: bool) -> pa.Table:
