@@ -2,23 +2,28 @@
 
 import io
 import json
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
+from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.context import open_media
+from framedex.encoders import registry
 from framedex.ids import frame_id, media_id
+from framedex.jobs import ingest
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.tables import Table
 from framedex.storage.videos import SCHEMA, open_videos
-from tests.gallery import fill
+from tests.gallery import Averages, fill
+from tests.pictures import photo
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
 SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_timestamp"]
@@ -52,6 +57,10 @@ def videos(dataset: Dataset) -> list[dict[str, Any]]:
     table = open_videos(media.table.path, media.generation.tables)
     found: list[dict[str, Any]] = [] if table is None else table.scan(SCHEMA.names).read_all().to_pylist()
     return found
+
+
+def shown(jpeg: bytes) -> npt.NDArray[np.float64]:
+    return np.asarray(cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB), dtype=np.float64)
 
 
 def frames_of(dataset: Dataset, name: str) -> list[int]:
@@ -264,8 +273,7 @@ class TestReading:
     def test_thumbnail__of_a_frame(self, dataset: Dataset) -> None:
         """A frame has a thumbnail of its own."""
         frame = rows(dataset, media={"op": "is", "value": "video_frame"})[2]
-        jpeg = cv2.imdecode(np.frombuffer(dataset.thumbnail(frame["media_id"]), np.uint8), cv2.IMREAD_COLOR_RGB)
-        assert np.abs(jpeg.astype(float) - dataset.read(frame["media_id"])).mean() < 8
+        assert np.abs(shown(dataset.thumbnail(frame["media_id"])) - dataset.read(frame["media_id"])).mean() < 8
 
     @pytest.mark.parametrize(("kind", "count"), [("image", 2), ("video_frame", 6), ("video", 6)])
     def test_vql__by_kind(self, dataset: Dataset, kind: str, count: int) -> None:
@@ -307,7 +315,8 @@ class TestReading:
         groups = dataset.duplicates(exact=True)
         assert [group.file_names for group in groups] == [["clip.mp4", "copy.mp4"]] * 4
         assert len({group.group_id for group in groups}) == 4
-        assert len(dataset.reindex() and dataset.plan_cleanup(duplicates="exact")) == 4
+        dataset.reindex()
+        assert len(dataset.plan_cleanup(duplicates="exact")) == 4
 
 
 class TestExport:
@@ -327,8 +336,7 @@ class TestExport:
             "video_name": "clip.mp4", "video_id": media_id(dataset.id, "clip.mp4"), "frame_number": 20,
             "frame_timestamp": 2.0,
         }  # fmt: skip
-        pixels = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
-        assert np.abs(pixels.astype(float) - dataset.read(item["media_id"])).mean() < 4
+        assert np.abs(shown(jpeg) - dataset.read(item["media_id"])).mean() < 4
         assert {each["media_type"] for each in items} == {"image", "video_frame"}
 
     def test_parquet__columns(self, dataset: Dataset, tmp_path: Path) -> None:
@@ -368,7 +376,7 @@ class TestDuplicates:
             frames = [frame for scene in range(3) for frame in numbered(15, seed=10 * seed + scene)]
             write_video(folder / f"{seed}-whole.mp4", frames)
             write_video(folder / f"{seed}-part.avi", frames[12:])
-            small = [np.asarray(cv2.resize(frame, (128, 96), interpolation=cv2.INTER_AREA)) for frame in frames[::2]]
+            small = [np.asarray(cv2.resize(each, (128, 96)), dtype=np.uint8) for each in frames[::2]]
             write_video(folder / f"{seed}-small.mp4", small, fps=5)
         write_video(folder / "3-other.mp4", numbered(30, seed=77))
         return workspace.create_dataset("families", folder, "gist", frames_per_second=2)
@@ -420,3 +428,64 @@ class TestDuplicates:
     def test_export__of_videos_alone(self, dataset: Dataset, tmp_path: Path) -> None:
         """An export can be of what is of videos."""
         assert dataset.export(tmp_path / "out.zip", entity_type="VIDEOS").total_media_items == 6
+
+
+class Counting(Averages):
+    """An encoder that counts what it encodes, and fails after so many batches."""
+
+    encoded = 0
+    left = 100
+
+    def encode_images(self, batch: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise RuntimeError("out of order")
+        Counting.encoded += len(batch)
+        return super().encode_images(batch)
+
+
+class TestStopping:
+    """Work that ends early, and goes on."""
+
+    @pytest.mark.parametrize("adding", [False, True])
+    def test_resume__within_a_video(
+        self, workspace: Workspace, folder: Path, films: Path, monkeypatch: pytest.MonkeyPatch, *, adding: bool
+    ) -> None:
+        """A task that was stopped within a video goes on there: no frame is encoded twice, none is missing."""
+
+        class Stops(Counting):
+            left = 4
+
+        monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name: Stops())
+        for name, value in (("_ENCODED", 1), ("_COMMITTED", 1)):
+            monkeypatch.setattr(ingest, name, value)
+        if adding:
+            Counting.left = Stops.left = 100
+            dataset = workspace.create_dataset("films", folder, "averages")
+            Stops.left, Counting.encoded = 4, 0
+            task = dataset.add_media(films, wait=False)
+        else:
+            Counting.encoded = 0
+            dataset = workspace.create_dataset("films", films, "averages", wait=False)
+            assert dataset.task is not None
+            task = dataset.task
+        with pytest.raises(TaskFailed):
+            task.wait()
+        Stops.left = 100
+        task.retry()
+        task.wait()
+        assert Counting.encoded == 8
+        assert frames_of(dataset, "clip.mp4") == [0, 10, 20, 30]
+        assert frames_of(dataset, "other.avi") == [0, 10]
+        assert [row["kept_frames"] for row in videos(dataset)] == [4, 2]
+        assert dataset.skipped == {}
+
+    def test_abort__between_frames(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A task that is aborted while it decodes a long video ends, and its threads with it."""
+        path = write_video(tmp_path / "long.avi", [photo(1, width=320, height=240)] * 3000)
+        dataset = workspace.create_dataset("films", path, "gist", frames_per_second=1e-6, wait=False)
+        assert dataset.task is not None
+        dataset.task.abort()
+        with pytest.raises(Aborted):
+            dataset.task.wait()
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("framedex-video")]

@@ -37,7 +37,7 @@ def write_video(path: Path, frames: Sequence[Pixels], *, fps: float = FPS) -> Pa
 
 def decoded(path: Path) -> list[Pixels]:
     """Return all frames of a video as RGB, decoded one after the other by OpenCV alone."""
-    capture, frames = cv2.VideoCapture(str(path)), []
+    capture, frames = cv2.VideoCapture(str(path)), list[Pixels]()
     while True:
         found, frame = capture.read()
         if not found:

@@ -34,7 +34,7 @@ def opened(path: Path) -> Video:
 
 def times(path: Path) -> list[float]:
     with opened(path) as video:
-        found = []
+        found = list[float]()
         while video.advance():
             assert video.number == len(found)
             found.append(video.time_s)

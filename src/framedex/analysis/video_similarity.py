@@ -18,9 +18,9 @@ def video_similarity(one: Vectors, other: Vectors) -> float:
     """Return how alike two videos are, in [-1, 1].
 
     That is the mean over the frames of the video with fewer frames of the cosine similarity to the frame of the other
-    that is most similar: the average of nearest neighbours in one direction (the modified Hausdorff distance of Dubuisson
-    and Jain, ICPR 1994, takes both). So a part of a video is like the whole, whatever was cut off; and neither the order
-    nor the rate of the frames matters much.
+    that is most similar: the average of nearest neighbours in one direction (the modified Hausdorff distance of
+    Dubuisson and Jain, ICPR 1994, takes both). So a part of a video is like the whole, whatever was cut off; and
+    neither the order nor the rate of the frames matters much.
 
     Args:
         one: float32, shape (N, D), unit length.

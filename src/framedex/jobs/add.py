@@ -135,7 +135,7 @@ def _with_new_thumbnails(commit: Commit, folder: Path, table: Table, gone: npt.N
 
 
 def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[int, bool]:
-    """Return a version of the media table, with the columns about frames where they are needed, and whether it has them.
+    """Return a version of the media table, with the columns about frames where they are needed, and if it has them.
 
     Datasets that were made by older versions lack them until there are videos.
     """

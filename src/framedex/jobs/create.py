@@ -34,6 +34,7 @@ def create(
     written = go_on(table, report, head=None)
     if not written.rows:
         tables.roll_back(table, None)
+    if not written.videos:
         tables.roll_back(videos_path(table), None)
     end = read_share(content)
     ingested = read(

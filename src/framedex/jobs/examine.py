@@ -194,8 +194,8 @@ class Examiner:
         with holding(self.budget, video.width * video.height):
             picture = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
-        frame = {"frame_number": video.number, "frame_time_s": video.time_s, "share": share}
-        return replace(file, **self._look(picture), **frame)
+        seen = self._look(picture)
+        return replace(file, **seen, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
     def _look(self, picture: Picture) -> dict[str, Any]:
         return {

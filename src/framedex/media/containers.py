@@ -53,7 +53,7 @@ def _has_box(file: BinaryIO, wanted: bytes) -> bool:
         if size == 1 and len(head) == _LARGE_BOX:
             size = struct.unpack(">Q", head[_BOX:])[0]
         if kind == wanted:
-            return size == 0 or place + size <= end
+            return bool(size == 0 or place + size <= end)
         if size < _BOX:
             return False
         place += size

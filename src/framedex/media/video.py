@@ -76,7 +76,8 @@ class Video:
 
     def _opened(self) -> Any:
         try:
-            capture = cv2.VideoCapture(self._file, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, self._threads])
+            file: Any = self._file  # OpenCV's annotations do not know that it takes files of Python
+            capture = cv2.VideoCapture(file, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, self._threads])
         except cv2.error as error:
             raise CannotDecode(f"it cannot be opened: {error.err}") from None
         if not capture.isOpened():

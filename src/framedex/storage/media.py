@@ -185,7 +185,7 @@ class Media:
 
     @property
     def location(self) -> tuple[str, ...]:
-        """The columns that say where media are: those of ``LOCATION``, and the ones about frames where there are some."""
+        """The columns that say where media are: those of ``LOCATION``, and where there are videos, of frames."""
         return LOCATION + tuple(name for name in OF_VIDEOS.names if self.has_videos)
 
     @property

@@ -258,7 +258,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
 
 def add_empty_columns(table: Table, schema: pa.Schema) -> int:
-    """Add columns that are null in all rows to a table at its newest version; return the new one. No data are written."""
+    """Add columns that are null in all rows to a table at its newest version, as a header only; return the new one."""
     import lance
 
     dataset = lance.dataset(str(table.path), version=table.version)
