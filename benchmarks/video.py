@@ -16,6 +16,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+
 from common import arguments, median, ratio, require, save, table, verdict
 
 SHARE = 0.7  # of the rate of bare decoding
