@@ -357,11 +357,13 @@ class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
 
     def __repr__(self) -> str:
         info = self.info
-        return f"<framedex.Dataset {info.display_name!r}: {info.n_images} images, {info.status_new}>"
+        videos = f", {info.n_videos} videos" if info.n_videos else ""
+        return f"<framedex.Dataset {info.display_name!r}: {info.n_images} images{videos}, {info.status_new}>"
 
     def _repr_html_(self) -> str:
         info = self.info
-        head = html.heading(info.display_name, 2) + html.note(f"{info.n_images:,} images · {info.status_new}")
+        videos = f" · {info.n_videos:,} videos" if info.n_videos else ""
+        head = html.heading(info.display_name, 2) + html.note(f"{info.n_images:,} images{videos} · {info.status_new}")
         try:
             summaries = self._view().issue_summaries()
         except Conflict:
