@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from framedex.errors import Error
+from framedex.errors import Aborted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,10 +20,6 @@ _MOST = 64  # results of a stream that wait to be used
 _LOOK_S = 0.5  # how long is waited for a result before the user may look at something else
 STREAMS = 2
 """Streams that are worked on at a time: what is behind the first one waits mostly, as it may not get far ahead."""
-
-
-class Stopped(Error):
-    """Nobody wants the results of a stream any more."""
 
 
 class Stream(Generic[R]):
@@ -39,7 +35,7 @@ class Stream(Generic[R]):
         """Hand a result over; wait while many others are not used yet.
 
         Raises:
-            Stopped: nobody wants it any more.
+            Aborted: nobody wants it any more.
         """
         with self._changed:
             self._changed.wait_for(lambda: len(self._waiting) < self._most or self._unwanted)
@@ -48,9 +44,9 @@ class Stream(Generic[R]):
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise Stopped if nobody wants further results."""
+        """Raise Aborted if nobody wants further results."""
         if self._unwanted:
-            raise Stopped("the work was stopped")
+            raise Aborted("nobody wants the results any more")
 
     def run(self, work: Callable[["Stream[R]"], None]) -> None:
         """Let *work* hand its results over; what it raises is raised where they are used."""
