@@ -18,10 +18,12 @@ from framedex.context import open_media
 from framedex.encoders import registry
 from framedex.ids import frame_id, media_id
 from framedex.jobs import ingest
+from framedex.records import CleanupResult
 from framedex.storage import datasets, tables
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.tables import Table
 from framedex.storage.videos import SCHEMA, open_videos
+from tests.buckets import Service
 from tests.gallery import Averages, fill
 from tests.pictures import photo
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
@@ -206,6 +208,20 @@ class TestAddition:
         dataset = workspace.create_dataset("listed", films / "list.txt", "gist")
         assert (dataset.count(), dataset.info.n_images, dataset.info.n_videos) == (5, 1, 1)
 
+    def test_bucket__videos_stay_there(self, service: Service, tmp_path: Path) -> None:
+        """Videos in a bucket are read from it, also when a frame is shown or exported."""
+        clip = write_video(tmp_path / "clip.mp4", numbered(15))
+        service.put("films/f/clip.mp4", clip.read_bytes())
+        with Workspace(tmp_path / "far", settings=service.settings()) as workspace:
+            dataset = workspace.create_dataset("far", "s3://films/f", "gist")
+            assert frames_of(dataset, "clip.mp4") == [0, 10]
+            last = rows(dataset)[1]
+            assert last["file_path"] == "s3://films/f/clip.mp4"
+            assert np.array_equal(dataset.read(last["media_id"]), decoded(clip)[10])
+            assert dataset.export(tmp_path / "out.zip", include_images=True).images == 2
+            dataset.add_media(s3_uri="s3://films/f")
+            assert dataset.skipped == {"media that are there already": 1}
+
 
 class TestLife:
     """States that are kept and brought back, and media that go."""
@@ -252,6 +268,22 @@ class TestLife:
         assert workspace.vacuum(older_than_s=0).versions > 0
         assert videos(dataset) == expected
         assert workspace.disk_usage().by_part["other tables"] > 0
+
+    @pytest.mark.parametrize(("whole", "expected"), [(True, (4, 1, 0)), (False, (3, 0, 1))])
+    def test_cleanup__deletes_the_file_of_a_video_once(
+        self, dataset: Dataset, films: Path, whole: bool, expected: tuple[int, int, int]
+    ) -> None:
+        """A video's file goes when all its frames do, and stays where one of them does."""
+        copy = films / "copy.mp4"
+        copy.write_bytes((films / "clip.mp4").read_bytes())
+        dataset.add_media(films, auto_reindex=True)
+        if not whole:
+            dataset.delete_media([rows(dataset, media={"op": "is", "value": "video_frame"})[0]["media_id"]])
+        result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
+        assert isinstance(result, CleanupResult)
+        assert (result.removed, result.files_deleted, result.files_left) == expected
+        assert copy.exists() is not whole
+        assert dataset.info.n_videos == (2 if whole else 3)
 
 
 class TestReading:
