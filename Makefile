@@ -36,6 +36,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/issues.py
 	$(BIN)/python benchmarks/ingestion.py
 	$(BIN)/python benchmarks/disk.py
+	$(BIN)/python benchmarks/video.py
 	$(BIN)/python benchmarks/search_text.py
 	for part in scale recall clusters peers duplicates mislabels incremental stable; do \
 		$(BIN)/python benchmarks/index.py $$part || exit 1; done

@@ -193,7 +193,7 @@ def test_export__of_what_has_no_index(workspace: Workspace, folder: Path, tmp_pa
     ("options", "error", "said"),
     [
         ({"format": "xml"}, InvalidInput, "format must be"),
-        ({"entity_type": "VIDEOS"}, InvalidInput, "entity_type must be one of IMAGES, OBJECTS, not 'VIDEOS'"),
+        ({"entity_type": "FILMS"}, InvalidInput, "entity_type must be one of IMAGES, OBJECTS, VIDEOS, not 'FILMS'"),
         ({"vql": [], "media_selection": []}, InvalidInput, "either vql or media_selection, not both"),
         ({"vql": [{"colour": 1}]}, InvalidFilter, r"\$\[0\]"),
     ],

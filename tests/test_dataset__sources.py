@@ -198,17 +198,16 @@ class TestFiles:
         assert columns_of(single, ["path"])["path"] == ["000.png"]
 
     def test_files__that_stay(self, pets: Dataset, tmp_path: Path) -> None:
-        """Files that are given by path stay where they are, each once; videos are left out."""
+        """Files that are given by path stay where they are, each once."""
         fill(tmp_path / "a", 2, first_seed=200)
         fill(tmp_path / "b", 1, first_seed=300)
-        (tmp_path / "film.mp4").write_bytes(b"")
-        files = [tmp_path / "b" / "000.png", str(tmp_path / "a" / "001.png"), tmp_path / "film.mp4"]
+        files = [tmp_path / "b" / "000.png", str(tmp_path / "a" / "001.png")]
         pets.add_media(files=[*files, tmp_path / "a" / ".." / "b" / "000.png"])
         assert added(pets)["path"] == ["a/001.png", "b/000.png"]
         assert pets.to_arrow(["file_path"])["file_path"].to_pylist()[6:] == [
             str(tmp_path / "a" / "001.png"), str(tmp_path / "b" / "000.png"),
         ]  # fmt: skip
-        assert pets.skipped == {"videos": 1, "repeated names, of which the last one counts": 1}
+        assert pets.skipped == {"repeated names, of which the last one counts": 1}
         assert blobs(pets) == []
 
     def test_files__contents(self, pets: Dataset, tmp_path: Path) -> None:
@@ -287,7 +286,6 @@ class TestFiles:
             (["/"], r"files\[0\]: '/' is a folder; give it as path"),
             (["a\0b.png"], r"files\[0\]: cannot read"),
             ([], "files holds no pictures"),
-            ([("film.mp4", b"x")], "files holds no pictures, but 1 videos"),
             ("a.png", "files must be a list of paths, .* not str"),
             (b"a.png", "files must be a list of paths, .* not bytes"),
             ({"a.png": b"x"}, "files must be a list of paths, .* not dict"),
@@ -361,7 +359,7 @@ class TestUploaded:
         monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Faulty())
         (tmp_path / "stays.png").write_bytes(png(2))
         with pytest.raises(Exception, match="out of order"):
-            pets.add_media(files=[("a.png", png(1)), tmp_path / "stays.png", ("film.mp4", b"")])
+            pets.add_media(files=[("a.png", png(1)), tmp_path / "stays.png"])
         assert (pets.count(), len(blobs(pets))) == (6, 1)
         workspace.close()
         out = run(
@@ -380,7 +378,7 @@ class TestUploaded:
             """,
             tmp_path / "workspace",
         )
-        assert out.splitlines() == ["COMPLETED", "8 {'videos': 1}"]
+        assert out.splitlines() == ["COMPLETED", "8 {}"]
 
 
 def zipped(path: Path, *members: tuple[str, bytes]) -> Path:

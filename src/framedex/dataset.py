@@ -129,9 +129,16 @@ class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
         """Return a row for each issue found, worst first; see :meth:`View.issues`."""
         return self._view().issues(issue_type, limit=limit)
 
-    def duplicates(self, threshold: float = 0.96, *, exact: bool = False, limit: int | None = None) -> DuplicateGroups:
+    def duplicates(
+        self,
+        threshold: float = 0.96,
+        *,
+        exact: bool = False,
+        limit: int | None = None,
+        entity_type: str = "IMAGES",
+    ) -> DuplicateGroups:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
-        return self._view().duplicates(threshold, exact=exact, limit=limit)
+        return self._view().duplicates(threshold, exact=exact, limit=limit, entity_type=entity_type)
 
     def add_media(
         self,
@@ -155,7 +162,7 @@ class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
         and its ids, do not change.
 
         Args:
-            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a picture, a list of paths - or,
+            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a picture, a video, a list - or,
                 where the dataset was made of one, a table with ``uri`` and ``embedding``.
             files: paths, whose files stay where they are, and ``(name, bytes)`` pairs or binary files with a ``name``,
                 whose contents are kept in the workspace.
@@ -350,11 +357,13 @@ class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
 
     def __repr__(self) -> str:
         info = self.info
-        return f"<framedex.Dataset {info.display_name!r}: {info.n_images} images, {info.status_new}>"
+        videos = f", {info.n_videos} videos" if info.n_videos else ""
+        return f"<framedex.Dataset {info.display_name!r}: {info.n_images} images{videos}, {info.status_new}>"
 
     def _repr_html_(self) -> str:
         info = self.info
-        head = html.heading(info.display_name, 2) + html.note(f"{info.n_images:,} images · {info.status_new}")
+        videos = f" · {info.n_videos:,} videos" if info.n_videos else ""
+        head = html.heading(info.display_name, 2) + html.note(f"{info.n_images:,} images{videos} · {info.status_new}")
         try:
             summaries = self._view().issue_summaries()
         except Conflict:

@@ -193,7 +193,7 @@ def _classified(path: Path, kept: Kept) -> tuple[dict[str, str], dict[str, DataF
     name = path.stem
     head = kept.head.tables.get(name) if kept.head else None
     snapshots = {each.tables[name] for each in kept.generations if name in each.tables} - {head}
-    part_of = dict.fromkeys(files_of(path, kept.unfinished if name == MEDIA else ()), WORK)
+    part_of = dict.fromkeys(files_of(path, [version for each, version in kept.unfinished if each == name]), WORK)
     part_of |= dict.fromkeys(files_of(path, snapshots), SNAPSHOTS)
     part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name == MEDIA else TABLES)
     return part_of, {file.path: file for file in data_files(path, head)} if name == MEDIA and head else {}

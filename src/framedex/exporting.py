@@ -93,7 +93,7 @@ def chooser(
 
     Args:
         condition: what chooses without a selection.
-        entity_type: ``IMAGES``, or ``OBJECTS``, of which datasets have none.
+        entity_type: ``IMAGES`` for all media; ``VIDEOS`` for those of videos; or ``OBJECTS``, of which there are none.
         filtered: whether a filter was given with the export.
         media_selection: what is chosen instead.
 
@@ -106,9 +106,19 @@ def chooser(
         raise InvalidInput("an export takes either vql or media_selection, not both")
     if entity_type == EntityType.OBJECTS:
         return lambda _media: np.empty(0, np.uint64)
+    if entity_type == EntityType.VIDEOS and media_selection is None:
+        return lambda media: _of_videos(media, condition(media))
     if media_selection is None:
         return condition
     return lambda media: select(media, media_selection)
+
+
+def _of_videos(media: Media, chosen: Condition | RowIds) -> RowIds:
+    """Return those of some rows that are of videos."""
+    if not media.has_videos:
+        return np.empty(0, np.uint64)
+    rows = media.row_ids(Condition("video_id IS NOT NULL", (), frozenset({"video_id"})))
+    return np.intersect1d(rows, media.row_ids(chosen) if isinstance(chosen, Condition) else chosen)
 
 
 def finished(task: ExportTask) -> ExportResult:

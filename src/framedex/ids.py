@@ -34,6 +34,11 @@ def media_id(dataset_id: str, location: str) -> str:
     return str(uuid.UUID(bytes=bytes(digest)))
 
 
+def frame_id(dataset_id: str, location: str, number: int) -> str:
+    """Return the id of a frame of the video at *location*: as :func:`media_id`, and no file has the same."""
+    return media_id(dataset_id, f"{location}\0\0{number}")
+
+
 def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
     """Return the first 28 of the 36 characters of the ids of a dataset's groups of one kind and level.
 

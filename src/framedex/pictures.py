@@ -1,22 +1,25 @@
-"""Pictures of media items: at full size, and as cached thumbnails."""
+"""Pictures of media items, frames of videos too: at full size, and as cached thumbnails."""
 
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.decode import Picture, decode
+from framedex.media.decode import Picture, decode, decoded
 from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
+from framedex.media.video import Video
 from framedex.settings import Settings
-from framedex.storage.media import LOCATION, Media, file_uri
+from framedex.storage.media import Media, file_uri
+from framedex.storage.media_rows import VIDEO
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -32,19 +35,35 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
 
     Raises:
         NotFound: there is no such item, or its file is gone.
-        CannotDecode: its file is no picture.
+        CannotDecode: its file is no picture, or its video has no such frame any more.
         Unavailable: it is in a bucket that cannot be reached.
     """
     _check_id(media_id)
-    row = media.find(media_id, LOCATION)
+    row = media.find(media_id, (*media.location, "error"))
+    if row.get("kind") == VIDEO:
+        raise CannotDecode(f"the video {media.shown_path(row)!r} has no frames: {row['error']}")
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")
+    reader = Reader(settings, media.role_of(row))
+    if row.get("frame_number") is not None:
+        return _read_frame(reader, location, row, settings, detail)
     try:
-        _, data = Reader(settings, media.role_of(row)).read(location)
+        _, data = reader.read(location)
     except CannotDecode as error:
         raise NotFound(f"the file of media {media_id}: {location!r}: {error}") from error
     return decode(data, max_pixels=settings.max_pixels, detail=detail)
+
+
+def _read_frame(reader: Reader, location: str, row: dict[str, Any], settings: Settings, detail: int | None) -> Picture:
+    with ExitStack() as opened:
+        try:
+            _, file = opened.enter_context(reader.open(location))
+        except CannotDecode as error:
+            raise NotFound(f"the video {location!r}: {error}") from error
+        video = opened.enter_context(Video(file, max_pixels=settings.max_pixels))
+        video.find(row["frame_number"], row["frame_time_s"])
+        return decoded(video.pixels(), detail=detail, file_format=video.codec)
 
 
 def _check_id(media_id: str) -> None:

@@ -52,6 +52,7 @@ class EntityType(StrEnum):
 
     IMAGES = "IMAGES"
     OBJECTS = "OBJECTS"
+    VIDEOS = "VIDEOS"
 
 
 class IssueType(StrEnum):
@@ -176,6 +177,7 @@ class EmbeddingConfig(Record):
     """How a dataset was indexed: the encoder, its dimension, and five ascending cosine distances.
 
     ``weights`` is what an encoder that was read from files stated about them, and None for others.
+    Of videos ``frames_per_second`` frames are media, and with ``scene_changes`` the first ones of scenes, too.
     """
 
     encoder: str
@@ -183,6 +185,8 @@ class EmbeddingConfig(Record):
     thresholds: tuple[float, float, float, float, float]
     reason: str = ""
     weights: Weights | None = None
+    frames_per_second: float = 1.0
+    scene_changes: bool = False
 
 
 class Preview(Record):
@@ -465,7 +469,10 @@ class VacuumResult(Record):
 
 
 class Generation(Record):
-    """The versions of a dataset's tables that belong together, and what was measured with them."""
+    """The versions of a dataset's tables that belong together, and what was measured with them.
+
+    ``n_images`` counts all media, frames of videos too.
+    """
 
     id: str
     dataset_id: str
@@ -474,3 +481,13 @@ class Generation(Record):
     created_at: datetime
     summary: dict[str, Any]
     embedding_config: EmbeddingConfig | None = None
+
+    @property
+    def n_videos(self) -> int:
+        """How many videos it has."""
+        return int(self.summary.get("n_videos", 0))
+
+    @property
+    def n_pictures(self) -> int:
+        """How many media are no parts of videos."""
+        return self.n_images - int(self.summary.get("n_of_videos", 0))

@@ -87,7 +87,7 @@ class Settings(BaseSettings):
         workspace: the folder that the command line opens by default.
         max_pixels: pictures with more pixels are not decoded (they may be decompression bombs). The default is
             the limit at which Pillow refuses too: 178,956,970.
-        max_file_bytes: larger files are not read.
+        max_file_bytes: larger files are not read; videos on this machine are, as they are never held whole.
         threads: threads that read and decode.
         pixels_in_flight: how many decoded pixels may wait at a time, over all threads; bounds memory.
         user: the e-mail address that records carry as ``created_by``.

@@ -12,13 +12,14 @@ from framedex import exporting, pictures
 from framedex.context import Context, open_media
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.records import Condition, DuplicateGroup, ExploreResult, ExportResult, IssueSummary
+from framedex.records import Cluster, Condition, DuplicateGroup, EntityType, ExploreResult, ExportResult, IssueSummary
 from framedex.render import html
 from framedex.search import issues as issue_search
 from framedex.search.conditions import explained
 from framedex.search.duplicates import duplicates, exact_duplicates
-from framedex.search.explore import check_arguments, explore, file_name
+from framedex.search.explore import check_arguments, check_entity_type, explore, file_name
 from framedex.search.ranking import Ranking
+from framedex.search.similar_videos import similar_videos
 from framedex.searching import condition_for, explore_elements, explore_ranking, order_of
 from framedex.storage.media import Media
 from framedex.tasks import ExportTask
@@ -76,8 +77,9 @@ class View:
 
         Args:
             columns: names of columns, in the wanted order; None for ``media_id, image_filename, file_path,
-                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues`` and
-                ``cluster_0`` (finest) to ``cluster_4``. ``embedding`` (float32 lists of unit length) comes on request.
+                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues``, those of
+                videos (``media_type, video_id, video_name, frame_number, frame_timestamp``) and ``cluster_0`` (finest)
+                to ``cluster_4``. ``embedding`` (float32 lists of unit length) comes on request.
 
         Raises:
             InvalidInput: a column does not exist.
@@ -122,8 +124,9 @@ class View:
         only what the view, the filters and the search leave, and its previews are the best of that.
 
         Args:
-            entity_type: ``IMAGES`` or ``OBJECTS``.
-            threshold: clustering level, 0 (finest) to 4.
+            entity_type: ``IMAGES``; ``VIDEOS``, where each cluster is a video and its id that of the video; or
+                ``OBJECTS``, of which there are none yet.
+            threshold: clustering level, 0 (finest) to 4; says nothing about videos.
             page_number: from 0.
             vql: a further filter.
             caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, or a text
@@ -277,21 +280,38 @@ class View:
         return issue_search.issue_summaries(media, self._condition(media))
 
     def duplicates(
-        self, threshold: float = 0.96, *, exact: bool = False, limit: int | None = None
+        self,
+        threshold: float = 0.96,
+        *,
+        exact: bool = False,
+        limit: int | None = None,
+        entity_type: str = "IMAGES",
     ) -> "DuplicateGroups":
         """Return groups of near-duplicates or of equal files, largest first, each with the member that is best to keep.
+
+        Of videos the members are whole videos, with their ids as ``media_ids``. Two are as alike as the frames of the
+        one with fewer frames are, on average, to the most similar ones of the other; so a part of a video is like the
+        whole. Best to keep is the largest (pixels), of these the longest, of these the first. Threshold and similarity
+        are what was asked for and found, without levels.
 
         Args:
             threshold: least cosine similarity, 0 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
                 0.999 and 1.0 is used.
             exact: instead, groups of files with equal content, broken ones too; the threshold then says nothing.
             limit: at most so many groups.
+            entity_type: ``IMAGES``, frames of videos too; ``VIDEOS``; or ``OBJECTS``, of which there are none yet.
 
         Raises:
-            InvalidInput: the threshold is outside [0, 1], or the limit is no count.
+            InvalidInput: the threshold is outside [0, 1], the limit is no count, or there is no such type.
         """
+        check_entity_type(entity_type)
         media = self._media()
         condition = self._condition(media)
+        if entity_type == EntityType.OBJECTS:
+            return DuplicateGroups([], self)
+        if entity_type == EntityType.VIDEOS:
+            found = similar_videos(media, condition, threshold=threshold, exact=exact, limit=limit)
+            return DuplicateGroups(found, self)
         if exact:
             return DuplicateGroups(exact_duplicates(media, condition, limit=limit), self)
         return DuplicateGroups(duplicates(media, condition, threshold=threshold, limit=limit), self)
@@ -388,7 +408,7 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
     return [
         html.card(
             html.heading(
-                f"{cluster.n_images:,} pictures" + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
+                _counted(cluster) + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
                 3,
             ),
             html.row(
@@ -402,6 +422,12 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
         )
         for cluster in clusters
     ]
+
+
+def _counted(cluster: Cluster) -> str:
+    """Return in words what a cluster holds."""
+    parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 pictures"
 
 
 class DuplicateGroups(list[DuplicateGroup]):

@@ -18,6 +18,7 @@ from framedex.errors import Conflict, Error, ReadOnly
 from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import THRESHOLDS
+from framedex.media.frame_sampling import Sampling
 from framedex.names import check_name
 from framedex.operations import wait_for
 from framedex.records import (
@@ -99,8 +100,12 @@ class Workspace:
         wait: bool = True,
         *,
         thresholds: Sequence[float] | None = None,
+        frames_per_second: float = 1.0,
+        scene_changes: bool = False,
     ) -> Dataset:
-        """Make a dataset of pictures: read, measure, encode, group and compare them.
+        """Make a dataset of pictures and videos: read, measure, encode, group and compare them.
+
+        Of a video frames become media, which are then treated as pictures are.
 
         Args:
             name: up to 255 characters, without slashes; unique in the workspace.
@@ -111,9 +116,12 @@ class Workspace:
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
             wait: return when it is done, showing progress; else at once, with the task as ``dataset.task``.
             thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the encoder's.
+            frames_per_second: of videos so many frames a second of presentation time, the first one always; above 0,
+                up to 1000. Holds for what is added later, too.
+            scene_changes: also the first frame of each scene of a video, which takes longer to find out.
 
         Raises:
-            InvalidInput: the name, source, encoder or thresholds cannot be used; nothing is left behind.
+            InvalidInput: the name, source or another argument cannot be used; nothing is left behind.
             Conflict: the name is taken.
             TaskFailed: something else went wrong; nothing is left behind but the record of the task.
             ReadOnly: the workspace was opened for reading.
@@ -121,8 +129,9 @@ class Workspace:
         self._check_writable()
         check_name(name)
         self._check_free(name)
+        sampling = Sampling(frames_per_second, scene_changes)
         content = open_content(source, encoder, self._context.settings)
-        config = _config(content, thresholds)
+        config = _config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
@@ -291,7 +300,7 @@ class Workspace:
                 task_rows.fail_interrupted(connection)
 
 
-def _config(content: Content, thresholds: Sequence[float] | None) -> EmbeddingConfig:
+def _config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
     if isinstance(content, FilesInput):
         chosen = content.encoder
         name, dimension, usual, reason = chosen.name, chosen.dimension, chosen.thresholds, content.reason
@@ -300,4 +309,12 @@ def _config(content: Content, thresholds: Sequence[float] | None) -> EmbeddingCo
         name, dimension, usual, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
         weights = None
     cuts = check_thresholds(usual if thresholds is None else thresholds)
-    return EmbeddingConfig(encoder=name, dimension=dimension, thresholds=cuts, reason=reason, weights=weights)
+    return EmbeddingConfig(
+        encoder=name,
+        dimension=dimension,
+        thresholds=cuts,
+        reason=reason,
+        weights=weights,
+        frames_per_second=sampling.frames_per_second,
+        scene_changes=sampling.scene_changes,
+    )

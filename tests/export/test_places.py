@@ -1,6 +1,7 @@
 """Paths, URIs and names of whole columns are those that are found row by row."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from framedex.export.places import file_paths, image_names, marked_name, uris
 from framedex.ids import media_id
+from framedex.records import Generation
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path
 
@@ -53,7 +55,10 @@ def _can_be(root: int | None, path: str) -> bool:
 
 def media_of(*roots: str) -> Media:
     """Return media of which only the roots are looked at."""
-    return Media(DATASET, cast("Any", None), cast("Any", None), cast("Any", None), roots)
+    generation = Generation(
+        id=DATASET, dataset_id=DATASET, tables={"media": 1}, n_images=0, created_at=datetime.now(UTC), summary={}
+    )
+    return Media(DATASET, generation, cast("Any", None), cast("Any", None), roots)
 
 
 @settings(deadline=None)

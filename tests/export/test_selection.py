@@ -170,8 +170,8 @@ def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
         ([{"type": "media", "payload": {"media_ids": [1]}}], r"must be a list of ids, not \[1\]"),
         ([{"type": "cluster", "payload": {}}], "cluster_id must be the id of a cluster, not None"),
         (
-            [{"type": "cluster", "cluster_filters": {"entity_type": "VIDEOS"}}],
-            "cluster_filters must be an object with an 'entity_type' of IMAGES, OBJECTS, not {'entity_type': 'VIDEOS'}",
+            [{"type": "cluster", "cluster_filters": {"entity_type": "FILMS"}}],
+            "must be an object with an 'entity_type' of IMAGES, OBJECTS, VIDEOS, not {'entity_type': 'FILMS'}",
         ),
         ([{"type": "cluster", "cluster_filters": ["IMAGES"]}], "cluster_filters must be an object"),
     ],

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
         write(path / f"{number}.png", photo(number))
     (path / "broken.jpg").write_bytes(b"")
     (path / "notes.txt").touch()
-    (path / "clip.mp4").touch()
+    (path / "sound.mp3").touch()
     return path
 
 
@@ -72,7 +72,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
         assert datasets.get_roots(connection, dataset_id) == [str(folder)]
     assert head is not None
     assert (record.status_new, record.progress, record.n_images) == (DatasetStatus.READY, 100, 6)
-    assert head.summary["skipped"] == {"other files": 1, "videos": 1, "annotations without a picture": 1}
+    assert head.summary["skipped"] == {"other files": 2, "annotations without a picture": 1}
     table = Table(tmp_path / "media.lance", head.tables["media"])
     assert table.count() == 6
     assert set(INDEX_SCHEMA.names) <= set(table.schema.names)

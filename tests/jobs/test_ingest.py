@@ -15,7 +15,9 @@ from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
 from framedex.ids import media_id
 from framedex.jobs import ingest as ingest_module
-from framedex.jobs.ingest import Ingested, Place, ingest
+from framedex.jobs import news
+from framedex.jobs.ingest import Ingested, ingest
+from framedex.jobs.place import Place
 from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.settings import Settings
@@ -364,7 +366,7 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
 
 def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files are looked up at a time, those that are there are left out."""
-    monkeypatch.setattr(ingest_module, "_ASKED", 3)
+    monkeypatch.setattr(news, "_ASKED", 3)
     for number in range(0, 20, 2):
         write(folder / f"{number:02}.png", flat(RED))
     first = run(folder, table)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from framedex.errors import Aborted, InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
-from framedex.jobs.ingest import Ingested, Place
+from framedex.jobs.ingest import Ingested
 from framedex.jobs.ingest_vectors import ingest_vectors, is_vector_file, open_vectors
+from framedex.jobs.place import Place
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.tables import Table

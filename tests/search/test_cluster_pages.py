@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,13 +19,13 @@ from framedex.storage.media import Media
 _NUMBERS = st.lists(st.integers(0, 6) | st.just(2**31 - 1), min_size=1, max_size=60)
 
 
-def _page(numbers: list[int], *, ranked: list[int] | None, first: int, count: int) -> ClusterPage:
+def _page(numbers: list[Any], *, ranked: list[int] | None, first: int, count: int) -> ClusterPage:
     """Return a page of rows whose ids are 100, 101, … and whose clusters are given."""
-    values = np.array(numbers, np.int32)
+    values = pa.array(numbers, pa.string() if isinstance(numbers[0], str) else pa.int32())
     row_ids = 100 + np.arange(len(numbers), dtype=np.uint64)
     media = SimpleNamespace(
         values=lambda _condition, _level: (row_ids, values),
-        values_at=lambda rows, _level: values[(rows - 100).astype(int)],
+        values_at=lambda rows, _level: values.take(pa.array((rows - 100).astype(int))),
     )
     ranking = None
     if ranked is not None:
@@ -71,3 +72,11 @@ def test_page__of_nothing() -> None:
     page = _page([1], ranked=[], first=0, count=5)
     assert page.numbers == []
     assert page.shown(3) == ([], [])
+
+
+@pytest.mark.parametrize("ranked", [None, [3, 2, 1, 0]])
+def test_page__of_texts_leaves_out_what_has_none(ranked: list[int] | None) -> None:
+    page = _page(["b", None, "a", "b"], ranked=ranked, first=0, count=5)
+    assert (page.numbers, page.sizes) == (["b", "a"], [2, 1])
+    assert page.owners().tolist() == ["b", "b", "a"]
+    assert page.row_ids.tolist() == ([100, 103, 102] if ranked is None else [103, 100, 102])

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from framedex.vql import Scope, compile_filter, parse
+from framedex.storage.sql import Sql
+from framedex.vql import Scope, compile_filter, evaluate, parse
 from framedex.vql.merging import merged
 from framedex.vql.values import MAX_VALUES
 
+SQL = Sql()
 _SCOPE = Scope(columns=frozenset({"labels", "tags", "uniqueness", "path"}), tags={"keep": 1, "check": 2}, fields={})
 
 
@@ -59,3 +62,16 @@ def test_any__may_have_more_labels_than_an_element_lists() -> None:
     assert len(names) > MAX_VALUES
     assert (text.count("list_filter"), len(params)) == (1, 1)
     assert list(params[0]) == names
+
+
+@pytest.mark.parametrize("op", ["is", "is_not"])
+@pytest.mark.parametrize("any_of", [False, True])
+def test_equal_label_tests__mean_what_one_means(op: str, any_of: bool) -> None:
+    one = _labels(op, "cat")
+    once, twice = ([{"any": [one]}], [{"any": [one, one]}]) if any_of else ([one], [one, one])
+    rows = [{"labels": labels} for labels in (None, [], ["cat"], ["dog"], ["cat", "dog"])]
+    table = pa.table({"labels": [row["labels"] for row in rows]}, schema=pa.schema({"labels": pa.list_(pa.string())}))
+    for vql in (once, twice):
+        condition = compile_filter(parse(vql), _SCOPE)
+        found = SQL.query(f"SELECT {condition.text} AS held FROM media", condition.params, {"media": table})
+        assert found["held"].to_pylist() == [evaluate(parse(once), row, _SCOPE, {}) for row in rows]

@@ -22,7 +22,7 @@ def explore(
     name: NameArgument,
     threshold: Annotated[int, typer.Option(help="Clustering level, 0 (finest) to 4.")] = 0,
     page: Annotated[int, typer.Option(help="Page of 100 clusters, from 0.")] = 0,
-    entity_type: Annotated[str, typer.Option(help="IMAGES or OBJECTS.")] = "IMAGES",
+    entity_type: Annotated[str, typer.Option(help="IMAGES, OBJECTS or VIDEOS.")] = "IMAGES",
     vql: VqlOption = None,
     caption: Annotated[str | None, typer.Option(help="Order by what fits a text.")] = None,
     anchor: Annotated[
@@ -53,7 +53,12 @@ def explore(
             print_json(result)
             return
         rows = [
-            (c.n_images, ", ".join(c.labels or []), ", ".join(p.file_name for p in c.previews[:3]), c.cluster_id)
+            (
+                int(c.size_display_value),
+                ", ".join(c.labels or []),
+                ", ".join(p.file_name for p in c.previews[:3]),
+                c.cluster_id,
+            )
             for c in result.clusters
         ]
         print_table(("images", "labels", "for example", "cluster"), rows)

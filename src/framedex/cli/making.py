@@ -10,7 +10,7 @@ import typer
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace, workspace_folder
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import Conflict
-from framedex.records import DatasetStatus
+from framedex.records import DatasetRecord, DatasetStatus
 from framedex.workspace import Workspace
 
 
@@ -18,25 +18,34 @@ def create(
     name: Annotated[str, typer.Argument(help="The new dataset's name.")],
     source: Annotated[
         str,
-        typer.Argument(help="A folder, a picture, a .txt, .csv or .parquet list, a Parquet with embeddings, or s3://…"),
+        typer.Argument(help="A folder, a file, a .txt, .csv or .parquet list, a Parquet with embeddings, or s3://…"),
     ],
     encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
+    frames_per_second: Annotated[float, typer.Option(help="Frames of videos that become media.")] = 1.0,
+    scene_changes: Annotated[bool, typer.Option("--scene-changes", help="And the first frames of scenes.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a dataset of the pictures in SOURCE."""
+    """Make a dataset of the pictures and videos in SOURCE."""
     with Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
-        dataset = ws.create_dataset(name, source, encoder=encoder)
+        dataset = ws.create_dataset(
+            name, source, encoder=encoder, frames_per_second=frames_per_second, scene_changes=scene_changes
+        )
         seconds = time.perf_counter() - start
         if as_json:
             print_json({**dataset.info.model_dump(mode="json"), "skipped": dataset.skipped})
             return
         info, config = dataset.info, dataset.embedding_config
-        say(f"{info.display_name}: {info.n_images:,} pictures in {seconds:.1f} s")
+        say(f"{info.display_name}: {dataset.count():,} {_kind(info)} in {seconds:.1f} s")
         say(f"encoder {config.encoder} ({config.reason})")
         for reason, count in dataset.skipped.items():
             say(f"left out: {count:,} {reason}")
+
+
+def _kind(info: DatasetRecord) -> str:
+    """Return what the media of a dataset are called."""
+    return "pictures and frames" if info.n_videos else "pictures"
 
 
 def add(
@@ -60,11 +69,12 @@ def add(
         dataset.add_media(source, archive=archive, s3_uri=s3, assume_role=role, auto_reindex=settle)
         seconds = time.perf_counter() - start
         info = dataset.info
-        added = info.n_images - before
+        count = dataset.count()
+        added = count - before
         if as_json:
             print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
             return
-        say(f"{info.display_name}: {added:,} pictures added in {seconds:.1f} s, {info.n_images:,} in all")
+        say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
         for reason, count in dataset.skipped.items():
             say(f"left out: {count:,} {reason}")
         if info.status_new is DatasetStatus.PARTIAL_INDEX:
@@ -91,7 +101,7 @@ def reindex(
         if as_json:
             print_json({**info.model_dump(mode="json"), "embedding_config": config.model_dump(mode="json")})
             return
-        say(f"{info.display_name}: {info.n_images:,} pictures indexed in {seconds:.1f} s")
+        say(f"{info.display_name}: {dataset.count():,} {_kind(info)} indexed in {seconds:.1f} s")
 
 
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from framedex.export.columns import export_batches, gathered
 from framedex.records import Condition, DatasetRecord
 from framedex.settings import Settings
-from framedex.storage.media import LOCATION, Media, RowIds
+from framedex.storage.media import Media, RowIds
 
 Progress = Callable[[float], None]
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Chosen:
 
     def places(self, progress: Progress) -> Iterator[pa.Table]:
         """Yield what :mod:`framedex.export.places` and the names of pictures need: stored columns."""
-        blocks = gathered(self.media.blocks(self.rows, [*LOCATION, "media_id", "format"]))
+        blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format"]))
         return self._counted(blocks, lambda block: block, progress)
 
     def _counted(

@@ -15,7 +15,7 @@ from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -39,9 +39,14 @@ EXPORTED = pa.schema(
         pa.field("labels", pa.list_(pa.string())),
         pa.field("tags", pa.list_(pa.string())),
         pa.field("issues", pa.list_(ISSUE_STRUCT)),
+        pa.field("media_type", pa.string()),
+        pa.field("video_id", pa.string()),
+        pa.field("video_name", pa.string()),
+        pa.field("frame_number", pa.int64()),
+        pa.field("frame_timestamp", pa.float64()),
     ]
 )
-"""The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level."""
+"""The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level, ``frame_timestamp`` in seconds."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
 RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, *CLUSTERS, "embedding"})
@@ -100,9 +105,12 @@ def _parts(block: pa.Table) -> Iterator[pa.Table]:
 
 
 _STORED = {
-    "image_filename": (*LOCATION, "media_id"),
+    "image_filename": (*LOCATION, *OF_VIDEOS.names, "media_id"),
     "file_path": LOCATION,
-    "url": LOCATION,
+    "url": (*LOCATION, "frame_time_s"),
+    "media_type": ("kind",),
+    "video_name": ("path", "kind"),
+    "frame_timestamp": ("frame_time_s",),
     "file_size_bytes": ("size_bytes",),
     "uniqueness_score": ("uniqueness",),
     "cluster_id": ("cluster_0",),
@@ -115,7 +123,8 @@ def _needed(media: Media, schema: pa.Schema) -> list[str]:
     """Return the stored columns that a schema is made of; a table has those that people edit from the first edit on."""
     names = {stored_name(field) or field.name for field in schema}
     stored = {stored for name in names for stored in _STORED.get(name, (name,))}
-    return sorted(stored & set(media.table.schema.names)) or ["media_id"]
+    without = frozenset() if media.has_videos else frozenset(OF_VIDEOS.names)
+    return sorted((stored & set(media.table.schema.names)) - without) or ["media_id"]
 
 
 def _column(media: Media, block: pa.Table, field: pa.Field) -> Any:
@@ -140,8 +149,22 @@ def _column(media: Media, block: pa.Table, field: pa.Field) -> Any:
             return _without_nulls(column(block, "labels"))
         case "issues":
             return _issues(media, block)
+        case "media_type" | "video_id" | "video_name" | "frame_number" | "frame_timestamp":
+            return _of_videos(media, block, field)
         case name:
             return block[name]
+
+
+def _of_videos(media: Media, block: pa.Table, field: pa.Field) -> Any:
+    """Return a column about frames; pictures are of the type ``image``, and all else is null of them."""
+    if not media.has_videos:
+        return pa.repeat("image", len(block)) if field.name == "media_type" else pa.nulls(len(block), field.type)
+    if field.name == "media_type":
+        return pc.fill_null(column(block, "kind"), "image")
+    if field.name == "video_name":
+        names = pc.replace_substring_regex(column(block, "path"), "(?s)^.*/", "")
+        return pc.if_else(pc.is_valid(column(block, "kind")), names, None)
+    return block["frame_time_s" if field.name == "frame_timestamp" else field.name]
 
 
 def _without_nulls(lists: pa.ListArray) -> pa.ListArray:

@@ -23,7 +23,7 @@ def media_items(block: pa.Table) -> pa.Array:
     return json.objects(
         {
             "media_id": json.quoted(column(block, "media_id")),
-            "media_type": '"image"',
+            "media_type": json.quoted(column(block, "media_type")),
             "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the picture
             "file_path": json.strings(column(block, "file_path")),
             "file_size": json.quoted(size_texts(column(block, "file_size_bytes"))),
@@ -40,7 +40,7 @@ def media_items(block: pa.Table) -> pa.Array:
 
 def _metadata_items(block: pa.Table) -> pa.Array:
     """Return the arrays of what is known of each picture: all of one type, then those of the next."""
-    found, *others = _issues(block), _labels(block), *edited_items(block), _captions(block)
+    found, *others = _issues(block), _labels(block), *edited_items(block), _captions(block), _video_infos(block)
     for items in others:
         # Joining that passes over nulls returns no rows at all where all are null (PyArrow 26.0.1).
         found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
@@ -74,6 +74,19 @@ def _captions(block: pa.Table) -> pa.Array:
     caption = column(block, "caption")
     found = _item("caption", json.objects({"text": json.strings(caption), "source": '"import"'}))
     return pc.if_else(pc.is_valid(caption), found, None)
+
+
+def _video_infos(block: pa.Table) -> pa.Array:
+    numbers = column(block, "frame_number")
+    if numbers.null_count == len(numbers):
+        return pa.nulls(len(numbers), pa.string())
+    properties = {
+        "video_name": json.strings(column(block, "video_name")),
+        "video_id": json.quoted(column(block, "video_id")),
+        "frame_number": json.integers(numbers),
+        "frame_timestamp": json.decimals(column(block, "frame_timestamp")),
+    }
+    return pc.if_else(pc.is_valid(numbers), _item("video_info", json.objects(properties)), None)
 
 
 def _item(kind: str, properties: pa.Array) -> pa.Array:

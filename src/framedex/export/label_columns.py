@@ -6,7 +6,6 @@ import pyarrow.compute as pc
 from framedex.export.chosen import Chosen, Progress
 from framedex.export.columns import EXPORTED
 from framedex.export.places import column
-from framedex.storage.media import LOCATION
 
 IMAGES = "images/"
 """The folder of the pictures in an export."""
@@ -15,7 +14,9 @@ IMAGES = "images/"
 def columns(chosen: Chosen, *names: str) -> pa.Schema:
     """Return a schema of what the names of pictures need, and of some columns of the export."""
     stored = chosen.media.table.schema
-    return pa.schema([*(stored.field(name) for name in (*LOCATION, "media_id", "format")), *map(EXPORTED.field, names)])
+    return pa.schema(
+        [*(stored.field(name) for name in (*chosen.media.location, "media_id", "format")), *map(EXPORTED.field, names)]
+    )
 
 
 def all_labels(chosen: Chosen, progress: Progress) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The pictures of an export: the bytes of their files, as they are."""
+"""The pictures of an export: the bytes of their files, as they are, and frames of videos as JPEGs."""
 
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from framedex.errors import CannotDecode
 from framedex.export.chosen import Chosen, Progress
+from framedex.export.frames import Frames
 from framedex.export.label_columns import IMAGES
 from framedex.export.picture_names import Names
 from framedex.export.places import shown_text
@@ -52,7 +53,7 @@ def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: P
         Unavailable: some are in a bucket that cannot be reached, or lets nothing be read any more.
     """
     copied, door = Copied(), _Door(chosen.settings)
-    with closing(_ahead(_pictures(chosen, names), door)) as pictures:
+    with closing(door.frames), closing(_ahead(_pictures(chosen, names), door)) as pictures:
         for picture, fetched in pictures:
             try:
                 with door.open(picture, fetched) as (modified_s, content):
@@ -67,19 +68,25 @@ def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: P
 
 @dataclass(frozen=True)
 class _Picture:
-    """One that is copied: its name in the archive, how its file is called, where that is, and the role to read it."""
+    """One that is copied: its name in the archive, how its file is called, where that is, and the role to read it.
+
+    Of a frame also its number and its time.
+    """
 
     name: str
     shown: str
     location: str | None
     role_arn: str | None
+    frame: tuple[int, float] | None = None
 
 
 def _pictures(chosen: Chosen, names: Names) -> Iterator[_Picture]:
     media = chosen.media
     for block in chosen.places(lambda _share: None):
         for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
-            yield _Picture(name, media.shown_path(row), media.location_of(row), media.role_of(row))
+            number = row.get("frame_number")
+            frame = None if number is None else (number, row["frame_time_s"])
+            yield _Picture(name, media.shown_path(row), media.location_of(row), media.role_of(row), frame)
 
 
 _Fetched = Future[tuple[int | None, bytes]] | None
@@ -89,13 +96,13 @@ class _Door:
     """Opens files, and fetches objects ahead of the writer: each takes long to come and little to write."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._settings, self.frames = settings, Frames(settings)
         self._readers: dict[str | None, Reader] = {}
         self.window = settings.s3_connections
 
     def fetch(self, pool: ThreadPoolExecutor, picture: _Picture) -> _Fetched:
-        """Begin to fetch an object; a file waits until it is opened."""
-        if picture.location is None or not is_remote(picture.location):
+        """Begin to fetch an object; a file waits until it is opened, and a video of which frames are wanted, too."""
+        if picture.location is None or picture.frame is not None or not is_remote(picture.location):
             return None
         return pool.submit(self._reader(picture).read, picture.location)
 
@@ -108,6 +115,10 @@ class _Door:
         """
         if picture.location is None:
             raise CannotDecode("neither a local file nor an object in a bucket")
+        if picture.frame is not None:
+            changed_s, jpeg = self.frames.jpeg(self._reader(picture), picture.location, *picture.frame)
+            yield changed_s, BytesIO(jpeg)
+            return
         if fetched is not None:
             modified_ns, data = fetched.result()
             yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.storage.media import LOCATION, Media, file_uri, shown_root
+from framedex.export.frame_names import with_frame_paths
+from framedex.storage.media import LOCATION, Media, file_uri, shown_root, time_fragment
 
 _SAFE = r"^[A-Za-z0-9_.\-~/]*$"
 """What stands in a URI as it is, as ``urllib.parse.quote`` has it."""
@@ -61,7 +62,7 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
 
 
 def uris(media: Media, block: pa.Table) -> pa.Array:
-    """Return the URIs of the files: ``file://…`` of those that are here."""
+    """Return the URIs of the files: ``file://…`` of those that are here; of frames with their times in the video."""
     path, raw, root = (column(block, name) for name in _PLACE)
     folders = [_uri_of_root(root) for root in media.roots]
     known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
@@ -73,7 +74,12 @@ def uris(media: Media, block: pa.Table) -> pa.Array:
         known = pc.if_else(pc.is_null(root), elsewhere, known)
     if raw.null_count < len(raw):
         known = pc.if_else(pc.is_null(raw), known, None)
-    return _completed(known, block, LOCATION, media.uri_of)
+    known = _completed(known, block, LOCATION, media.uri_of)
+    if not media.has_videos:
+        return known
+    times = column(block, "frame_time_s").to_pylist()
+    ends = pa.array(["" if time is None else time_fragment(time) for time in times], pa.string())
+    return pc.binary_join_element_wise(known, ends, "")
 
 
 def _uri_of_root(root: str) -> str | None:
@@ -91,8 +97,16 @@ def image_names(media: Media, block: pa.Table) -> pa.Array:
 
     Args:
         media: whose pictures they are.
-        block: rows with the columns ``LOCATION`` and ``media_id``.
+        block: rows with the columns ``media_id`` and those of :attr:`Media.location`.
     """
+    if not media.has_videos:
+        return _image_names(media, block)
+    block, shared = with_frame_paths(media, block)
+    names = _image_names(media, block)
+    return names if shared is None else pc.if_else(shared, _with_ids(names, column(block, "media_id")), names)
+
+
+def _image_names(media: Media, block: pa.Table) -> pa.Array:
     path = column(block, "path")
     names = path
     if not _all_surely_clean(block):

@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.jobs.carry import carry_over
 from framedex.jobs.content import Content, FilesInput
 from framedex.jobs.create import go_on, read, read_share, roots_of, skipped
+from framedex.jobs.examine import is_long
 from framedex.jobs.finish import MEDIA, WRITTEN, finish, read_cells, read_sums, with_time
 from framedex.jobs.index import Indexed, Tell, index
 from framedex.jobs.index_added import index_added
 from framedex.jobs.index_removed import index_removed
-from framedex.jobs.ingest import Place
+from framedex.jobs.ingest import Ingested, Written
+from framedex.jobs.place import Place
 from framedex.media.files import below
 from framedex.pictures import forget_thumbnails
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation
 from framedex.settings import Settings
-from framedex.storage import datasets, tables
+from framedex.storage import datasets, tables, videos
 from framedex.storage.known_files import KnownFiles, replaced_rows
 from framedex.storage.known_ids import KnownIds
+from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
 
@@ -74,6 +78,7 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     written = go_on(base.table, report, head=base.head.id)
     end = 0.3 if auto_reindex else read_share(content)
     place, roots = _places(base, content)
+    there, of_videos = _with_frame_columns(base.table, written.version or start, content)
     ingested = read(
         content,
         dataset_id=base.namespace,
@@ -81,10 +86,13 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         settings=base.settings,
         report=report,
         end=end,
+        config=base.config,
         place=place,
-        known=_known(content, Table(base.table, written.version or start)),
+        known=_known(content, Table(base.table, there)),
+        known_videos=_known_videos(base, written),
         written=written,
         head=base.head.id,
+        of_videos=of_videos,
     )
     summary = {**base.head.summary, "skipped": skipped(content, ingested)}
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
@@ -107,7 +115,7 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
         summary=summary,
-        others=base.kept,
+        others=base.kept | _settled_videos(base.table, ingested),
         roots=roots if ingested.rows else (),
     )
     return _with_new_thumbnails(commit, base.thumbnails, table, gone)
@@ -126,19 +134,54 @@ def _with_new_thumbnails(commit: Commit, folder: Path, table: Table, gone: npt.N
     return commit_and_forget
 
 
+def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[int, bool]:
+    """Return a version of the media table, with the columns about frames where they are needed, and if it has them.
+
+    Datasets that were made by older versions lack them until there are videos.
+    """
+    has_them = "kind" in Table(table, version).schema.names
+    if has_them or not isinstance(content, FilesInput) or not any(map(is_long, content.source.items())):
+        return version, has_them
+    return tables.add_empty_columns(Table(table, version), OF_VIDEOS), True
+
+
+def _known_videos(base: Base, written: Written) -> KnownIds | None:
+    """Return the videos that are there; their table then ends with them, whatever a broken run left beyond."""
+    begun = written.videos or videos.begin(base.table, base.head.tables.get(videos.VIDEOS))
+    return KnownFiles(Table(videos.videos_path(base.table), begun), "video_id") if begun else None
+
+
+def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
+    """Return the version of the table of videos, by its name, after an addition; changed ones have their new row."""
+    if not ingested.videos:
+        return {}
+    return {videos.VIDEOS: videos.last_of_each(Table(videos.videos_path(table), ingested.videos))}
+
+
 def _known(content: Content, table: Table) -> KnownIds:
     return KnownFiles(table) if isinstance(content, FilesInput) else KnownIds(table)
 
 
 def _replaced(base: Base, start: int, end: int) -> npt.NDArray[np.bool_]:
-    """Return which of the rows that were there have the id of a row that was added."""
+    """Return which of the rows that were there have the id of a row that was added, or are of a video that was."""
     rows, place = base.head.n_images, 0
     known, gone = KnownIds(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
-    for batch in Table(base.table, end).scan(["media_id"]):
-        ids = batch.column(0)[max(rows - place, 0) :]
-        gone |= replaced_rows(known, ids.to_pylist(), rows)
+    table, changed = Table(base.table, end), set[str]()
+    columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
+    for batch in table.scan(columns):
+        added = batch.slice(max(rows - place, 0))
+        gone |= replaced_rows(known, added.column(0).to_pylist(), rows)
+        if len(columns) > 1:
+            changed.update(pc.unique(added.column(1)).drop_null().to_pylist())
         place += batch.num_rows
-    return gone
+    return gone | _rows_of(table, changed, rows) if changed else gone
+
+
+def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.bool_]:
+    """Return which of the first rows are of some videos: bool, shape (rows,)."""
+    wanted = pa.array(sorted(video_ids), pa.string())
+    found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["video_id"])]
+    return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
 
 
 def _indexed(

@@ -1,5 +1,6 @@
 """The job of a new dataset: ingest, index, commit."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,16 @@ from framedex.errors import NotFound
 from framedex.jobs.content import Content, FilesInput
 from framedex.jobs.finish import finish, with_time
 from framedex.jobs.index import index
-from framedex.jobs.ingest import FIRST_PLACE, NOTHING_WRITTEN, Ingested, Keep, Place, Written, ingest
+from framedex.jobs.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
 from framedex.jobs.ingest_vectors import ingest_vectors
+from framedex.jobs.place import FIRST_PLACE, Place
+from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.tables import Table
+from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, Report
 
 
@@ -30,6 +34,8 @@ def create(
     written = go_on(table, report, head=None)
     if not written.rows:
         tables.roll_back(table, None)
+    if not written.videos:
+        tables.roll_back(videos_path(table), None)
     end = read_share(content)
     ingested = read(
         content,
@@ -38,7 +44,9 @@ def create(
         settings=settings,
         report=report,
         end=end,
+        config=config,
         known=KnownIds(Table(table, written.version)) if written.rows else None,
+        known_videos=KnownIds(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
         written=written,
     )
     indexed = index(Table(table, ingested.version), config.thresholds, tell=report.stages(end, 1.0))
@@ -50,13 +58,14 @@ def create(
         rows=ingested.rows,
         status=DatasetStatus.READY,
         summary={"skipped": skipped(content, ingested), "batches": 1, "added_at": with_time({}, 0)},
+        others={VIDEOS: ingested.videos} if ingested.videos else {},
         roots=roots_of(content),
         kept_by=settings.user if settings.dataset_snapshots_enabled else None,
     )
 
 
 def go_on(table: Path, report: Report, *, head: str | None) -> Written:
-    """Return what an earlier run of the same task left in the media table, which then ends with that.
+    """Return what an earlier run of the same task left in the media table and in that of videos, which end with that.
 
     Args:
         table: folder of the media table.
@@ -66,18 +75,23 @@ def go_on(table: Path, report: Report, *, head: str | None) -> Written:
     state = report.resume
     if not state or state.get("head") != head or not state.get("rows"):
         return NOTHING_WRITTEN
+    of_videos = state.get("videos", 0)
     try:
         Table(table, state["version"])
+        if of_videos:
+            Table(videos_path(table), of_videos)
     except NotFound:  # it was cleaned up, or another task took its place
         return NOTHING_WRITTEN
     version = tables.roll_back(table, state["version"])
     assert version is not None, "a version of a table leads to one"
-    return Written(version, state["rows"])
+    if of_videos:
+        of_videos = tables.roll_back(videos_path(table), of_videos)
+    return Written(version, state["rows"], of_videos, state.get("video_rows", 0))
 
 
 def kept_by(report: Report, *, head: str | None) -> Keep:
     """Return what notes how far an ingestion is, for :func:`go_on`."""
-    return lambda written: report.keep({"head": head, "version": written.version, "rows": written.rows})
+    return lambda written: report.keep({"head": head, **asdict(written)})
 
 
 def read_share(content: Content) -> float:
@@ -98,10 +112,13 @@ def read(
     settings: Settings,
     report: Report,
     end: float,
+    config: EmbeddingConfig,
     place: Place = FIRST_PLACE,
     known: KnownIds | None = None,
+    known_videos: KnownIds | None = None,
     written: Written = NOTHING_WRITTEN,
     head: str | None = None,
+    of_videos: bool = True,
 ) -> Ingested:
     """Append a content's rows to the media table; its progress takes the job from 0 to *end*.
 
@@ -112,10 +129,13 @@ def read(
         settings: limits.
         report: of the task.
         end: the share of the task that reading takes.
+        config: how the dataset is indexed; says which frames of videos are kept.
         place: which of the dataset's source roots and batches the media belong to.
         known: media that are there already.
+        known_videos: videos that are.
         written: what an earlier run of the task wrote; see :func:`go_on`.
         head: id of the generation that the task starts from.
+        of_videos: whether the media table has, or will have, the columns about frames.
     """
     keep = kept_by(report, head=head)
     if isinstance(content, FilesInput):
@@ -129,8 +149,11 @@ def read(
             progress=report.part("reading pictures", 0.0, end),
             place=place,
             known=known,
+            known_videos=known_videos,
             written=written,
             keep=keep,
+            sampling=Sampling(config.frames_per_second, config.scene_changes),
+            of_videos=of_videos,
         )
     progress = report.part("reading vectors", 0.0, end)
     return ingest_vectors(
@@ -142,6 +165,7 @@ def read(
         known=known,
         written=written,
         keep=keep,
+        of_videos=of_videos,
     )
 
 

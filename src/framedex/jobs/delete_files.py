@@ -80,6 +80,7 @@ def delete_files(
         guard: that holds since *others* were read.
         progress: called with the share that is done; raises to stop, before the next files go.
     """
+    removed = _first_of_each(media, removed)
     files, names, links = _files(media, removed)
     order = np.argsort(~links, kind="stable")  # before what they lead to, for else they lead nowhere
     needed, outcome = _needed(files, names, others)[order], Deleted()
@@ -100,6 +101,23 @@ def delete_files(
                 outcome.note(file.shown, refusal or file.delete())
     progress(1.0)
     return outcome
+
+
+def _first_of_each(media: Media, removed: RowIds) -> RowIds:
+    """Return the rows of pictures, and one row of each video: its frames are in one file."""
+    if not media.has_videos:
+        return removed
+    seen, first = set[str](), np.ones(len(removed), dtype=bool)
+    for place, video_id in enumerate(each for block in media.blocks(removed, ["video_id"]) for each in _texts(block)):
+        if video_id is not None:
+            first[place] = video_id not in seen
+            seen.add(video_id)
+    return removed[first]
+
+
+def _texts(block: pa.Table) -> list[str | None]:
+    values: list[str | None] = block.column(0).to_pylist()
+    return values
 
 
 def _rows(media: Media, row_ids: RowIds) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.products import Vectors
 from framedex.jobs.index import Indexed
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
-from framedex.storage import datasets, snapshot_rows, tables
+from framedex.storage import datasets, snapshot_rows, tables, videos
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -50,6 +50,7 @@ def finish(
     versions = {**(others or {}), MEDIA: indexed.version}
     versions |= _write_rest(indexed, table)
     tables.sync(table)
+    counts = _count_videos(table, versions)
 
     def commit(connection: Any) -> None:
         if roots:
@@ -61,13 +62,22 @@ def finish(
             n_images=rows,
             status=status,
             config=config,
-            summary={**summary, **indexed.summary, "partial": status is DatasetStatus.PARTIAL_INDEX},
+            summary={**summary, **indexed.summary, **counts, "partial": status is DatasetStatus.PARTIAL_INDEX},
         )
         if kept_by is not None:
             reason = SnapshotReason.CREATION
             snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=reason)
 
     return commit
+
+
+def _count_videos(table: Path, versions: Mapping[str, int]) -> dict[str, int]:
+    """Return how many videos a generation has, and how many rows of the media table are theirs; sync their table."""
+    found = videos.open_videos(table, versions)
+    if found is None:
+        return {"n_videos": 0, "n_of_videos": 0}
+    tables.sync(found.path)
+    return {"n_videos": found.count(), "n_of_videos": videos.media_of_videos(Table(table, versions[MEDIA]))}
 
 
 def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:

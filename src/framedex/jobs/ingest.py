@@ -1,14 +1,9 @@
 """Files to rows: each is read and decoded once, on threads ahead of the encoder, with bounded memory."""
 
-import hashlib
-import os
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,51 +12,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.neighbours import check_vectors
-from framedex.analysis.quality import Measures, measure
-from framedex.encoders import Encoder, reading_detail
-from framedex.errors import CannotDecode, InvalidEmbedding
-from framedex.ids import media_id
+from framedex.encoders import Encoder
+from framedex.errors import InvalidEmbedding
+from framedex.jobs.ahead import ahead, in_chunks
+from framedex.jobs.examine import Examined, ExaminedVideo, Examiner, Seen, is_long, stacked
+from framedex.jobs.news import Known, News, weight
+from framedex.jobs.place import FIRST_PLACE, Place
 from framedex.media.annotations import Annotations
-from framedex.media.decode import Picture, PixelBudget, decode
-from framedex.media.files import Reader, locate
+from framedex.media.frame_sampling import EVERY_SECOND, Sampling
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
-from framedex.storage import tables
-from framedex.storage.known_files import KnownFiles
+from framedex.storage import tables, videos
 from framedex.storage.known_ids import KnownIds
-from framedex.storage.media_rows import MEASURES, media_schema, microseconds, text_of_path, time_of_ns
+from framedex.storage.media_rows import MEASURES, VIDEO, VIDEO_FRAME, media_schema, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
 _ENCODED = 32  # pictures an encoder batch, where the encoder does not want more
 _COMMITTED = 8192  # rows a table version, or fewer:
 _COMMITTED_S = 20.0  # what was encoded in that time is not lost when the process is
-_ASKED = 1024  # files whose ids are looked up at a time
-
-
-@dataclass(frozen=True)
-class Examined:
-    """What one look at a file gives.
-
-    Attributes:
-        item: the file.
-        size_bytes, modified_ns, digest: its size, its time and the hash of its content; None where it cannot be read.
-        picture: size and format; its pixels are not kept. None where it cannot be decoded.
-        measures: quality measures.
-        prepared: the encoder's input.
-        error: why it cannot be decoded.
-    """
-
-    item: Item
-    size_bytes: int | None = None
-    modified_ns: int | None = None
-    digest: bytes | None = None
-    width: int | None = None
-    height: int | None = None
-    format: str | None = None
-    measures: Measures | None = None
-    prepared: npt.NDArray[Any] | None = None
-    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +42,14 @@ class Ingested:
         rows: how many rows were written.
         unmatched: how many annotated files had no picture.
         present: how many were there already and were left out.
+        videos: version of the table of videos; 0 if nothing was written to it.
     """
 
     version: int
     rows: int
     unmatched: int
     present: int = 0
+    videos: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,10 +59,13 @@ class Written:
     Attributes:
         version: of the media table that ends with them; 0 for none.
         rows: how many.
+        videos, video_rows: the same of the table of videos.
     """
 
     version: int = 0
     rows: int = 0
+    videos: int = 0
+    video_rows: int = 0
 
 
 NOTHING_WRITTEN = Written()
@@ -101,36 +75,6 @@ Keep = Callable[[Written], None]
 
 def keep_nothing(_written: Written) -> None:
     """Keep nothing."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where added media belong in a dataset.
-
-    Attributes:
-        root: number of the source root that their paths are relative to.
-        prefix: what comes before their paths below that root: empty, or a folder and a slash.
-        batch: number of the addition; 0 is the creation.
-        others: the places of what a source has below its other roots.
-    """
-
-    root: int = 0
-    prefix: str = ""
-    batch: int = 0
-    others: "tuple[Place, ...]" = ()
-
-    def of(self, item: Item) -> "Place":
-        """Return the place of a source's item."""
-        return self.others[item.part - 1] if item.part else self
-
-    def media_id(self, dataset_id: str, path: str) -> str:
-        """Return the id of the file at a path: one name below two roots is two files."""
-        below = self.prefix + path
-        # No path has a null character, so none below the first root looks like one below another.
-        return media_id(dataset_id, f"{self.root}\0{below}" if self.root else below)
-
-
-FIRST_PLACE = Place()
 
 
 def ingest(
@@ -144,12 +88,16 @@ def ingest(
     progress: Callable[[float], None],
     place: Place = FIRST_PLACE,
     known: KnownIds | None = None,
+    known_videos: KnownIds | None = None,
     written: Written = NOTHING_WRITTEN,
     keep: Keep = keep_nothing,
+    sampling: Sampling = EVERY_SECOND,
+    of_videos: bool = True,
 ) -> Ingested:
-    """Write a row for each file of *source* behind the rows of the table; return what was written.
+    """Write a row for each picture and for each kept frame behind the rows of the table; return what was written.
 
-    A file that cannot be decoded becomes a row with the reason in ``error``.
+    Rows are in the order of the files, and of the frames of each. A file that cannot be decoded becomes a row with the
+    reason in ``error``. Each video gets a row in the table of videos, too.
 
     Args:
         source: what to ingest.
@@ -158,29 +106,46 @@ def ingest(
         table: where the media table is or will be.
         dataset_id: the dataset that the rows belong to.
         settings: limits.
-        progress: called with the share of files that are done; raises to stop.
+        progress: called with the share that is done, videos by their size; raises to stop.
         place: which of the dataset's source roots and batches the files belong to.
         known: media that are there already, *written* ones too; their files are not read.
+        known_videos: the same of videos.
         written: what an earlier run of the same addition wrote.
         keep: called after every few thousand rows, or seconds.
+        sampling: which frames of videos are kept.
+        of_videos: whether the media table has the columns about frames.
     """
-    total = sum(1 for _ in source.items())
-    news = _News(source, annotations, dataset_id, place, known)
-    writer = _Writer(table, media_schema(encoder.dimension), written, keep)
-    examiner = _Examiner(source, encoder, settings)
-    done = 0
+    there = Known(known, known_videos, written.rows, written.video_rows)
+    news = News(source, annotations, dataset_id, place, there)
+    writer = _Writer(table, media_schema(encoder.dimension, of_videos=of_videos), written, keep)
+    rows = _Rows(annotations, dataset_id, place)
+    examiner = Examiner(
+        source,
+        encoder,
+        settings,
+        sampling,
+        lambda item, number: there.is_own_frame(rows.id_of(item, number)),
+    )
+    meter = _Meter(source, news, progress)
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
-    ahead = _ahead(examiner.examine_all, iter(news), _threads(source, settings), meanwhile=tables.warm_up)
-    with closing(ahead) as examined:
-        for group in _grouped(examined, getattr(encoder, "batch", _ENCODED)):
-            vectors = _encode(group, encoder)
-            for each, vector in zip(group, vectors, strict=True):
-                writer.add(_row(each, vector, annotations, dataset_id, place))
-            done += len(group)
-            progress((done + news.present) / max(total, 1))
+    results = ahead(
+        in_chunks(news, _CHUNK, is_long),
+        is_long=is_long,
+        work=examiner.examine_all,
+        long_work=examiner.examine_video,
+        threads=_threads(source, settings),
+        meanwhile=tables.warm_up,
+    )
+    with closing(results) as examined:
+        for group, video in _grouped(examined, meter, getattr(encoder, "batch", _ENCODED)):
+            for each, vector in zip(group, _encode(group, encoder), strict=True):
+                writer.add(rows.media(each, vector))
+            if video is not None:
+                writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
+            meter.tell()
     examiner.reader.check_any_read()
-    version = writer.close(create=known is None)
-    return Ingested(version, writer.rows, annotations.unmatched, news.present - written.rows)
+    writer.close(create=known is None)
+    return Ingested(writer.version, writer.rows, annotations.unmatched, news.present, writer.videos)
 
 
 def _threads(source: Source, settings: Settings) -> int:
@@ -188,152 +153,59 @@ def _threads(source: Source, settings: Settings) -> int:
     return max(settings.threads, settings.s3_connections if is_remote(source.root) else 0)
 
 
-class _News:
-    """The files of a source that a table does not have yet, in the source's order; may be walked once.
-
-    Attributes:
-        present: how many files so far were there already.
-    """
-
-    def __init__(
-        self, source: Source, annotations: Annotations, dataset_id: str, place: Place, known: KnownIds | None
-    ) -> None:
-        self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
-        self._place, self._known = place, known
-        self.present = 0
-
-    def __iter__(self) -> Iterator[Item]:
-        items = self._source.items()
-        if self._known is None:
-            yield from items
-            return
-        while group := list(islice(items, _ASKED)):
-            rows = self._known.places([self._place.of(item).media_id(self._dataset_id, item.path) for item in group])
-            for item, row in zip(group, rows.tolist(), strict=True):
-                if row >= 0 and not self._has_changed(item, row):
-                    self.present += 1
-                    self._annotations.find(item.path)  # so that what it says is not taken for unmatched
-                else:
-                    yield item
-
-    def _has_changed(self, item: Item, row: int) -> bool:
-        """Return whether a file is another one than that of a row, by size and time; where only time differs, by hash.
-
-        Objects are told by size and time, where their source says these. A file that cannot be read now is taken for
-        unchanged: what is known of it is worth more than nothing.
-        """
-        path = location_of(self._source, item)
-        if not isinstance(self._known, KnownFiles):
-            return False
-        if is_remote(path):
-            size, when = item.size_bytes, item.modified_ns
-            if size is None or when is None:
-                return False
-            return not self._known.looks_same(row, size_bytes=size, modified_us=microseconds(when))
-        try:
-            status = os.stat(path)  # noqa: PTH116
-            if self._known.looks_same(row, size_bytes=status.st_size, modified_us=microseconds(status.st_mtime_ns)):
-                return False
-            if not self._known.has_size(row, status.st_size):
-                return True
-            with open(path, "rb") as file:  # noqa: PTH123
-                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
-        except OSError:
-            return False
-        return not self._known.has_content(row, digest)
-
-
-def location_of(source: Source, item: Item) -> str:
-    """Return where the bytes of a source's item are: an absolute path, or an object's URI."""
-    return item.location or locate((source.root, *source.other_roots)[item.part], item.path)
-
-
-class _Examiner:
-    """Looks at files; used by several threads at once."""
-
-    def __init__(self, source: Source, encoder: Encoder, settings: Settings) -> None:
-        self.source, self.encoder, self.settings = source, encoder, settings
-        self.reader = Reader(settings, source.role_arn)
-        self.budget = PixelBudget(settings.pixels_in_flight)
-        self.detail = reading_detail(encoder)
-
-    def examine_all(self, items: Iterable[Item]) -> list[Examined]:
-        return [self.examine(item) for item in items]
-
-    def examine(self, item: Item) -> Examined:
-        """Read, decode, measure and prepare one file; all that is large is let go before returning."""
-        try:
-            modified_ns, data = self.reader.read(location_of(self.source, item))
-        except CannotDecode as error:
-            return Examined(item, error=str(error))
-        found: dict[str, Any] = {
-            "size_bytes": len(data),
-            "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
-            "digest": hashlib.blake2b(data, digest_size=16).digest(),
-        }
-        try:
-            picture = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
-        except CannotDecode as error:
-            return Examined(item, **found, error=str(error))
-        return Examined(item, **found, **self._look(picture))
-
-    def _look(self, picture: Picture) -> dict[str, Any]:
-        return {
-            "width": picture.width,
-            "height": picture.height,
-            "format": picture.format,
-            "measures": measure(
-                picture.pixels,
-                width=picture.width,
-                height=picture.height,
-                sample=picture.sample,
-                bands=picture.bands,
-            ),
-            "prepared": self.encoder.prepare(picture.pixels),
-        }
-
-
-def _ahead(
-    work: Callable[[list[Item]], list[Examined]],
-    items: Iterator[Item],
-    threads: int,
-    *,
-    meanwhile: Callable[[], None],
-) -> Generator[Examined, None, None]:
-    """Yield results in the order of the items, while threads work a few chunks ahead and no further.
+class _Meter:
+    """Tells how much of an ingestion is done: a picture counts one, a video by its size and the share that is decoded.
 
     Args:
-        work: examines a chunk.
-        items: what is examined.
-        threads: how many chunks are worked on at a time.
-        meanwhile: called once, while the threads work on the first chunks.
+        source: all files.
+        news: those that are read.
+        progress: called with the share; raises to stop.
     """
-    waiting: deque[Future[list[Examined]]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool:
 
-        def hand_over() -> None:
-            while len(waiting) < 2 * threads + 2 and (chunk := list(islice(items, _CHUNK))):
-                waiting.append(pool.submit(work, chunk))
+    def __init__(self, source: Source, news: News, progress: Callable[[float], None]) -> None:
+        self._source, self._news, self._progress = source, news, progress
+        self._total = sum(weight(source, item) for item in source.items())
+        self._done = self._part = 0.0
 
-        try:
-            hand_over()
-            meanwhile()
-            while waiting:
-                yield from waiting.popleft().result()
-                hand_over()
-        finally:
-            for future in waiting:
-                future.cancel()
+    def count(self, seen: Seen) -> None:
+        """Take note of what was decoded."""
+        if isinstance(seen, ExaminedVideo):
+            self._done, self._part = self._done + weight(self._source, seen.file.item), 0.0
+        elif seen.frame_number is None:
+            self._done += 1
+        else:
+            self._part = seen.share * weight(self._source, seen.item)
+
+    def tell(self) -> None:
+        """Tell the share that is done."""
+        self._progress(min((self._done + self._part + self._news.passed) / max(self._total, 1), 1.0))
 
 
-def _grouped(items: Iterator[Examined], size: int) -> Iterator[list[Examined]]:
-    while group := list(islice(items, size)):
-        yield group
+def _grouped(
+    examined: Iterator[Seen | None], meter: _Meter, most: int
+) -> Iterator[tuple[list[Examined], ExaminedVideo | None]]:
+    """Yield pictures and frames some at a time, to be encoded together, and each video after its frames."""
+    group: list[Examined] = []
+    for each in examined:
+        if each is None:
+            meter.tell()
+            continue
+        meter.count(each)
+        if isinstance(each, ExaminedVideo):
+            yield group, each
+            group = []
+            continue
+        group.append(each)
+        if len(group) == most:
+            yield group, None
+            group = []
+    if group:
+        yield group, None
 
 
 def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
-    prepared = [each.prepared for each in group if each.prepared is not None]
-    vectors = iter(_checked(encoder, encoder.encode_images(np.stack(prepared)), len(prepared)) if prepared else ())
+    prepared = stacked(group)
+    vectors = iter(() if prepared is None else _checked(encoder, encoder.encode_images(prepared), len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
@@ -348,65 +220,124 @@ def _checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> 
     return vectors
 
 
-def _row(
-    examined: Examined,
-    vector: npt.NDArray[np.float32] | None,
-    annotations: Annotations,
-    dataset_id: str,
-    place: Place,
-) -> dict[str, Any]:
-    item = examined.item
-    labels, caption = annotations.find(item.path)
-    place = place.of(item)
-    text, raw = text_of_path(place.prefix + item.path)
-    measured = examined.measures or (None,) * len(MEASURES)
-    return {
-        "media_id": place.media_id(dataset_id, item.path),
-        "path": text,
-        "path_raw": raw,
-        "root": place.root,
-        "batch": place.batch,
-        "size_bytes": examined.size_bytes,
-        "modified_at": None if examined.modified_ns is None else time_of_ns(examined.modified_ns),
-        "content_hash": examined.digest,
-        "format": examined.format,
-        "width": examined.width,
-        "height": examined.height,
-        "labels": list(dict.fromkeys(item.labels + labels)) or None,
-        "caption": item.caption or caption,
-        "error": examined.error,
-        **dict(zip(MEASURES, measured, strict=True)),
-        "embedding": vector,
-    }
+class _Rows:
+    """Makes rows of what was examined.
+
+    Args:
+        annotations: labels and captions by file name.
+        dataset_id: the dataset that the rows belong to.
+        place: where in it.
+    """
+
+    def __init__(self, annotations: Annotations, dataset_id: str, place: Place) -> None:
+        self._annotations, self._dataset_id, self._place = annotations, dataset_id, place
+
+    def id_of(self, item: Item, frame_number: int | None = None) -> str:
+        """Return the id of a picture, of a whole video, or of a frame."""
+        place = self._place.of(item)
+        if frame_number is None:
+            return place.media_id(self._dataset_id, item.path)
+        return place.frame_id(self._dataset_id, item.path, frame_number)
+
+    def media(self, examined: Examined, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+        """Return a row of the media table: of a picture, of a frame, or of a video without frames."""
+        item = examined.item
+        labels, caption = self._annotations.find(item.path)
+        kind = None
+        if is_long(item):
+            kind = VIDEO if examined.frame_number is None else VIDEO_FRAME
+        return {
+            **self._file(examined),
+            "media_id": self.id_of(item, examined.frame_number),
+            "format": examined.format,
+            "width": examined.width,
+            "height": examined.height,
+            "labels": list(dict.fromkeys(item.labels + labels)) or None,
+            "caption": item.caption or caption,
+            "error": examined.error,
+            **dict(zip(MEASURES, examined.measures or (None,) * len(MEASURES), strict=True)),
+            "kind": kind,
+            "video_id": None if kind is None else self.id_of(item),
+            "frame_number": examined.frame_number,
+            "frame_time_s": examined.frame_time_s,
+            "embedding": vector,
+        }
+
+    def video(self, video: ExaminedVideo) -> dict[str, Any]:
+        """Return a row of the table of videos."""
+        return {
+            **self._file(video.file),
+            "video_id": self.id_of(video.file.item),
+            "container": video.container,
+            "codec": video.codec,
+            "duration_s": video.duration_s,
+            "fps": video.fps,
+            "width": video.width,
+            "height": video.height,
+            "frames": video.frames,
+            "kept_frames": video.kept_frames,
+            "error": video.file.error,
+        }
+
+    def _file(self, examined: Examined) -> dict[str, Any]:
+        place = self._place.of(examined.item)
+        text, raw = text_of_path(place.prefix + examined.item.path)
+        return {
+            "path": text,
+            "path_raw": raw,
+            "root": place.root,
+            "batch": place.batch,
+            "size_bytes": examined.size_bytes,
+            "modified_at": None if examined.modified_ns is None else time_of_ns(examined.modified_ns),
+            "content_hash": examined.digest,
+        }
 
 
 class _Writer:
-    """Gathers rows and appends them to the table, a version for every few thousand, or for what took some seconds."""
+    """Gathers rows and appends them to the tables, a version for every few thousand, or for what took some seconds.
+
+    Attributes:
+        rows, version: of the media table.
+        videos, video_rows: version of the table of videos, 0 if nothing was written to it; and its rows.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema, written: Written, keep: Keep) -> None:
         self.path, self.schema, self.keep = path, schema, keep
         self.pending: list[dict[str, Any]] = []
+        self.pending_videos: list[dict[str, Any]] = []
         self.rows, self.version = written.rows, written.version
+        self.videos, self.video_rows = written.videos, written.video_rows
         self.flushed_s = time.monotonic()
 
     def add(self, row: dict[str, Any]) -> None:
+        """Take a row of the media table."""
         self.pending.append(row)
         if len(self.pending) >= _COMMITTED or time.monotonic() - self.flushed_s > _COMMITTED_S:
             self.flush()
 
+    def add_video(self, row: dict[str, Any], of_media: dict[str, Any] | None) -> None:
+        """Take the row of a video whose frames were taken, and that which stands for it where it has none."""
+        self.pending_videos.append(row)
+        if of_media is not None:
+            self.add(of_media)
+
     def flush(self) -> None:
-        batch = to_batch(self.pending, self.schema)
-        self.version = tables.append(self.path, [batch], self.schema)
-        self.rows += len(self.pending)
-        self.pending = []
-        self.keep(Written(self.version, self.rows))
+        """Write what was taken: first frames, so that a video that is known has all of them."""
+        if self.pending or not self.rows:
+            batch = to_batch(self.pending, self.schema)
+            self.version = tables.append(self.path, [batch], self.schema)
+            self.rows += len(self.pending)
+        if self.pending_videos:
+            self.videos = videos.append(self.path, self.pending_videos)
+            self.video_rows += len(self.pending_videos)
+        self.pending, self.pending_videos = [], []
+        self.keep(Written(self.version, self.rows, self.videos, self.video_rows))
         self.flushed_s = time.monotonic()
 
-    def close(self, *, create: bool) -> int:
-        """Write what is pending, or an empty table if that is to be created; return the version."""
-        if self.pending or (create and not self.rows):
+    def close(self, *, create: bool) -> None:
+        """Write what is pending, or an empty table if that is to be created."""
+        if self.pending or self.pending_videos or (create and not self.rows):
             self.flush()
-        return self.version
 
 
 def to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
-from framedex.jobs.ingest import FIRST_PLACE, NOTHING_WRITTEN, Ingested, Keep, Place, Written, keep_nothing
+from framedex.jobs.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, keep_nothing
+from framedex.jobs.place import FIRST_PLACE, Place
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
@@ -119,18 +120,19 @@ def ingest_vectors(
     known: KnownIds | None = None,
     written: Written = NOTHING_WRITTEN,
     keep: Keep = keep_nothing,
+    of_videos: bool = True,
 ) -> Ingested:
     """Write the rows of *source* to the table; return what was written.
 
     The pictures themselves are not opened. A row whose uri is known already is left out. Embeddings are scaled to unit
     length. A row without an embedding, or with one of zeros, which has no direction, is kept with the reason in
-    ``error``. *written* and *keep* are as in :func:`framedex.jobs.ingest.ingest`.
+    ``error``. *written*, *keep* and *of_videos* are as in :func:`framedex.jobs.ingest.ingest`.
 
     Raises:
         InvalidEmbedding: a row's embedding has another dimension or a value that is not finite.
         InvalidInput: a uri is missing or occurs twice, or another column holds what it must not.
     """
-    schema = media_schema(source.dimension)
+    schema = media_schema(source.dimension, of_videos=of_videos)
     read, rows_written, version = 0, written.rows, written.version
     seen: set[str] = set()
     for batch in source.open():

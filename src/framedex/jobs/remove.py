@@ -13,7 +13,7 @@ from framedex.jobs.finish import MEDIA, finish, read_cells, read_sums
 from framedex.jobs.index import Indexed, Tell
 from framedex.jobs.index_removed import index_removed
 from framedex.records import DatasetStatus
-from framedex.storage import tables
+from framedex.storage import tables, videos
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
 
@@ -44,8 +44,17 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
         rows=base.head.n_images - int(np.count_nonzero(gone)),
         status=DatasetStatus.PARTIAL_INDEX if base.head.summary.get("partial") else DatasetStatus.READY,
         summary=base.head.summary,
-        others=base.kept,
+        others=base.kept | _left_videos(base, indexed.version),
     )
+
+
+def _left_videos(base: Base, version: int) -> dict[str, int]:
+    """Return the version of the table of videos, by its name, without those of which no media are left."""
+    begun = base.head.tables.get(videos.VIDEOS)
+    if begun is None:
+        return {}
+    table = Table(videos.videos_path(base.table), videos.begin(base.table, begun) or begun)
+    return {videos.VIDEOS: videos.with_media(table, Table(base.table, version))}
 
 
 def remove_rows(base: Base, table: Table, gone: npt.NDArray[np.bool_], tell: Tell) -> Indexed:

@@ -12,7 +12,6 @@ from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.archives import Limits, Member, clean_name, open_archive
-from framedex.media.formats import is_video
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
@@ -144,28 +143,22 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: Progre
         raise InvalidInput(
             f"files must be a list of paths, (name, bytes) pairs or binary files, not {type(files).__name__}"
         )
-    skipped, taken = Counter[str](), 0
+    if not files:
+        raise InvalidInput("files holds no pictures")
     with Upload(dataset) as upload:
         for place, each in enumerate(files):
-            taken += _take(upload, each, f"files[{place}]", settings.max_file_bytes, skipped)
+            _take(upload, each, f"files[{place}]", settings.max_file_bytes)
             progress(place / len(files))
-        if not taken:
-            seen = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
-            raise InvalidInput(f"files holds no pictures{f', but {seen}' if seen else ''}")
-        return _settled(upload, dataset, skipped)
+        return _settled(upload, dataset, Counter())
 
 
-def _take(upload: Upload, given: Any, where: str, max_bytes: int, skipped: Counter[str]) -> bool:
-    """Add one of the given files to an upload; return whether it was taken."""
+def _take(upload: Upload, given: Any, where: str, max_bytes: int) -> None:
+    """Add one of the given files to an upload."""
     name, content = _named(given, where)
-    if is_video(name):
-        skipped["videos"] += 1
-        return False
     if content is None:
         upload.add_path(_existing(name, where))
     else:
         upload.add(name, _limited(content, f"{where} ({name!r})", max_bytes))
-    return True
 
 
 def _named(given: Any, where: str) -> tuple[str, Iterable[bytes] | None]:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.formats import is_image, is_video
+from framedex.media.formats import is_media
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _PART = 2**18  # bytes at a time; also more than any honest header
@@ -172,10 +172,10 @@ def _wanted(name: str, skipped: Counter[str]) -> bool:
         return True
     if any(part.startswith(".") for part in name.split("/")):
         skipped["hidden files"] += 1
-    elif is_image(name):
+    elif is_media(name):
         return True
     else:
-        skipped["videos" if is_video(name) else "other files"] += 1
+        skipped["other files"] += 1
     return False
 
 

@@ -95,9 +95,9 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
     header = jpeg.read_header(data)
     if header is not None and header.components in (1, 3):
         width, height = header.displayed_size
-        _check_size(width, height, max_pixels)
+        check_size(width, height, max_pixels)
         factor = _reduction(min(width, height), detail)
-        with _holding(budget, width * height // factor**2):
+        with holding(budget, width * height // factor**2):
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
                 small, sample = reduced(pixels, detail), _sample(pixels)
@@ -105,7 +105,14 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
     return _decode_other(data, max_pixels, detail, budget)
 
 
-def _holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
+def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
+    """Return pixels that are decoded already, such as a frame of a video, as :func:`decode` returns a picture."""
+    height, width = pixels.shape[:2]
+    return Picture(reduced(pixels, detail), _sample(pixels), 3, width, height, file_format)
+
+
+def holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
+    """Hold pixels of a budget, if there is one, for the duration of a block."""
     # What is small cannot add up to much over a few threads, and need not wait for its turn.
     return nullcontext() if budget is None or pixels < _SMALL else budget.hold(pixels)
 
@@ -144,7 +151,12 @@ def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
     return None if pixels is None else np.asarray(pixels, dtype=np.uint8)
 
 
-def _check_size(width: int, height: int, max_pixels: int) -> None:
+def check_size(width: int, height: int, max_pixels: int) -> None:
+    """Check the size of a picture before it is decoded.
+
+    Raises:
+        CannotDecode: it has more pixels than are decoded, or none.
+    """
     if width * height > max_pixels:
         raise CannotDecode(
             f"{width}×{height} is more than {max_pixels:,} pixels: possibly a decompression bomb "
@@ -171,8 +183,8 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
 
     try:
         with _open(data) as image:
-            _check_size(image.width, image.height, max_pixels)
-            with _holding(budget, image.width * image.height):
+            check_size(image.width, image.height, max_pixels)
+            with holding(budget, image.width * image.height):
                 image.load()
                 ImageOps.exif_transpose(image, in_place=True)
                 pixels = _to_rgb(image)

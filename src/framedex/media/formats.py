@@ -16,3 +16,8 @@ def is_image(name: str) -> bool:
 def is_video(name: str) -> bool:
     """Return whether a file of that name is taken for a video."""
     return os.path.splitext(name)[1].lower() in VIDEO_SUFFIXES  # noqa: PTH122
+
+
+def is_media(name: str) -> bool:
+    """Return whether a file of that name is taken for a picture or a video."""
+    return is_image(name) or is_video(name)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.annotations import Annotations, read_annotations
-from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
+from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
 from framedex.media.sources import LIST_SUFFIXES, Item, Source, read_list
 
@@ -70,7 +70,7 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str |
     bucket, key = split_uri(uri)
     if not uri.endswith("/") and posixpath.splitext(key)[1].lower() in LIST_SUFFIXES:
         found = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
-    elif is_image(key) and store.exists(f"{SCHEME}{bucket}/{key}"):
+    elif is_media(key) and store.exists(f"{SCHEME}{bucket}/{key}"):
         folder, _, name = f"{bucket}/{key}".rpartition("/")
         found = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Counter())
     else:
@@ -95,11 +95,10 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
     take(_HIDDEN)  # as in a folder, these are left out silently
     beside = take(f"^({'|'.join(map(re.escape, ANNOTATION_FILES))})$")["path"].to_pylist()
-    pictures = take(_with_suffix(IMAGE_SUFFIXES))
-    skipped["videos"] = len(take(_with_suffix(VIDEO_SUFFIXES)))
+    wanted = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
     skipped["other files"] = len(found)
     annotations = _read_annotations(uri, beside, store, max_bytes)
-    return RemoteSource(uri, uri, pictures, +skipped, annotations)
+    return RemoteSource(uri, uri, wanted, +skipped, annotations)
 
 
 def _with_suffix(suffixes: frozenset[str]) -> str:
@@ -177,8 +176,6 @@ class _Listed:
             path = self._path(name)
             if not path:
                 self.skipped["rows without a path"] += 1
-            elif is_video(path):
-                self.skipped["videos"] += 1
             elif (key := hash(path)) in self._seen:
                 self.skipped["repeated entries"] += 1
             else:

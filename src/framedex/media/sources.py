@@ -1,4 +1,4 @@
-"""Where pictures come from: a folder, a file, or a list of paths. Each can be walked again, in the same order."""
+"""Where pictures and videos come from: a folder, a file, or a list. Each can be walked again, in the same order."""
 
 import csv
 import os
@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.formats import IMAGE_SUFFIXES, is_image, is_video
+from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.media.labels import parse_labels, storable
 from framedex.settings import user_path
 
@@ -66,7 +66,7 @@ class Source(Protocol):
 
 @dataclass
 class FolderSource(Source):
-    """The pictures below a folder, folder by folder, in order of their names.
+    """The pictures and videos below a folder, folder by folder, in order of their names.
 
     Hidden files and folders are left out. Links are followed; a folder that was seen already is not entered
     again, so that loops end.
@@ -76,7 +76,7 @@ class FolderSource(Source):
     skipped: Counter[str] = field(default_factory=Counter)
 
     def items(self) -> Iterator[Item]:
-        """Yield the pictures."""
+        """Yield the files."""
         self.skipped = Counter()
         yield from self._walk("", seen=set())
 
@@ -90,7 +90,7 @@ class FolderSource(Source):
             pending.extend(prefix + name for name in reversed(folders))
 
     def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str]]:
-        """Return the names of the pictures and of the folders in one folder, sorted."""
+        """Return the names of the pictures and videos, and of the folders, in one folder, sorted."""
         where = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
         files: list[str] = []
         folders: list[str] = []
@@ -116,10 +116,10 @@ class FolderSource(Source):
             return
         if _is_folder(entry):
             folders.append(entry.name)
-        elif is_image(entry.name):
+        elif is_media(entry.name):
             files.append(entry.name)
         else:
-            self.skipped["videos" if is_video(entry.name) else "other files"] += 1
+            self.skipped["other files"] += 1
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -131,14 +131,14 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 @dataclass
 class FileSource(Source):
-    """One picture."""
+    """One picture or video."""
 
     root: str
     name: str
     skipped: Counter[str] = field(default_factory=Counter)
 
     def items(self) -> Iterator[Item]:
-        """Yield the picture."""
+        """Yield the file."""
         yield Item(self.name)
 
 
@@ -165,8 +165,6 @@ class ListSource(Source):
         for path, labels, caption in self._rows():
             if not path:
                 self.skipped["rows without a path"] += 1
-            elif is_video(path):
-                self.skipped["videos"] += 1
             elif (key := hash(path)) in seen:
                 self.skipped["repeated entries"] += 1
             else:
@@ -268,7 +266,7 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
 
 
 def open_source(source: str | os.PathLike[str]) -> Source:
-    """Return the source at a path: a folder, a picture or a list file.
+    """Return the source at a path: a folder, a picture, a video or a list file.
 
     Raises:
         InvalidInput: there is nothing at that path, or it is none of these.
@@ -277,13 +275,14 @@ def open_source(source: str | os.PathLike[str]) -> Source:
     try:
         if path.is_dir():
             return FolderSource(os.fspath(path))
-        if path.is_file() and (path.suffix.lower() in LIST_SUFFIXES or is_image(path.name)):
+        if path.is_file() and (path.suffix.lower() in LIST_SUFFIXES or is_media(path.name)):
             with path.open("rb"):
-                return FileSource(os.fspath(path.parent), path.name) if is_image(path.name) else ListSource(path)
+                return FileSource(os.fspath(path.parent), path.name) if is_media(path.name) else ListSource(path)
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
-    what = f"a folder, a picture ({', '.join(sorted(IMAGE_SUFFIXES))}) or a .txt, .csv or .parquet list"
+    suffixes = ", ".join(sorted(IMAGE_SUFFIXES)), ", ".join(sorted(VIDEO_SUFFIXES))
+    what = f"a folder, a picture ({suffixes[0]}), a video ({suffixes[1]}) or a .txt, .csv or .parquet list"
     if not exists:
         raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
     raise InvalidInput(f"{str(path)!r} is not {what}")

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import best_members
 from framedex.errors import InvalidInput
 from framedex.records import Condition, IssueType
+from framedex.search.duplicates import exact_key
 from framedex.search.preferences import OLDEST, PREFERENCES, Preference
 from framedex.storage.media import Media, RowIds
 from framedex.storage.tables import ROW_ID
@@ -132,8 +133,8 @@ class Found:
         """Return the rows that meet a condition and have a wanted issue, or are in a group with another such row."""
         # A dataset that was indexed before an issue was known has no column of it.
         issues = tuple(issue for issue in wanted.issues if f"issue_{issue}" in media.table.schema.names)
-        held, group = [f"issue_{issue}" for issue in issues], _group_column(wanted)
-        columns = sorted({*_MEASURES, *held, *([group] if group else [])})
+        held, (group, looked_at) = [f"issue_{issue}" for issue in issues], _group_key(media, wanted)
+        columns = sorted({*_MEASURES, *held, *looked_at})
         text = f"SELECT {ROW_ID}, {', '.join(columns)}, {_shared(group)} AS key FROM chosen"
         tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *held])
         rows = media.query(f"SELECT * FROM ({text}) WHERE {tests} ORDER BY {ROW_ID}", condition, columns)
@@ -148,10 +149,14 @@ class Found:
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures)
 
 
-def _group_column(wanted: Wanted) -> str | None:
+def _group_key(media: Media, wanted: Wanted) -> tuple[str | None, tuple[str, ...]]:
+    """Return what the members of a group share, as an SQL expression, and the columns that it looks at."""
     if wanted.duplicates is None:
-        return None
-    return "content_hash" if wanted.duplicates == EXACT else f"duplicate_{duplicate_level(float(wanted.duplicates))}"
+        return None, ()
+    if wanted.duplicates == EXACT:
+        return exact_key(media)
+    column = f"duplicate_{duplicate_level(float(wanted.duplicates))}"
+    return column, (column,)
 
 
 def _shared(column: str | None) -> str:

@@ -4,10 +4,14 @@ Two numbers for each media item that is explored are all that this needs, so it 
 media takes some ten milliseconds, whichever page it is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.records import Condition
 from framedex.search.ranking import Ranking
@@ -21,13 +25,15 @@ class ClusterPage:
     """Clusters, and the media in them that are explored.
 
     Attributes:
+        level: the column with the clusters' numbers, or other names.
         numbers: of the clusters, in the order of the page.
         sizes: how many members of each are explored.
         row_ids: uint64, shape (M,): of these members, cluster by cluster; within one the best or the first come first.
         scores: float32, shape (M,): of a ranking; None without one.
     """
 
-    numbers: list[int]
+    level: str
+    numbers: Sequence[int | str]
     sizes: list[int]
     row_ids: RowIds
     scores: npt.NDArray[np.float32] | None
@@ -41,9 +47,9 @@ class ClusterPage:
             return rows, [[0.0] * len(each) for each in rows]
         return rows, [self.scores[span].tolist() for span in spans]
 
-    def owners(self) -> npt.NDArray[np.int64]:
-        """Return the number of each member's cluster: int64, shape (M,)."""
-        return np.repeat(np.array(self.numbers, np.int64), self.sizes)
+    def owners(self) -> npt.NDArray[Any]:
+        """Return the number of each member's cluster: shape (M,)."""
+        return np.repeat(np.array(self.numbers), self.sizes)
 
 
 def cluster_page(
@@ -57,18 +63,23 @@ def cluster_page(
     Args:
         media: what is explored.
         condition: which of it.
-        level: the column with the clusters' numbers.
+        level: the column with the clusters' numbers, or texts that name them; rows where it is null are in none.
         first: how many clusters come before the page.
         count: how many it has at most.
         ranking: of the media that meet the condition, all of them.
     """
     if ranking is None:
-        row_ids, numbers = media.values(condition, level)
+        row_ids, values = media.values(condition, level)
     else:
-        row_ids, numbers = ranking.row_ids, media.values_at(ranking.row_ids, level)
-    if not len(numbers):
-        return ClusterPage([], [], row_ids, None)
-    names, group = _dense(numbers)
+        row_ids, values = ranking.row_ids, media.values_at(ranking.row_ids, level)
+    scores = None if ranking is None else ranking.score
+    if values.null_count:
+        known = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        row_ids, values = row_ids[known], values.drop_null()
+        scores = None if scores is None else scores[known]
+    if not len(values):
+        return ClusterPage(level, [], [], row_ids, None)
+    names, group = _dense(values)
     sizes = np.bincount(group)
     earliest = np.zeros(len(sizes), np.int64)
     earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # of several, the one that is put last stays
@@ -80,12 +91,16 @@ def cluster_page(
     at = place[group]
     members = np.flatnonzero(at < len(chosen))
     members = members[np.argsort(at[members], kind="stable")]
-    scores = None if ranking is None else ranking.score[members]
-    return ClusterPage(names[chosen].tolist(), sizes[chosen].tolist(), row_ids[members], scores)
+    scores = None if scores is None else scores[members]
+    return ClusterPage(level, names[chosen].tolist(), sizes[chosen].tolist(), row_ids[members], scores)
 
 
-def _dense(numbers: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.integer]]:
-    """Return (names, groups), so that ``names[groups]`` are the numbers, and groups are not much more than members."""
+def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:
+    """Return (names, groups), so that ``names[groups]`` are the values, and groups are not much more than members."""
+    if pa.types.is_string(values.type):
+        encoded = values.dictionary_encode()
+        return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy()
+    numbers = values.to_numpy()
     most = int(numbers.max())
     if most <= _SPARSE * len(numbers) + 2**16:
         return np.arange(most + 1), numbers

@@ -38,7 +38,8 @@ def duplicates(
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise InvalidInput(f"threshold must be a similarity from 0 to 1, not {threshold!r}")
     level = duplicate_level(threshold)
-    found = _grouped(media, condition, f"duplicate_{level}", limit)
+    column = f"duplicate_{level}"
+    found = _grouped(media, condition, (column, (column,)), limit)
     measures = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
     members = _Members.of(media, found, measures)
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
@@ -65,7 +66,7 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
         InvalidInput: the limit is no count.
     """
     check_limit(limit)
-    found = _grouped(media, condition, "content_hash", limit)
+    found = _grouped(media, condition, exact_key(media), limit)
     ones = np.ones(len(found))
     # What is inside of equal files is equal, so their age alone is compared.
     return _Members.of(media, found, ("modified_at",)).groups(
@@ -77,14 +78,25 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
     )
 
 
-def _grouped(media: Media, condition: Condition, column: str, limit: int | None) -> pa.Table:
-    """Return the values of a column that several rows share, as ``key``, with the ids of those rows in row order."""
+def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
+    """Return what is equal for media of equal content, as an SQL expression, and the columns that it looks at.
+
+    It is the hash of the file; of frames, which have that of their video, followed by the number.
+    """
+    if not media.has_videos:
+        return "content_hash", ("content_hash",)
+    numbered = "content_hash || encode('#' || frame_number)"
+    return f"CASE WHEN frame_number IS NULL THEN content_hash ELSE {numbered} END", ("content_hash", "frame_number")
+
+
+def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None) -> pa.Table:
+    """Return the values of an expression that several rows share, as ``key``, with their ids in row order."""
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
-        f"SELECT {column} AS key, list(_rowid ORDER BY _rowid) AS row_ids FROM chosen WHERE {column} IS NOT NULL "
+        f"SELECT {key[0]} AS key, list(_rowid ORDER BY _rowid) AS row_ids FROM chosen WHERE {key[0]} IS NOT NULL "
         f"GROUP BY key HAVING count(*) > 1 ORDER BY count(*) DESC, min(_rowid){bound}"
     )
-    return media.query(text, condition, [column])
+    return media.query(text, condition, list(key[1]))
 
 
 @dataclass(frozen=True)

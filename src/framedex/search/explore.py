@@ -21,15 +21,18 @@ from framedex.records import (
 from framedex.search.cluster_pages import ClusterPage, cluster_page
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
-from framedex.storage.media import LOCATION, Media
-from framedex.storage.media_rows import NO_EMBEDDING
+from framedex.storage.media import Media
+from framedex.storage.media_rows import NO_EMBEDDING, VIDEO_FRAME
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
 _TOP = 10
 _GATHERED = 200_000  # rows
-_COLUMNS = ("media_id", *LOCATION, "caption", "labels", "width", "height")
+_COLUMNS = ("media_id", "caption", "labels", "width", "height")
+_OF_VIDEOS = ("kind", "video_id", "frame_number")
 Ask = Callable[[str], pa.Table]
+Counts = dict[Any, tuple[int, int, int]]
+"""Pictures, frames and videos of clusters."""
 ThumbnailUri = Callable[[str], str | None]
 """Returns the address of a media item's thumbnail, if there is one already."""
 
@@ -52,8 +55,9 @@ def explore(
     Args:
         media: what is explored.
         condition: which of it.
-        entity_type: ``IMAGES``; ``OBJECTS`` is valid, and a dataset without objects has no clusters of them.
-        threshold: clustering level, 0 (finest) to 4.
+        entity_type: ``IMAGES``; ``VIDEOS``: each cluster is a video, of the frames that meet the condition; ``OBJECTS``
+            is valid, and a dataset without objects has no clusters of them.
+        threshold: clustering level, 0 (finest) to 4; says nothing about videos.
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: where a thumbnail lies.
         ranking: of the media that meet the condition, all of them.
@@ -62,12 +66,13 @@ def explore(
         InvalidInput: an argument is outside of its range.
     """
     check_arguments(entity_type, threshold, page_number)
+    of_videos = entity_type == EntityType.VIDEOS
     clusters: list[Cluster] = []
-    if entity_type == EntityType.IMAGES:
+    if entity_type == EntityType.IMAGES or (of_videos and media.has_videos):
         page = cluster_page(
             media,
             condition,
-            f"cluster_{threshold}",
+            "video_id" if of_videos else f"cluster_{threshold}",
             first=page_number * PAGE_CLUSTERS,
             count=PAGE_CLUSTERS,
             ranking=ranking,
@@ -81,18 +86,20 @@ def _clusters(
     media: Media, condition: Condition, threshold: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
 ) -> list[Cluster]:
     """Return the clusters of a page that has some."""
-    ask = _asker(media, condition, f"cluster_{threshold}", page)
+    ask = _asker(media, condition, page)
     names = tag_names(tags_of(media)).to_pylist()
     row_ids, scores = page.shown(PREVIEWS)
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
     labels = _most_frequent(ask, "labels")
     tags = _most_frequent(ask, TAGS) if TAGS in media.table.schema.names else {}
+    counts = _counts(ask) if media.has_videos else {}
     return [
         _cluster(
             media.dataset_id,
             threshold,
             number,
             size=size,
+            counts=counts.get(number, (size, -1, -1)),
             previews=shown,
             labels=labels.get(number),
             tags=_named(tags.get(number), names),
@@ -109,8 +116,7 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
     Raises:
         InvalidInput: one is outside of its range.
     """
-    if entity_type not in list(EntityType):
-        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
+    check_entity_type(entity_type)
     for name, value, limit in (
         ("threshold", threshold, CLUSTER_LEVELS - 1),
         ("page_number", page_number, 2**31),
@@ -119,22 +125,44 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
             raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
 
 
-def _asker(media: Media, condition: Condition, level: str, page: ClusterPage) -> Ask:
+def check_entity_type(entity_type: str) -> None:
+    """Check the name of a type of entities.
+
+    Raises:
+        InvalidInput: there is none of that name.
+    """
+    if entity_type not in list(EntityType):
+        raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
+
+
+def _asker(media: Media, condition: Condition, page: ClusterPage) -> Ask:
     """Return what runs statements over the members of the clusters of a page, with ``number`` for their clusters'.
 
     Where these are few, as they are at the finer levels, they are looked for once.
     """
-    columns = [name for name in ("labels", TAGS) if name in media.table.schema.names]
+    columns = [name for name in ("labels", TAGS, *_OF_VIDEOS) if name in media.table.schema.names]
     if len(page.row_ids) > _GATHERED:
-        members = f"SELECT *, {level} AS number FROM chosen WHERE {level} IN ({', '.join(map(str, page.numbers))})"
-        return lambda text: media.query(text.format(members=members), condition, [level, *columns], keep=True)
+        # Ids of videos are UUIDs of our own, and cluster numbers are numbers.
+        wanted = ", ".join(map(repr, page.numbers))
+        members = f"SELECT *, {page.level} AS number FROM chosen WHERE {page.level} IN ({wanted})"
+        every = list(dict.fromkeys([page.level, *columns]))
+        return lambda text: media.query(text.format(members=members), condition, every, keep=True)
     found = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
     return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": found})
 
 
-def _most_frequent(ask: Ask, column: str) -> dict[int, list[Any]]:
+def _counts(ask: Ask) -> Counts:
+    """Return how many pictures, frames and videos clusters have."""
+    text = (
+        "SELECT number, count(*) - count(kind) AS images, count(frame_number) AS frames, "
+        "count(DISTINCT video_id) AS videos FROM ({members}) GROUP BY number"
+    )
+    return {row["number"]: (row["images"], row["frames"], row["videos"]) for row in ask(text).to_pylist()}
+
+
+def _most_frequent(ask: Ask, column: str) -> dict[Any, list[Any]]:
     """Return the most frequent values of a column of lists by cluster; clusters without any are not in it."""
-    found: dict[int, list[Any]] = defaultdict(list)
+    found: dict[Any, list[Any]] = defaultdict(list)
     text = (
         f"SELECT number, value, count(*) AS n FROM (SELECT number, unnest({column}) AS value FROM ({{members}})) "
         "GROUP BY ALL ORDER BY number, n DESC, value"
@@ -159,7 +187,7 @@ def _previews(
     kind: str,
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
-    columns = [*_COLUMNS, *({TAGS} & set(media.table.schema.names))]
+    columns = [*_COLUMNS, *media.location, *({TAGS} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
         [preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind) for score in own] for own in scores
@@ -178,7 +206,7 @@ def preview(
     """Return a row as the interface shows it; *names* are those of tags, by number."""
     uri = media.uri_of(row)
     return Preview(
-        type="IMAGE",
+        type="VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
         media_uri=uri,
         media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
@@ -192,8 +220,8 @@ def preview(
         image_uri=uri,
         bounding_box=None,
         original_uri=uri,
-        video_uri=None,
-        frame_timestamp=None,
+        video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
+        frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
         user_tags=_named(row.get(TAGS), names),
     )
@@ -207,24 +235,26 @@ def file_name(path: str) -> str:
 def _cluster(
     dataset_id: str,
     threshold: int,
-    number: int,
+    number: int | str,
     *,
     size: int,
+    counts: tuple[int, int, int],
     previews: list[Preview],
     labels: list[str] | None,
     tags: list[str] | None,
     score: float,
     kind: str,
 ) -> Cluster:
+    is_video = isinstance(number, str)
     return Cluster(
-        cluster_id=group_id(dataset_id, Kind.CLUSTER, threshold, number),
-        type=EntityType.IMAGES,
-        n_images=size,
+        cluster_id=number if isinstance(number, str) else group_id(dataset_id, Kind.CLUSTER, threshold, number),
+        type=EntityType.VIDEOS if is_video else EntityType.IMAGES,
+        n_images=counts[0],
         n_objects=-1,
-        n_videos=-1,
-        n_frames=-1,
+        n_videos=counts[2],
+        n_frames=counts[1],
         size_display_value=str(size),
-        formed_by="CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
+        formed_by="VIDEO" if is_video else "CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
         similarity_threshold=str(threshold),
         relevance_score=score,
         relevance_score_type=kind,

@@ -144,7 +144,8 @@ def commit_generation(
         head=generation.id,
         status=status,
         progress=100,
-        n_images=n_images,
+        n_images=generation.n_pictures,
+        n_videos=generation.n_videos,
         embedding_config=config.model_dump(mode="json"),
     )
     return generation

@@ -16,6 +16,7 @@ from framedex.records import Generation, TaskStatus, TaskType
 from framedex.storage import export_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
 from framedex.storage.schema import tasks
+from framedex.storage.videos import VIDEOS
 
 MEDIA = "media"
 UNFINISHED_S = 7 * 86_400.0
@@ -51,12 +52,12 @@ class Kept:
     Attributes:
         head: what readers see; None before the first commit.
         generations: that one, those of snapshots, and those that somebody may still read.
-        unfinished: the versions of the media table that tasks which were stopped can go on from.
+        unfinished: the versions of the tables that tasks which were stopped can go on from: (name, version).
     """
 
     head: Generation | None
     generations: list[Generation]
-    unfinished: frozenset[int]
+    unfinished: frozenset[tuple[str, int]]
 
     @property
     def versions(self) -> dict[str, set[int]]:
@@ -65,8 +66,8 @@ class Kept:
         for generation in self.generations:
             for name, version in generation.tables.items():
                 found[name].add(version)
-        if self.unfinished:
-            found[MEDIA] |= self.unfinished
+        for name, version in self.unfinished:
+            found[name].add(version)
         return dict(found)
 
 
@@ -75,7 +76,9 @@ def read_kept(connection: sa.Connection, dataset_id: str, limits: Limits) -> Kep
     present = head(connection, dataset_id)
     generations = snapshot_rows.kept_generations(connection, dataset_id, _since(connection, dataset_id, limits))
     states = _unfinished(connection, dataset_id, limits, present).values()
-    return Kept(present, generations, frozenset(state["version"] for state in states))
+    media = {(MEDIA, int(state["version"])) for state in states}
+    videos = {(VIDEOS, int(state["videos"])) for state in states if state.get("videos")}
+    return Kept(present, generations, frozenset(media | videos))
 
 
 def has_superseded(connection: sa.Connection, dataset_id: str, limits: Limits) -> bool:

@@ -12,13 +12,13 @@ _HASH = 16
 
 
 class KnownFiles(KnownIds):
-    """The media ids of a table at one version, with size, time and content of their files.
+    """The ids of a table at one version, of media or of videos, with size, time and content of their files.
 
     Memory: 56 bytes a row.
     """
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table)
+    def __init__(self, table: Table, column: str = "media_id") -> None:
+        super().__init__(table, column)
         held = table.scan(["size_bytes", "modified_at", "content_hash"]).read_all()
         self._sizes = held.column("size_bytes").fill_null(-1).to_numpy()
         self._times = held.column("modified_at").cast("int64").fill_null(-1).to_numpy()

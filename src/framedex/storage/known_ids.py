@@ -15,10 +15,10 @@ _DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 
 
 
 class KnownIds:
-    """The media ids of a table at one version."""
+    """The ids of a table at one version: those of media, or of videos."""
 
-    def __init__(self, table: Table | None) -> None:
-        parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan(["media_id"])]
+    def __init__(self, table: Table | None, column: str = "media_id") -> None:
+        parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan([column])]
         ids = np.concatenate(parts) if parts else np.empty((0, 2), np.uint64)
         self._order = np.lexsort((ids[:, 1], ids[:, 0]))
         self._ids = ids[self._order]

@@ -17,10 +17,11 @@ from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
-from framedex.storage.media_rows import path_of_text
+from framedex.storage.media_rows import OF_VIDEOS, path_of_text
 from framedex.storage.row_places import places_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.videos import VIDEOS
 
 RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
@@ -139,16 +140,16 @@ class Media:
         found = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
         return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
 
-    def values(self, condition: Condition, column: str) -> tuple[RowIds, npt.NDArray[Any]]:
-        """Return the rows that meet a condition, in the order of ingestion, and their values in a column of numbers.
+    def values(self, condition: Condition, column: str) -> tuple[RowIds, pa.Array]:
+        """Return the rows that meet a condition, in the order of ingestion, and their values in a column.
 
         Args:
             condition: which rows.
-            column: of numbers, without nulls.
+            column: which column.
 
         Returns:
             row_ids: uint64, shape (N,), ascending.
-            values: shape (N,).
+            values: N of them.
         """
         held = self._held(condition)
         rows = None
@@ -158,18 +159,18 @@ class Media:
             rows = self.query(f"SELECT {ROW_ID}, {column} FROM chosen", condition, [column], keep=True)
         elif held is not None:
             rows = rows.filter(held)
-        row_ids, values = rows[ROW_ID].to_numpy(), rows[column].to_numpy()
+        row_ids, values = rows[ROW_ID].to_numpy(), rows[column].combine_chunks()
         if bool((row_ids[1:] > row_ids[:-1]).all()):
             return row_ids, values
         order = np.argsort(row_ids)
-        return row_ids[order], values[order]
+        return row_ids[order], values.take(pa.array(order))
 
-    def values_at(self, row_ids: RowIds, column: str) -> npt.NDArray[Any]:
-        """Return the values of some rows, given by their ids in any order, in a column of numbers."""
+    def values_at(self, row_ids: RowIds, column: str) -> pa.Array:
+        """Return the values of some rows, given by their ids in any order, in a column."""
         known, values = self.values(EVERYTHING, column)
         places = places_of(known, row_ids)
         assert places is not None, "rows are those of the table"
-        return values[places]
+        return values.take(pa.array(places))
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str], *, keep: bool = False) -> pa.Table:
         """Return the rows of some ids, in the given order.
@@ -215,6 +216,16 @@ class Media:
         found = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
         return replace(self, found={**self.found, **found})
 
+    @property
+    def location(self) -> tuple[str, ...]:
+        """The columns that say where media are: those of ``LOCATION``, and where there are videos, of frames."""
+        return LOCATION + tuple(name for name in OF_VIDEOS.names if self.has_videos)
+
+    @property
+    def has_videos(self) -> bool:
+        """Whether some media are of videos; else the table may lack the columns about frames."""
+        return VIDEOS in self.generation.tables
+
     def file_of(self, row: dict[str, Any]) -> str | None:
         """Return the absolute path of a row's file; None if that is no file of this machine."""
         path = path_of_text(row["path"], row["path_raw"])
@@ -229,9 +240,13 @@ class Media:
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
     def uri_of(self, row: dict[str, Any]) -> str:
-        """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects."""
+        """Return the URI of a row's file: ``file://…`` for those of this machine, ``s3://…`` for objects.
+
+        That of a frame ends with its time (Media Fragments URI 1.0, W3C 2012), as ``….mp4#t=12.5``.
+        """
         path = self.file_of(row)
-        return self.shown_path(row) if path is None else file_uri(path)
+        uri = self.shown_path(row) if path is None else file_uri(path)
+        return uri if row.get("frame_time_s") is None else uri + time_fragment(row["frame_time_s"])
 
     def location_of(self, row: dict[str, Any]) -> str | None:
         """Return where the bytes of a row's file are: an absolute path, or an object's URI; None if neither."""
@@ -258,6 +273,11 @@ def shown_root(root: str) -> str:
     if root.startswith(_OBJECT):
         return root if root == _OBJECT else f"{root}/"
     return "" if root == BLOBS_ROOT else os.path.join(root, "")  # noqa: PTH118
+
+
+def time_fragment(time_s: float) -> str:
+    """Return what a URI of a video ends with to mean a time in it."""
+    return f"#t={time_s:.3f}".rstrip("0").rstrip(".")
 
 
 def file_uri(path: str | Path) -> str:

@@ -17,11 +17,32 @@ NO_EMBEDDING = 0
 """The cluster number of media without an embedding, at every level; real clusters count from 1."""
 
 
-def media_schema(dimension: int) -> pa.Schema:
+VIDEO_FRAME, VIDEO = "video_frame", "video"
+"""What ``kind`` says of a frame, and of a video of which no frame can be decoded; null of a picture."""
+OF_VIDEOS = pa.schema(
+    [
+        pa.field("kind", pa.string()),
+        pa.field("video_id", pa.string()),
+        pa.field("frame_number", pa.int64()),
+        pa.field("frame_time_s", pa.float64()),
+    ]
+)
+"""Columns about frames, null for pictures; tables that were made before there were any, and got none since, lack them.
+
+``frame_number`` counts from 0 in the order of presentation, ``frame_time_s`` is the presentation time in seconds from
+the start. The path, size, time and hash of a frame are those of its video.
+"""
+
+
+def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
     r"""Return the columns that ingestion writes, once for each row.
 
     ``path`` is relative to source root number ``root``, or a URI where that is null. Bytes that are no UTF-8 are
     shown as ``\\xNN`` there, and ``path_raw`` then holds the name as the file system has it.
+
+    Args:
+        dimension: of the embeddings.
+        of_videos: also the columns of :data:`OF_VIDEOS`.
     """
     return pa.schema(
         [
@@ -40,6 +61,7 @@ def media_schema(dimension: int) -> pa.Schema:
             pa.field("caption", pa.string()),
             pa.field("error", pa.string()),
             *(pa.field(name, pa.float32()) for name in MEASURES),
+            *(OF_VIDEOS if of_videos else ()),
             pa.field("embedding", pa.list_(pa.float32(), dimension)),
         ]
     )

@@ -49,8 +49,8 @@ def insert_snapshot(
             created_at=now(),
             created_by=created_by,
             reason=reason,
-            n_images=generation.n_images,
-            n_videos=0,
+            n_images=generation.n_pictures,
+            n_videos=generation.n_videos,
         )
     )
     set_current(connection, generation.dataset_id, snapshot_id)

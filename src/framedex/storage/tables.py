@@ -258,6 +258,15 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
+def add_empty_columns(table: Table, schema: pa.Schema) -> int:
+    """Add columns that are null in all rows to a table at its newest version, as a header only; return the new one."""
+    import lance
+
+    dataset = lance.dataset(str(table.path), version=table.version)
+    dataset.add_columns(schema)
+    return int(dataset.version)
+
+
 def drop_columns(table: Table, names: Sequence[str]) -> int:
     """Take those of some columns that it has out of a table at its newest version; return the new version."""
     import lance

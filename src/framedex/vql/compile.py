@@ -189,6 +189,8 @@ class _Compiler:
 
     def media(self, test: MediaTest) -> str:
         # Whatever says nothing of its kind is an image.
+        if test.value == "video":
+            return self.test("kind", "kind IN ('video', 'video_frame')")
         if test.value != "image":
             return self.test("kind", "kind = {}::VARCHAR", test.value)
         return f"(NOT {self.test('kind', 'kind <> {}::VARCHAR', test.value)})"

@@ -76,7 +76,8 @@ def _holds(  # noqa: PLR0912 - a case for each key
             path = row.get("path")
             return path is not None and _folder(test, path.rstrip("/").rpartition("/")[0])
         case MediaKind(media=test):
-            return (row.get("kind") or "image") == test.value
+            kind = row.get("kind") or "image"
+            return kind == test.value or (test.value == "video" and kind == "video_frame")
         case Size(size=test):
             return _size(test, row)
         case DateAdded(date_added=test):

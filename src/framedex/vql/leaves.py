@@ -176,7 +176,7 @@ class FolderTest(Node):
 
 
 class MediaTest(Node):
-    """Media of a kind."""
+    """Media of a kind: pictures, frames of videos, or all that is of a video: its frames, or that it has none."""
 
     op: Literal["is"]
     value: Literal["image", "video", "video_frame"]

@@ -22,7 +22,10 @@ def merged(elements: Iterable[Element], *, any_of: bool) -> list[tuple[int, Elem
     found: dict[Hashable, tuple[int, list[Element]]] = {}
     for place, element in enumerate(elements):
         found.setdefault(_key(place, element, any_of=any_of), (place, []))[1].append(element)
-    return [(place, _joined(alike, any_of=any_of)) for place, alike in found.values()]
+    return [
+        (place, _joined(alike, any_of=any_of) if kind in (Labels, Tags) else alike[0])
+        for kind, (place, alike) in found.items()
+    ]
 
 
 def _key(place: int, element: Element, *, any_of: bool) -> Hashable:
@@ -38,6 +41,7 @@ def _key(place: int, element: Element, *, any_of: bool) -> Hashable:
 
 
 def _joined(alike: list[Element], *, any_of: bool) -> Element:
+    """Return one test of labels or of tags in the place of several."""
     first = alike[0]
     if len(alike) == 1:
         return first
@@ -46,7 +50,5 @@ def _joined(alike: list[Element], *, any_of: bool) -> Element:
         labels = [name for each in alike if isinstance(each, Labels) for name in each.labels.names]
         test = LabelsTest.model_construct(op="one_of" if any_of else "not_one_of", value=list(dict.fromkeys(labels)))
         return Labels.model_construct(labels=test)
-    if isinstance(first, Tags):
-        tags = [name for each in alike if isinstance(each, Tags) for name in each.tags.names]
-        return Tags.model_construct(tags=TagsTest.model_construct(op="is", value=list(dict.fromkeys(tags))))
-    return first
+    tags = [name for each in alike if isinstance(each, Tags) for name in each.tags.names]
+    return Tags.model_construct(tags=TagsTest.model_construct(op="is", value=list(dict.fromkeys(tags))))

@@ -1,0 +1,56 @@
+"""Frames of videos as files of an export."""
+
+from contextlib import ExitStack
+
+import cv2
+
+from framedex.errors import CannotDecode
+from framedex.media.files import Reader
+from framedex.media.video import Video
+from framedex.settings import Settings
+
+_QUALITY = 95
+
+
+class Frames:
+    """Decodes frames, one after another; those of one video in ascending order without opening it anew.
+
+    Args:
+        settings: limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._opened = settings, ExitStack()
+        self._location: str | None = None
+        self._video: Video | None = None
+        self._modified_s: float | None = None
+
+    def jpeg(self, reader: Reader, location: str, number: int, time_s: float) -> tuple[float | None, bytes]:
+        """Return (time of the video's last change in seconds since 1970, the frame as JPEG).
+
+        Args:
+            reader: reads the video.
+            location: where that is.
+            number: of the frame.
+            time_s: its presentation time.
+
+        Raises:
+            CannotDecode: the video cannot be read, or has no such frame any more.
+        """
+        if location != self._location:
+            self.close()
+            self._modified_s, file = self._opened.enter_context(reader.open(location))
+            self._video = self._opened.enter_context(Video(file, max_pixels=self._settings.max_pixels))
+            self._location = location
+        assert self._video is not None, "a location was opened"
+        self._video.find(number, time_s)
+        pixels = cv2.cvtColor(self._video.pixels(), cv2.COLOR_RGB2BGR)
+        found, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+        if not found:
+            raise CannotDecode(f"frame {number} of {location!r} cannot be written as JPEG")
+        return self._modified_s, data.tobytes()
+
+    def close(self) -> None:
+        """Close the video that is open."""
+        self._location = self._video = None
+        self._opened.close()
