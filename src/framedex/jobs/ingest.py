@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ _ENCODED = 32  # pictures an encoder batch, where the encoder does not want more
 _COMMITTED = 8192  # rows a table version, or fewer:
 _COMMITTED_S = 20.0  # what was encoded in that time is not lost when the process is
 _ASKED = 1024  # files whose ids are looked up at a time
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,9 @@ def ingest(
     examiner = _Examiner(source, encoder, settings)
     done = 0
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
-    ahead = _ahead(examiner.examine_all, iter(news), _threads(source, settings), meanwhile=tables.warm_up)
-    with closing(ahead) as examined:
-        for group in _grouped(examined, getattr(encoder, "batch", _ENCODED)):
+    looking = ahead(examiner.examine_all, iter(news), _threads(source, settings), meanwhile=tables.warm_up)
+    with closing(looking) as examined:
+        for group in grouped(examined, batch_of(encoder)):
             vectors = _encode(group, encoder)
             for each, vector in zip(group, vectors, strict=True):
                 writer.add(_row(each, vector, annotations, dataset_id, place))
@@ -293,13 +295,13 @@ class _Examiner:
         }
 
 
-def _ahead(
-    work: Callable[[list[Item]], list[Examined]],
-    items: Iterator[Item],
+def ahead(
+    work: Callable[[list[_Given]], list[_Made]],
+    items: Iterator[_Given],
     threads: int,
     *,
-    meanwhile: Callable[[], None],
-) -> Generator[Examined, None, None]:
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Generator[_Made, None, None]:
     """Yield results in the order of the items, while threads work a few chunks ahead and no further.
 
     Args:
@@ -308,7 +310,7 @@ def _ahead(
         threads: how many chunks are worked on at a time.
         meanwhile: called once, while the threads work on the first chunks.
     """
-    waiting: deque[Future[list[Examined]]] = deque()
+    waiting: deque[Future[list[_Made]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool:
 
         def hand_over() -> None:
@@ -326,18 +328,24 @@ def _ahead(
                 future.cancel()
 
 
-def _grouped(items: Iterator[Examined], size: int) -> Iterator[list[Examined]]:
+def grouped(items: Iterator[_Made], size: int) -> Iterator[list[_Made]]:
+    """Yield items in groups of a size; the last one may be smaller."""
     while group := list(islice(items, size)):
         yield group
 
 
 def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
     prepared = [each.prepared for each in group if each.prepared is not None]
-    vectors = iter(_checked(encoder, encoder.encode_images(np.stack(prepared)), len(prepared)) if prepared else ())
+    vectors = iter(checked(encoder, encoder.encode_images(np.stack(prepared)), len(prepared)) if prepared else ())
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
-def _checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
+def batch_of(encoder: Encoder) -> int:
+    """Return how many pictures an encoder wants at a time."""
+    return int(getattr(encoder, "batch", _ENCODED))
+
+
+def checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
     """Return what an encoder made, if it kept its promise."""
     if np.shape(vectors) != (count, encoder.dimension):
         raise InvalidEmbedding(
