@@ -77,7 +77,8 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
     config = plan.config or source.config
     base = replace(source, dataset_id=dataset_id, config=config, table=layout.media(dataset_id))
     run = _Run(base, media, plan, report)
-    summary = {**source.head.summary, "namespace": source.namespace, APPLIED: {**applied_to(source.head), **plan.models}}
+    applied = {**applied_to(source.head), **plan.models}
+    summary = {**source.head.summary, "namespace": source.namespace, APPLIED: applied}
     version = tables.roll_back(base.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     if plan.encoder is not None:
