@@ -9,6 +9,8 @@ import pytest
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Unavailable, Workspace
 from framedex.context import open_media
 from framedex.records import DatasetStatus, SnapshotReason, TaskStatus, TaskType
+from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.table_files import data_files
 from tests.enrichments import COLOURS, ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, part, status_of
@@ -103,9 +105,16 @@ def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) 
     enriched = source.enrich({**ENCODE, **TAG})
     assert files_of(workspace, source) == before
     assert open_media(source._context, source.id).generation == head
-    data = [path for path in before if path.startswith("media.lance/data")]
-    new = files_of(workspace, enriched)
-    assert any(new.get(path) == before[path] for path in data)
+    media, new = open_media(enriched._context, enriched.id), files_of(workspace, enriched)
+    for file in data_files(media.table.path, media.table.version):
+        path = f"media.lance/{file.path}"
+        assert new[path] == before.get(path) or set(file.bytes_of) <= {
+            *INDEX_SCHEMA.names,
+            "embedding",
+            "error",
+            "labels",
+        }
+    assert {path for path in before if path.startswith("media.lance/data")} & new.keys()
 
 
 def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: Hues, pictures: Path) -> None:
@@ -206,8 +215,13 @@ def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Pat
     assert set(errors_of(enriched.enrich(ENCODE)).values()) == {None}
 
 
-def test_enrich__no_picture_is_there(source: Dataset, pictures: Path) -> None:
-    """Where nothing at all can be read the task fails, and says so."""
+@pytest.mark.parametrize("rows", [2, 4096])
+def test_enrich__no_picture_is_there(
+    source: Dataset, pictures: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing at all can be read the task fails, and says so, however many rows are written at a time."""
+    monkeypatch.setattr("framedex.jobs.enrich._ROWS", rows)
+    monkeypatch.setattr(Hues, "batch", 2, raising=False)
     pictures.rename(pictures.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="none of the 6 pictures could be read"):
         source.enrich(ENCODE)

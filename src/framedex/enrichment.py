@@ -22,7 +22,7 @@ from framedex.records import (
     ModelStatus,
     TaskType,
 )
-from framedex.storage import datasets, task_rows
+from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.tasks import Commit, Job, Report, Task
 
@@ -70,7 +70,8 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     """
     wanted = _checked_types(models)
     context.runner.settle()
-    _check_ready(context, dataset_id)
+    with context.catalog.write() as connection:  # before models are loaded, which may take long
+        check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
     plan = _plan(context, dataset_id, wanted)
     with context.catalog.write() as connection:
         source = check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
@@ -105,15 +106,6 @@ def _job(context: Context, new_id: str, source: str, plan: Plan) -> Job:
         return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, report=report)
 
     return run
-
-
-def _check_ready(context: Context, dataset_id: str) -> None:
-    """Say that a dataset cannot be enriched now before its models are loaded, which may take long."""
-    with context.catalog.read() as connection:
-        record = datasets.find_dataset(connection, dataset_id)
-        busy = task_rows.running(connection, dataset_id) and not task_rows.has_interrupted(connection)
-    if record.status_new is not DatasetStatus.READY and not busy:
-        raise Conflict(f"Operation 'enrich' needs the dataset status READY; it is {record.status_new}")
 
 
 def _checked_types(models: Any) -> dict[EnrichmentType, str]:

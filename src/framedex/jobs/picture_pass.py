@@ -96,11 +96,12 @@ def look(
             shown += sum(each.error is None for each in seen)
             first_error = first_error or next((each.error for each in seen if each.error), None)
             done += len(group)
+            if done == total:  # before the last ones are given away: who has them all may ask no further
+                examiner.check_any_read()
+                if not shown:
+                    raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
             yield seen
             progress(done / total)
-    examiner.check_any_read()
-    if done and not shown:
-        raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
 
 
 def _asked(group: list[Seen], ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> list[Seen]:

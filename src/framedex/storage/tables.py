@@ -255,7 +255,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     def pulled() -> Iterator[pa.RecordBatch]:
         try:
             yield from batches
-        except BaseException as error:  # Lance makes an OSError of whatever it is
+        except BaseException as error:  # Lance makes another one of it
             failures.append(error)
             raise
 
@@ -265,7 +265,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
         dataset.drop_columns(present)
     try:
         dataset.add_columns(pa.RecordBatchReader.from_batches(schema, pulled()))
-    except OSError:
+    except Exception:
         if failures:
             raise failures[0] from None
         raise
