@@ -1,8 +1,8 @@
 """Enriching a dataset by columns: bytes added on the disk, and seconds beyond the model's own.
 
 The dataset brings its embeddings; its uris are small pictures. A stub that answers at once stands for the model, so
-that what is measured is all but the model. Reading and decoding are told apart by a pass that does nothing else. New
-embeddings are compared with their own size and with a reindex of the source, tags with the labels that they write.
+that what is measured is all but the model: by stage, as the task reports them. What new embeddings add is compared with
+their own size and with what a reindex of the source adds.
 """
 
 import argparse
@@ -88,18 +88,16 @@ def measure(folder: Path, rows: int, dimension: int) -> dict[str, Any]:
         (workspace.path / "tags.txt").write_text("\n".join(f"tag {number}" for number in range(20)))
         before = size_of(workspace.path)
         index_bytes, reindex_s = timed(lambda: source.reindex(thresholds=AnswersAtOnce.thresholds), workspace.path)
-        encoded_bytes, encoded_s = timed(
-            lambda: source.enrich({"MULTIMODEL_IMAGE_ENCODING": "encoder"}), workspace.path
-        )
+        stages: dict[str, float] = {}
+        encoded_bytes, encoded_s = timed(lambda: stages.update(encode(source)), workspace.path)
         copy = workspace.dataset("source (enriched)")
         tagged_bytes, tagged_s = timed(lambda: copy.enrich({"IMAGE_TAGGING": "tagger"}), workspace.path)
         clone_bytes, clone_s = timed(copy.clone, workspace.path)
-        read_s = only_read(uris)
     return {
         "bytes": before,
         "embeddings_bytes": vectors.nbytes,
         "model_s": encoder.seconds,
-        "read_s": read_s,
+        "stages": stages,
         "reindex": {"bytes": index_bytes, "seconds": reindex_s},
         "encode": {"bytes": encoded_bytes, "seconds": encoded_s},
         "tag": {"bytes": tagged_bytes, "seconds": tagged_s},
@@ -130,21 +128,13 @@ def write_pictures(folder: Path, rows: int) -> list[str]:
     return names
 
 
-def only_read(uris: Sequence[str]) -> float:
-    """Return the seconds that reading and decoding pictures takes with an ingestion's threads, and nothing else."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from framedex.media.decode import decode
-    from framedex.settings import Settings
-
-    settings = Settings()
-    start = time.perf_counter()
-    with ThreadPoolExecutor(settings.threads) as pool:
-        for _ in pool.map(
-            lambda uri: decode(Path(uri).read_bytes(), max_pixels=settings.max_pixels, detail=128), uris, chunksize=16
-        ):
-            pass
-    return time.perf_counter() - start
+def encode(source: Any) -> dict[str, float]:
+    """Encode a dataset anew; return the seconds of each stage, in order."""
+    begun: dict[str, float] = {}
+    task = source.enrich({"MULTIMODEL_IMAGE_ENCODING": "encoder"}, wait=False).task
+    task.wait(watcher=lambda stage, _share: begun.setdefault(stage, time.perf_counter()))
+    ends = [*list(begun.values())[1:], time.perf_counter()]
+    return {stage: end - start for (stage, start), end in zip(begun.items(), ends, strict=True)}
 
 
 def timed(operation: Callable[[], Any], workspace: Path) -> tuple[int, float]:
@@ -161,10 +151,8 @@ def _print(found: dict[str, Any]) -> None:
         for name in ("reindex", "encode", "tag", "clone")
     ]
     print(table(["step", "s", "bytes added", "share of all bytes"], rows))
-    own = found["encode"]["seconds"] - found["model_s"]
-    rest = own - found["read_s"] - found["reindex"]["seconds"]
-    print(f"encode without the model: {own:.1f} s, of which reading takes {found['read_s']:.1f} s, "
-          f"an index {found['reindex']['seconds']:.1f} s, all else {rest:.1f} s")  # fmt: skip
+    print(table(["stage of encode", "s"], found["stages"].items()))
+    print(f"of which the model: {found['model_s']:.2f} s")
     needed = found["embeddings_bytes"] + found["reindex"]["bytes"]
     print(
         verdict(

@@ -174,7 +174,7 @@ def test_put_columns__stopped_half_way(path: Path) -> None:
         yield pa.RecordBatch.from_pydict({"name": [1]}, schema=added)
         raise InterruptedError("stop")
 
-    with pytest.raises(InterruptedError, match="^stop$"):
+    with pytest.raises(InterruptedError, match=r"^stop$"):
         tables.put_columns(Table(path, version), broken(), added)
     assert column(Table(path, version), "name") == ["#0", "#1", "#2"]
     tables.roll_back(path, version)
