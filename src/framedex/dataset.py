@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import operations, pictures, snapshots
+from framedex import enrichment, operations, pictures, snapshots
 from framedex.adding import check_request, start_addition
 from framedex.cleanup import CleanupPlan, plan_cleanup
 from framedex.context import Context, open_media
 from framedex.dataset_edits import DatasetEdits
+from framedex.dataset_enrichment import DatasetEnrichment
 from framedex.dataset_exports import DatasetExports
 from framedex.dataset_keeping import Keeping
 from framedex.dataset_searches import DatasetSearches
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
+class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, Keeping):
     """One dataset of a workspace. Readers see its last committed state and never wait.
 
     Attributes:
@@ -252,6 +253,30 @@ class Dataset(DatasetEdits, DatasetExports, DatasetSearches, Keeping):
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
             operations.wait_for(task, "clone")
+        return Dataset(self._context, new_id, task)
+
+    def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "Dataset":
+        """Make a dataset of this one with what models say of its pictures, named ``… (enriched)``.
+
+        This one stays as it is, and is READ ONLY meanwhile. Both share their files: the new one has new columns beside
+        them. ``MULTIMODEL_IMAGE_ENCODING`` encodes all pictures anew and finds neighbours, clusters and duplicates by
+        that; ``IMAGE_TAGGING`` adds labels to those that are there. A picture that cannot be read now has no embedding,
+        or no new labels.
+
+        Args:
+            models: ids of models by type, as :meth:`list_models` has them.
+            wait: return when it is done, showing progress; else at once, with the task as ``dataset.task``.
+
+        Raises:
+            InvalidInput: there is no such type, or a model is of another type or not Active.
+            NotFound: there is no such model.
+            Conflict: the dataset is not READY, another task is under way, or a model depends on a type that was not
+                applied.
+            Unavailable: no picture at all can be read.
+        """
+        new_id, task = enrichment.start_enrichment(self._context, self.id, models)
+        if wait:
+            operations.wait_for(task, f"enrich {self.name!r}")
         return Dataset(self._context, new_id, task)
 
     def not_duplicates(self, media_ids: Sequence[str]) -> DuplicateDecision:

@@ -2,6 +2,7 @@
 
 import hashlib
 import uuid
+from collections.abc import Mapping
 from enum import IntEnum
 
 from framedex.errors import NotFound
@@ -80,3 +81,8 @@ def parse_group_id(dataset_id: str, kind: Kind, text: str) -> tuple[int, int]:
     if group_id(dataset_id, kind, level, number) != str(uuid.UUID(text)):
         raise NotFound(f"no {kind.name.lower().replace('_', ' ')} {text} in this dataset")
     return level, number
+
+
+def context_id(dataset_id: str, models: Mapping[str, str]) -> str:
+    """Return the id of a dataset with the models that it was enriched by: a name-based UUID, as :func:`media_id`."""
+    return media_id(dataset_id, "\0".join(["enrichment", *(f"{kind}={models[kind]}" for kind in sorted(models))]))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.decode import Picture, decode, decoded
+from framedex.media.decode import Picture, PixelBudget, decode, decoded
 from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.media.video import Video
@@ -45,14 +45,39 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")
-    reader = Reader(settings, media.role_of(row))
+    return read_row(row, location, Reader(settings, media.role_of(row)), settings, detail)
+
+
+def read_row(
+    row: dict[str, Any],
+    location: str,
+    reader: Reader,
+    settings: Settings,
+    detail: int | None = None,
+    budget: PixelBudget | None = None,
+) -> Picture:
+    """Return the picture of a media item, given by its row: of a file, or a frame of a video.
+
+    Args:
+        row: with the columns of :attr:`framedex.storage.media.Media.location`.
+        location: of its file.
+        reader: reads it.
+        settings: limits.
+        detail: pixels that the shorter side needs at least; None for all.
+        budget: bounds how many pixels are decoded at a time.
+
+    Raises:
+        NotFound: its file is gone.
+        CannotDecode: its file is no picture, or its video has no such frame any more.
+        Unavailable: it is in a bucket that cannot be reached.
+    """
     if row.get("frame_number") is not None:
         return _read_frame(reader, location, row, settings, detail)
     try:
         _, data = reader.read(location)
     except CannotDecode as error:
-        raise NotFound(f"the file of media {media_id}: {location!r}: {error}") from error
-    return decode(data, max_pixels=settings.max_pixels, detail=detail)
+        raise NotFound(f"the file {location!r}: {error}") from error
+    return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget)
 
 
 def _read_frame(reader: Reader, location: str, row: dict[str, Any], settings: Settings, detail: int | None) -> Picture:

@@ -5,6 +5,7 @@ from typing import Any
 
 from framedex.context import Context
 from framedex.editing import field_job
+from framedex.enrichment import enrichment_job
 from framedex.errors import NotRetryable
 from framedex.jobs.add import add, reindex
 from framedex.jobs.content import Content, content_from_config
@@ -86,6 +87,7 @@ _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
     "delete_media": _remove,
     "add_field": field_job,
     "set_field": field_job,
+    "enrich": enrichment_job,
     "restore": lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
     "clone": lambda context, dataset_id, config: clone_job(
         context, dataset_id, config["source"], config["snapshot_id"]

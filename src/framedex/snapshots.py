@@ -3,6 +3,7 @@
 from framedex.context import Context
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
+from framedex.names import copy_name
 from framedex.operations import check_free, load_base, on_base, start
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
@@ -10,7 +11,6 @@ from framedex.tasks import Job, Task
 
 _RESTORABLE = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX, DatasetStatus.ERROR)
 _MAX_NAME = 400
-_MAX_DATASET_NAME = 255
 
 
 def create_snapshot(context: Context, dataset_id: str, name: str | None, description: str | None) -> Snapshot:
@@ -103,7 +103,7 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
             wanted = " or ".join(_RESTORABLE)
             raise Conflict(f"Operation 'clone' needs the dataset status {wanted}; it is {source.status_new}")
         taken = {each.display_name for each in datasets.list_datasets(connection)}
-        name = _clone_name(source.display_name, taken)
+        name = copy_name(source.display_name, "cloned", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
         config = {"operation": "clone", "source": dataset_id, "snapshot_id": record.snapshot_id}
         task_id = context.runner.insert(
@@ -132,16 +132,6 @@ def _id_of(snapshot: Snapshot | str) -> str:
     if not _is_text(snapshot):
         raise InvalidInput(f"a snapshot is given by its record, its id or 'current', not {snapshot!r}")
     return snapshot
-
-
-def _clone_name(name: str, taken: set[str]) -> str:
-    """Return the name of a clone: the interface's, with a number where that is taken."""
-    for number in range(1, len(taken) + 2):
-        end = " (cloned)" if number == 1 else f" (cloned {number})"
-        wanted = name[: _MAX_DATASET_NAME - len(end)] + end
-        if wanted not in taken:
-            return wanted
-    raise AssertionError("there are more names than datasets")
 
 
 def _check_enabled(context: Context) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import typer
 
 from framedex.cli.edits import not_duplicates, tag, tags, untag
+from framedex.cli.enriching import enrich, models
 from framedex.cli.looking import duplicates, explore, export, issues, report
 from framedex.cli.making import add, create, ls, reindex, rm, show
 from framedex.cli.output import printable
@@ -21,8 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, add, reindex, not_duplicates, tag, untag, tags, ls, show, explore, search, similar, duplicates, issues,
-    export, report, cleanup, du, vacuum, rm, demo,
+    create, add, reindex, models, enrich, not_duplicates, tag, untag, tags, ls, show, explore, search, similar,
+    duplicates, issues, export, report, cleanup, du, vacuum, rm, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

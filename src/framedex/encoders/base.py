@@ -50,7 +50,18 @@ class Encoder(Protocol):
         ...
 
 
-def reading_detail(encoder: Encoder) -> int:
+class Detailed(Protocol):
+    """What looks at pictures.
+
+    Attributes:
+        detail: pixels that the shorter side of a picture should have at least; more brings nothing.
+    """
+
+    @property
+    def detail(self) -> int: ...  # noqa: D102
+
+
+def reading_detail(encoder: Detailed) -> int:
     """Return to how many pixels of the shorter side pictures are reduced before they are measured and encoded.
 
     A picture that is searched by is reduced likewise, so that it is encoded as it would be as a part of the dataset.

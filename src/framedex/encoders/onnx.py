@@ -136,7 +136,7 @@ class OnnxEncoder:
         self.thresholds = wanted.thresholds or _THRESHOLDS
         self.files: tuple[Path, ...] = (whole, sidecar_of(whole), *self._model.files.values())
         grey = np.full((*self._prepared.size, 3), 128, np.uint8)
-        self.dimension = len(self._values(grey))
+        self.dimension = len(self.values(grey))
         if self.dimension > _MOST:
             raise InvalidInput(
                 f"tensor {self._model.output!r} of the model {os.fspath(whole)!r} has {self.dimension} values a "
@@ -169,7 +169,7 @@ class OnnxEncoder:
             return np.stack(list(pool.map(self._vector, batch)))
 
     def _vector(self, picture: npt.NDArray[np.uint8]) -> Vectors:
-        values = self._values(picture)
+        values = self.values(picture)
         length = float(np.linalg.norm(values))
         if not np.isfinite(length):
             raise InvalidEmbedding(
@@ -179,8 +179,8 @@ class OnnxEncoder:
             return np.full(len(values), -1 / np.sqrt(len(values)), np.float32)
         return np.asarray(values / length, np.float32)
 
-    def _values(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        """Return the vector of a picture as the model makes it, float64, shape (D,)."""
+    def values(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+        """Return the vector of a prepared picture as the model makes it, of any length: float64, shape (D,)."""
         found = self._model.run(self._input(picture)).astype(np.float64)
         match found.ndim:
             case 1:

@@ -148,6 +148,22 @@ class OnnxModel:
         return Shape(layout, sides[rows], sides[columns], sides[0], _TYPES[asked.type])
 
 
+def final_output(path: Path) -> str:
+    """Return the name of what a model gives out.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: the file is no model, or it has several outputs.
+        MissingDependency: ONNX Runtime is not installed.
+    """
+    outputs = Graph(_read(path).graph).outputs
+    if len(outputs) != 1:
+        raise InvalidInput(
+            f"the model {os.fspath(path)!r} has {len(outputs)} outputs; say which: output={' or output='.join(outputs)}"
+        )
+    return outputs[0]
+
+
 def _read(path: Path) -> Any:
     """Return an ``onnx.ModelProto`` without weights that are in other files."""
     try:

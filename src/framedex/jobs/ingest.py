@@ -137,7 +137,7 @@ def ingest(
         meanwhile=tables.warm_up,
     )
     with closing(results) as examined:
-        for group, video in _grouped(examined, meter, getattr(encoder, "batch", _ENCODED)):
+        for group, video in _grouped(examined, meter, batch_of(encoder)):
             for each, vector in zip(group, _encode(group, encoder), strict=True):
                 writer.add(rows.media(each, vector))
             if video is not None:
@@ -205,11 +205,16 @@ def _grouped(
 
 def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
     prepared = stacked(group)
-    vectors = iter(() if prepared is None else _checked(encoder, encoder.encode_images(prepared), len(prepared)))
+    vectors = iter(() if prepared is None else checked(encoder, encoder.encode_images(prepared), len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
-def _checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
+def batch_of(encoder: Encoder) -> int:
+    """Return how many pictures are encoded at a time."""
+    return int(getattr(encoder, "batch", _ENCODED))
+
+
+def checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
     """Return what an encoder made, if it kept its promise."""
     if np.shape(vectors) != (count, encoder.dimension):
         raise InvalidEmbedding(

@@ -16,7 +16,7 @@ from framedex.storage import tables
 from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.tables import Table
 
-_LABELS = pa.field("labels", pa.list_(pa.string()))
+LABELS = pa.field("labels", pa.list_(pa.string()))
 _CAPTION = pa.field("caption", pa.string())
 _JUDGED = (
     "label_support",
@@ -37,7 +37,7 @@ def label_array(labels: Sequence[Any]) -> pa.ListArray:
         parts = each if isinstance(each, list | tuple) else [each]
         if not all(part is None or isinstance(part, str | Real) for part in parts):
             raise InvalidInput(f"the labels of a media item are a list of texts, or one text, not {each!r}")
-    return pa.array([list(parse_labels(each)) or None for each in labels], _LABELS.type)
+    return pa.array([list(parse_labels(each)) or None for each in labels], LABELS.type)
 
 
 def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
@@ -72,13 +72,21 @@ def put_labels(media: Table, head: Generation, labels: pa.Array, place: Places) 
 
     A label may make those of neighbours look right or wrong, so all media are judged anew.
     """
-    table = Table(media.path, put_values(media, _LABELS, labels, place))
+    version = judge_labels(Table(media.path, put_values(media, LABELS, labels, place)))
+    tables.sync(media.path)
+    return {**head.tables, "media": version}
+
+
+def judge_labels(table: Table) -> int:
+    """Write what the kept neighbours of all media say of their labels; return the new version of the media table.
+
+    Args:
+        table: the media table, at its newest version, with labels that have changed since it was indexed.
+    """
     known = read_known(table, None, 0.0)
     labelled = read_labels(table, known.positions)
     quality = label_quality(known.graph, known.inverse, labelled.labels)
     count = table.count()
     columns = label_columns(quality, labelled.names, known.positions, count)
     schema = pa.schema([INDEX_SCHEMA.field(name) for name in _JUDGED])
-    version = tables.put_columns(table, to_batches(columns, count, _JUDGED), schema)
-    tables.sync(media.path)
-    return {**head.tables, "media": version}
+    return tables.put_columns(table, to_batches(columns, count, _JUDGED), schema)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.jobs.add import Base
+from framedex.jobs.index import Tell
 from framedex.pictures import forget_thumbnails
 from framedex.records import DatasetStatus, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
@@ -70,12 +71,7 @@ def clone(
         created_by: who clones.
         report: of the task.
     """
-    shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)  # of an earlier run
-    for done, (name, version) in enumerate(kept.tables.items()):
-        report("linking tables", 0.1 + 0.4 * done / len(kept.tables))
-        tables.link(layout.table(source.dataset_id, name), version, layout.table(dataset_id, name))
-    report("linking uploaded media", 0.5)
-    _link_blobs(layout.blobs(source.dataset_id), layout.blobs(dataset_id), report)
+    link_generation(kept, layout=layout, dataset_id=dataset_id, tell=report.stages(0.1, 0.9))
     report("syncing", 0.9)
     tables.sync(layout.dataset(dataset_id))
     summary = {**kept.summary, "namespace": source.namespace}
@@ -97,7 +93,24 @@ def clone(
     return commit
 
 
-def _link_blobs(source: Path, target: Path, report: Report) -> None:
+def link_generation(kept: Generation, *, layout: Layout, dataset_id: str, tell: Tell) -> None:
+    """Give the tables and the uploaded media of a generation to a new dataset, by second names of their files.
+
+    Args:
+        kept: the generation, of any dataset.
+        layout: of the workspace.
+        dataset_id: the new dataset; what an earlier run left of it is removed.
+        tell: called with the stage and the share that is done; raises to stop.
+    """
+    shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)
+    for done, (name, version) in enumerate(kept.tables.items()):
+        tell("linking tables", 0.5 * done / len(kept.tables))
+        tables.link(layout.table(kept.dataset_id, name), version, layout.table(dataset_id, name))
+    tell("linking uploaded media", 0.5)
+    _link_blobs(layout.blobs(kept.dataset_id), layout.blobs(dataset_id), tell)
+
+
+def _link_blobs(source: Path, target: Path, tell: Tell) -> None:
     """Link all uploaded files; which of them a snapshot needs is not worth finding out, for a link costs nothing."""
     for folder, _, names in os.walk(source):
         place = target / Path(folder).relative_to(source)
@@ -105,4 +118,4 @@ def _link_blobs(source: Path, target: Path, report: Report) -> None:
         for name in names:
             if not name.endswith(".partial"):
                 tables.link_file(Path(folder) / name, place / name)
-        report("linking uploaded media", 0.7)
+        tell("linking uploaded media", 0.75)

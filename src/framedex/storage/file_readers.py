@@ -13,7 +13,13 @@ from framedex.records import TaskStatus, TaskType
 from framedex.storage import task_rows
 from framedex.storage.schema import tasks
 
-_READ = (TaskType.DATASET_CREATION, TaskType.MEDIA_ADDITION, TaskType.SNAPSHOT_CLONE, TaskType.SNAPSHOT_RESTORE)
+_READ = (
+    TaskType.DATASET_CREATION,
+    TaskType.MEDIA_ADDITION,
+    TaskType.ENRICHMENT,
+    TaskType.SNAPSHOT_CLONE,
+    TaskType.SNAPSHOT_RESTORE,
+)
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 

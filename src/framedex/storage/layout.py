@@ -31,6 +31,11 @@ class Layout:
         return self.root / MARKER
 
     @property
+    def models(self) -> Path:
+        """The file in which users register the models that datasets can be enriched by; may be missing."""
+        return self.root / "models.toml"
+
+    @property
     def catalog(self) -> Path:
         """The SQLite catalog."""
         return self.root / "catalog.db"

@@ -245,16 +245,30 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
     Args:
         table: the table, at its newest version.
-        batches: as many rows as the table has, in row order.
+        batches: as many rows as the table has, in row order. What they raise is raised, with the columns dropped.
         schema: the columns that the batches bring.
     """
     import lance
+
+    failures: list[BaseException] = []
+
+    def pulled() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:  # Lance makes another one of it
+            failures.append(error)
+            raise
 
     dataset = lance.dataset(str(table.path), version=table.version)
     present = [name for name in schema.names if name in dataset.schema.names]
     if present:
         dataset.drop_columns(present)
-    dataset.add_columns(pa.RecordBatchReader.from_batches(schema, batches))
+    try:
+        dataset.add_columns(pa.RecordBatchReader.from_batches(schema, pulled()))
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
     return int(dataset.version)
 
 

@@ -9,12 +9,13 @@ import sqlalchemy as sa
 
 from framedex.errors import Aborted, Conflict, NotFound
 from framedex.ids import new_id
-from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
-from framedex.storage.datasets import mark_broken, now
+from framedex.records import DatasetRecord, DatasetStatus, TaskRecord, TaskStatus, TaskType
+from framedex.storage.datasets import find_dataset, mark_broken, now, update_dataset
 from framedex.storage.owners import has_died, this_process
 from framedex.storage.schema import datasets, tasks
 
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
+_SOURCE = "source"  # in the config of a task that makes a dataset of another
 
 
 def insert_task(
@@ -208,6 +209,7 @@ def fail_interrupted(connection: sa.Connection) -> int:
     for task_id, dataset_id in dead:
         finish_task(connection, task_id, TaskStatus.FAILED, error_message="interrupted", status_message="interrupted")
         mark_broken(connection, dataset_id)
+        release_source(connection, task_id)
     return len(dead)
 
 
@@ -223,9 +225,43 @@ def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
-    """Return the type of the task of a dataset that is under way; None if there is none."""
-    query = sa.select(tasks.c.task_type).where(tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_RUNNING)).limit(1)
-    return connection.execute(query).scalar()
+    """Return the type of the task that is under way on a dataset, or that enriches it; None if there is none."""
+    enriches = sa.and_(tasks.c.task_type == TaskType.ENRICHMENT, tasks.c.config[_SOURCE].as_string() == dataset_id)
+    query = sa.select(tasks.c.task_type).where(
+        sa.or_(tasks.c.dataset_id == dataset_id, enriches), tasks.c.status.in_(_RUNNING)
+    )
+    return connection.execute(query.limit(1)).scalar()
+
+
+def source_of(connection: sa.Connection, task_id: str) -> str | None:
+    """Return the dataset that a task enriches, and that is READ ONLY for as long as it runs; None for other tasks."""
+    query = sa.select(tasks.c.config).where(tasks.c.id == task_id, tasks.c.task_type == TaskType.ENRICHMENT)
+    config = connection.execute(query).scalar()
+    return None if config is None else config[_SOURCE]
+
+
+def hold_source(connection: sa.Connection, task_id: str) -> None:
+    """Make the dataset that a task enriches READ ONLY; nothing for other tasks.
+
+    Raises:
+        NotFound: it was deleted.
+        Conflict: another task is under way on it, or it is not READY.
+    """
+    if (source := source_of(connection, task_id)) is None:
+        return
+    record = find_dataset(connection, source)
+    if (busy := running(connection, source)) is not None:
+        raise Conflict(f"task {task_id} cannot be retried while {busy} task of {record.display_name!r} is running")
+    if record.status_new is not DatasetStatus.READY:
+        raise Conflict(f"task {task_id} needs {record.display_name!r} to be READY; it is {record.status_new}")
+    update_dataset(connection, source, status=DatasetStatus.READ_ONLY)
+
+
+def release_source(connection: sa.Connection, task_id: str) -> None:
+    """Give the dataset that a task enriched its status back, now that the task has ended; nothing for other tasks."""
+    source = source_of(connection, task_id)
+    if source is not None and not is_busy(connection, source):
+        mark_broken(connection, source)
 
 
 def running_config(connection: sa.Connection, dataset_id: str, task_type: TaskType) -> dict[str, Any] | None:

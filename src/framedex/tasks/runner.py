@@ -65,6 +65,7 @@ class Run:
                     status_message="done",
                     resume=None,
                 )
+                task_rows.release_source(connection, self.task_id)
             if self._after_commit is not None:
                 self._after_commit(self.dataset_id)
         except Aborted:
@@ -130,6 +131,7 @@ class Run:
             task_rows.finish_task(connection, self.task_id, status, error_message=error, status_message=message)
             if not task_rows.is_busy(connection, self.dataset_id):
                 datasets.mark_broken(connection, self.dataset_id)
+            task_rows.release_source(connection, self.task_id)
 
     def abort(self) -> None:
         """Stop before the commit phase and wait for the end.

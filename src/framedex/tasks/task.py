@@ -10,7 +10,7 @@ from framedex.tasks.runner import Run, Runner, wait_until_ended
 from framedex.tasks.waiting import result_of
 
 _RETRYABLE = (TaskStatus.FAILED, TaskStatus.ABORTED)
-_MAKES_A_DATASET = (TaskType.DATASET_CREATION, TaskType.SNAPSHOT_CLONE)
+_MAKES_A_DATASET = (TaskType.DATASET_CREATION, TaskType.SNAPSHOT_CLONE, TaskType.ENRICHMENT)
 
 
 class Task:
@@ -130,8 +130,8 @@ class Task:
 
         Raises:
             NotRetryable: the task is neither FAILED nor ABORTED, or its source was an object of another process.
-            Conflict: another task of the dataset is under way.
-            NotFound: its dataset was deleted.
+            Conflict: another task of the dataset, or of the one that it enriches, is under way.
+            NotFound: its dataset was deleted, or the one that it enriches.
         """
         self._check_retryable(self.record)
         job = self._runner.job_of(self.record)
@@ -141,6 +141,7 @@ class Task:
             datasets.find_dataset(connection, record.dataset_id)
             if (busy := task_rows.running(connection, record.dataset_id)) is not None:
                 raise Conflict(f"task {self.id} cannot be retried while {busy} task is running")
+            task_rows.hold_source(connection, self.id)
             task_rows.restart_task(connection, self.id)
             creates = record.task_type in _MAKES_A_DATASET
             shows = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY

@@ -1,0 +1,56 @@
+"""Commands about models that datasets are enriched by."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
+from framedex.cli.output import print_json, print_table, say
+from framedex.errors import InvalidInput
+
+
+def models(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the models that a dataset can be enriched by: those of models.toml in the workspace's folder."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        found, context = dataset.list_models(), dataset.enrichment_context()
+        if as_json:
+            print_json(
+                {"models": [model.model_dump(mode="json") for model in found], **context.model_dump(mode="json")}
+            )
+            return
+        applied = context.dataset_enrichment_models.enrichment_models
+        rows = [
+            (
+                model.id,
+                model.type,
+                "applied" if applied.get(model.type) == model.id else model.status,
+                model.description,
+            )
+            for model in found
+        ]
+        print_table(("model", "type", "status", "description"), rows)
+
+
+def enrich(
+    name: NameArgument,
+    wanted: Annotated[list[str], typer.Argument(metavar="TYPE=MODEL…", help="As IMAGE_TAGGING=animals.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new dataset of a dataset with what models say of its pictures; it stays as it is."""
+    pairs = [each.partition("=") for each in wanted]
+    if (wrong := next((each for each in wanted if "=" not in each), None)) is not None:
+        raise InvalidInput(f"a model is given as TYPE=MODEL, not {wrong!r}")
+    if len({kind for kind, _, _ in pairs}) < len(pairs):
+        raise InvalidInput("a type is given twice; there is one model a type")
+    with open_workspace(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name).enrich({kind: model for kind, _, model in pairs})
+        seconds = time.perf_counter() - start
+        if as_json:
+            print_json({"dataset_id": dataset.id, **dataset.info.model_dump(mode="json")})
+            return
+        info = dataset.info
+        say(f"{info.display_name}: {info.n_images:,} pictures in {seconds:.1f} s, id {info.id}")

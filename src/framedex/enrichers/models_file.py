@@ -1,0 +1,126 @@
+"""The models that a user registered: a table for each in ``models.toml`` of the workspace; see docs/enrichment.md."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from framedex.encoders import beside
+from framedex.encoders.onnx_classifier import Values
+from framedex.errors import InvalidInput
+from framedex.records import EnrichmentType
+from framedex.settings import user_path
+
+_Text = Annotated[str, Field(min_length=1)]
+_NEEDS: dict[EnrichmentType, tuple[tuple[str, ...], ...]] = {
+    EnrichmentType.MULTIMODEL_IMAGE_ENCODING: (("encoder",),),
+    EnrichmentType.IMAGE_TAGGING: (("encoder", "vocabulary"), ("classifier", "labels")),
+}
+_MAY: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("encoder",): (),
+    ("encoder", "vocabulary"): ("threshold", "top_k"),
+    ("classifier", "labels"): ("threshold", "top_k", "values"),
+}
+_ANY = ("id", "type", "name", "vendor", "description", "dependencies")
+
+
+class ModelEntry(BaseModel):
+    """A model as it is registered.
+
+    Attributes:
+        id: the name of its table.
+        type: what it adds.
+        name: for people; the id by default.
+        vendor: who made it.
+        description: what it does.
+        dependencies: types that must be applied before.
+        encoder: the name of an encoder of pictures and texts.
+        vocabulary: file with the tags that it chooses from.
+        classifier: the name of a model in ONNX, ``onnx:<path>``.
+        labels: file with the names of its classes, one a line.
+        values: what the classifier gives out.
+        threshold: the least probability of a tag, 0 to 1.
+        top_k: how many tags a picture has at most.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    id: str
+    type: Annotated[EnrichmentType, Field(strict=False)]
+    name: _Text
+    vendor: str = "local"
+    description: str = ""
+    dependencies: Annotated[list[Annotated[EnrichmentType, Field(strict=False)]], Field(min_length=1)] | None = None
+    encoder: _Text | None = None
+    vocabulary: _Text | None = None
+    classifier: _Text | None = None
+    labels: _Text | None = None
+    values: Values = "probabilities"
+    threshold: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=1000)] = 3
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> "ModelEntry":
+        if (ways := _NEEDS.get(self.type)) is None:  # of types that cannot run yet nothing is known to be needed
+            return self
+        given = self.model_fields_set - set(_ANY)
+        fitting = [way for way in ways if given & set(way)] or list(ways)
+        if len(fitting) > 1 or not set(fitting[0]) <= given:
+            raise ValueError(f"{self.type} needs {' or '.join(' and '.join(way) for way in ways)}")
+        if others := sorted(given - {*fitting[0], *_MAY[fitting[0]]}):
+            raise ValueError(f"{others[0]} does not go with {' and '.join(fitting[0])}")
+        if self.dependencies and self.type in self.dependencies:
+            raise ValueError(f"{self.type} cannot depend on itself")
+        return self
+
+    def model(self, folder: Path) -> "ModelEntry":
+        """Return the entry with paths that are relative to a folder made absolute."""
+        changes: dict[str, Any] = {
+            key: beside(name, folder) for key in ("encoder", "classifier") if (name := getattr(self, key))
+        }
+        changes |= {
+            key: str(folder / user_path(path)) for key in ("vocabulary", "labels") if (path := getattr(self, key))
+        }
+        return self.model_copy(update=changes)
+
+
+def read_models(path: Path) -> list[ModelEntry]:
+    """Return the registered models in the order of the file; none where there is no such file.
+
+    Raises:
+        InvalidInput: the file is no TOML, or a model in it cannot be understood; the message names file, model and key.
+    """
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: {error}") from None
+    return [_entry(path, identifier, value).model(path.parent) for identifier, value in found.items()]
+
+
+def _entry(path: Path, identifier: str, value: Any) -> ModelEntry:
+    where = f"{os.fspath(path)!r}, model {identifier!r}"
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{where}: a model is a table, [{identifier}], not {value!r}")
+    if "id" in value:
+        raise InvalidInput(f"{where}: no key 'id': the name of the table is the id")
+    try:
+        return ModelEntry.model_validate({"name": identifier, **value, "id": identifier})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    if not first["loc"]:
+        raise InvalidInput(f"{where}: {first['msg'].removeprefix('Value error, ')}")
+    key = str(first["loc"][0])
+    match first["type"]:
+        case "extra_forbidden":
+            known = ", ".join(name for name in ModelEntry.model_fields if name != "id")
+            raise InvalidInput(f"{where}: no key {key!r}; there are: {known}")
+        case "missing":
+            raise InvalidInput(f"{where}: the key {key!r} is missing")
+        case _:
+            raise InvalidInput(f"{where}: {key} is {value[key]!r}: {first['msg']}")

@@ -1,0 +1,259 @@
+"""The job that makes an enriched dataset of another: shared files, and new columns beside them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.encoders import Encoder, weights_of
+from framedex.enrichers import Tagger, Tags
+from framedex.enrichers.tagging import Codes, ZeroShot
+from framedex.jobs.add import Base
+from framedex.jobs.finish import MEDIA, finish
+from framedex.jobs.index import index
+from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow
+from framedex.jobs.labels import LABELS, judge_labels
+from framedex.jobs.picture_pass import Seen, look
+from framedex.jobs.restore import link_generation
+from framedex.jobs.rows import held_columns
+from framedex.records import DatasetStatus, EmbeddingConfig, EnrichmentType, Generation, SnapshotReason
+from framedex.storage import datasets, snapshot_rows, tables
+from framedex.storage.layout import Layout
+from framedex.storage.media import Media
+from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.tables import Table, flat
+from framedex.tasks import Commit, Report
+
+APPLIED = "enrichment_models"
+"""In a generation's summary: the ids of the models that were applied, by type."""
+_ROWS = 4096  # that are written at a time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a dataset is to be enriched by.
+
+    Attributes:
+        models: ids of models by type, as they were asked for.
+        encoder: makes new embeddings; None where these stay.
+        config: how the media are encoded and grouped with it; None likewise.
+        tagger: makes labels; None for none.
+    """
+
+    models: Mapping[EnrichmentType, str]
+    encoder: Encoder | None = None
+    config: EmbeddingConfig | None = None
+    tagger: Tagger | None = None
+
+
+def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
+    """Return the embedding config of a dataset that a model has encoded."""
+    return EmbeddingConfig(
+        encoder=encoder.name,
+        dimension=encoder.dimension,
+        thresholds=encoder.thresholds,
+        reason=f"enriched by the model {model_id!r}",
+        weights=weights_of(encoder),
+    )
+
+
+def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id: str, report: Report) -> Commit:
+    """Make the tables of an enriched dataset and return the commit.
+
+    Nothing of the source is written: files are shared, and what is new are columns beside them.
+
+    Args:
+        source: the dataset that is enriched.
+        media: its media, in the same state.
+        plan: what by.
+        layout: of the workspace.
+        dataset_id: the new dataset.
+        report: of the task.
+    """
+    link_generation(source.head, layout=layout, dataset_id=dataset_id, tell=report.stages(0.0, 0.02))
+    config = plan.config or source.config
+    base = replace(source, dataset_id=dataset_id, config=config, table=layout.media(dataset_id))
+    run = _Run(base, media, plan, report)
+    applied = {**applied_to(source.head), **plan.models}
+    summary = {**source.head.summary, "namespace": source.namespace, APPLIED: applied}
+    version = tables.roll_back(base.table, source.head.tables[MEDIA])
+    assert version is not None, "a head has a media table"
+    if plan.encoder is not None:
+        version = run.encode(plan.encoder, Table(base.table, version))
+    if plan.tagger is not None:
+        version = run.tag(plan.tagger, Table(base.table, version))
+    user = base.settings.user if base.settings.dataset_snapshots_enabled else None
+    if plan.encoder is None:
+        version = judge_labels(Table(base.table, version))
+        tables.sync(layout.dataset(dataset_id))
+        return _as_it_was(base, {**source.head.tables, MEDIA: version}, summary, user)
+    indexed = index(Table(base.table, version), config.thresholds, tell=report.stages(run.end, 1.0), apart=source.apart)
+    tables.sync(layout.dataset(dataset_id))
+    return finish(
+        indexed,
+        config,
+        dataset_id=dataset_id,
+        table=base.table,
+        rows=source.head.n_images,
+        status=DatasetStatus.READY,
+        summary=summary,
+        others=base.kept,
+        roots=base.roots,
+        kept_by=user,
+    )
+
+
+def applied_to(head: Generation) -> dict[EnrichmentType, str]:
+    """Return the ids of the models that were applied to a state of a dataset, by type."""
+    return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
+
+
+def _as_it_was(base: Base, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
+    """Return the commit of tables whose index is that of the source."""
+
+    def commit(connection: Any) -> None:
+        datasets.put_roots(connection, base.dataset_id, base.roots)
+        generation = datasets.commit_generation(
+            connection,
+            base.dataset_id,
+            tables=versions,
+            n_images=base.head.n_images,
+            status=DatasetStatus.READY,
+            config=base.config,
+            summary=summary,
+        )
+        if kept_by is not None:
+            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=SnapshotReason.CREATION)
+
+    return commit
+
+
+@dataclass
+class _Run:
+    """Models at work on the media of a dataset that is being made.
+
+    Attributes:
+        base: the new dataset; its head is that of the source.
+        media: the media, where the source has them.
+        plan: which models.
+        report: of the task.
+        end: the share of the task that is done when the models are.
+    """
+
+    base: Base
+    media: Media
+    plan: Plan
+    report: Report
+    end: float = 0.85
+
+    def encode(self, encoder: Encoder, table: Table) -> int:
+        """Write new embeddings, and why a picture has none; return the version of the table, without an index."""
+        table = Table(table.path, tables.drop_columns(table, INDEX_SCHEMA.names))
+        schema = pa.schema(
+            [pa.field("embedding", pa.list_(pa.float32(), encoder.dimension)), table.schema.field("error")]
+        )
+        seen = look(
+            self.media,
+            encoder,
+            lambda batch: checked(encoder, encoder.encode_images(batch), len(batch)),
+            batch=batch_of(encoder),
+            settings=self.base.settings,
+            progress=self._part("encoding pictures", first=True),
+        )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for group in _gathered(seen):
+                vectors = vectors_to_arrow([each.found for each in group], encoder.dimension)
+                errors = pa.array([each.error for each in group], pa.string())
+                yield pa.RecordBatch.from_arrays([vectors, errors], schema=schema)
+
+        return tables.put_columns(table, batches(), schema)
+
+    def tag(self, tagger: Tagger, table: Table) -> int:
+        """Write the tags that pictures get behind the labels that they have; return the version of the table."""
+        tell = self._part("tagging pictures", first=False)
+        if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
+            codes = _codes_of_vectors(tagger, table, tell)
+        else:
+            codes = self._codes_of_pictures(tagger, table.count(), tell)
+        return put_tags(table, tagger.tags, codes)
+
+    def _knows(self, encoder: Encoder) -> bool:
+        """Return whether the dataset's embeddings are by that very encoder."""
+        config = self.base.config
+        return (config.encoder, config.weights) == (encoder.name, weights_of(encoder))
+
+    def _codes_of_pictures(self, tagger: Tagger, rows: int, progress: Callable[[float], None]) -> Codes:
+        codes = np.full((rows, min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
+        batch = batch_of(tagger.encoder) if isinstance(tagger, ZeroShot) else 32
+        done = 0
+        for group in look(
+            self.media,
+            tagger,
+            lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
+            batch=batch,
+            settings=self.base.settings,
+            progress=progress,
+        ):
+            for place, each in enumerate(group, start=done):
+                if each.found is not None:
+                    codes[place] = each.found
+            done += len(group)
+        return codes
+
+    def _part(self, stage: str, *, first: bool) -> Callable[[float], None]:
+        """Return a progress of the first or the second of the models that are at work."""
+        start = 0.02 if first or self.plan.encoder is None else self.end / 2
+        end = self.end / 2 if first and self.plan.tagger is not None else self.end
+        return self.report.part(stage, start, end)
+
+
+def _gathered(groups: Iterator[list[Seen]]) -> Iterator[list[Seen]]:
+    held: list[Seen] = []
+    for group in groups:
+        held += group
+        if len(held) >= _ROWS:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:
+    """Return the tags of all rows by the vectors that the table has; rows without one have none."""
+    codes = np.full((table.count(), min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
+    dimension, start = tagger.encoder.dimension, 0
+    for batch in table.vector_batches("embedding", 0):
+        column = batch.column(0)
+        known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+        places = start + np.flatnonzero(known)
+        codes[places] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[known]))
+        start += len(column)
+        progress(start / len(codes))
+    return codes
+
+
+def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
+    """Write tags behind the labels that media have; return the new version of the table.
+
+    Args:
+        table: the media table, at its newest version.
+        tags: the tags that there are.
+        codes: int32, shape (rows, K): numbers of the tags of each row, -1 for none.
+    """
+    schema = pa.schema([LABELS])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start, held in held_columns(table, schema):
+            labels = held.column(0).to_pylist()
+            added = codes[start : start + len(labels)].tolist()
+            rows = [
+                list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None
+                for old, new in zip(labels, added, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays([pa.array(rows, LABELS.type)], schema=schema)
+
+    return tables.put_columns(table, batches(), schema)
