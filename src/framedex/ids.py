@@ -40,6 +40,17 @@ def frame_id(dataset_id: str, location: str, number: int) -> str:
     return media_id(dataset_id, f"{location}\0\0{number}")
 
 
+def object_id(dataset_id: str, parent_id: str, description: str) -> str:
+    """Return the id of an object in a media item: as :func:`media_id`, and no file has the same.
+
+    Args:
+        dataset_id: the dataset.
+        parent_id: the media item.
+        description: what tells it from the others there.
+    """
+    return media_id(dataset_id, f"{parent_id}\0\0\0{description}")
+
+
 def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
     """Return the first 28 of the 36 characters of the ids of a dataset's groups of one kind and level.
 

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
+from framedex.media.crops import cropped
 from framedex.media.decode import Picture, PixelBudget, decode, decoded
 from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.media.video import Video
 from framedex.settings import Settings
 from framedex.storage.media import Media, file_uri
-from framedex.storage.media_rows import VIDEO
+from framedex.storage.media_rows import BOX, VIDEO
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -56,7 +57,7 @@ def read_row(
     detail: int | None = None,
     budget: PixelBudget | None = None,
 ) -> Picture:
-    """Return the picture of a media item, given by its row: of a file, or a frame of a video.
+    """Return the picture of a media item, given by its row: of a file, a frame of a video, or what is in a box of one.
 
     Args:
         row: with the columns of :attr:`framedex.storage.media.Media.location`.
@@ -71,6 +72,10 @@ def read_row(
         CannotDecode: its file is no picture, or its video has no such frame any more.
         Unavailable: it is in a bucket that cannot be reached.
     """
+    if row.get("box_x") is not None:
+        x, y, width, height = (row[name] for name in BOX)
+        whole = {name: value for name, value in row.items() if name not in BOX}
+        return cropped(read_row(whole, location, reader, settings, budget=budget), x, y, width, height)
     if row.get("frame_number") is not None:
         return _read_frame(reader, location, row, settings, detail)
     try:

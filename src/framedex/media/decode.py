@@ -100,7 +100,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
         with holding(budget, width * height // factor**2):
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
-                small, sample = reduced(pixels, detail), _sample(pixels)
+                small, sample = reduced(pixels, detail), sampled(pixels)
                 return Picture(small, sample, header.components, width, height, "jpeg")
     return _decode_other(data, max_pixels, detail, budget)
 
@@ -108,7 +108,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: P
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
     """Return pixels that are decoded already, such as a frame of a video, as :func:`decode` returns a picture."""
     height, width = pixels.shape[:2]
-    return Picture(reduced(pixels, detail), _sample(pixels), 3, width, height, file_format)
+    return Picture(reduced(pixels, detail), sampled(pixels), 3, width, height, file_format)
 
 
 def holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
@@ -123,7 +123,7 @@ def _reduction(shorter_side: int, detail: int | None) -> int:
     return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
 
 
-def _sample(pixels: Pixels) -> Pixels:
+def sampled(pixels: Pixels) -> Pixels:
     """Return every n-th pixel of every m-th row."""
     height, width = pixels.shape[:2]
     size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
@@ -188,7 +188,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Pixe
                 image.load()
                 ImageOps.exif_transpose(image, in_place=True)
                 pixels = _to_rgb(image)
-                small, sample = reduced(pixels, detail), _sample(pixels)
+                small, sample = reduced(pixels, detail), sampled(pixels)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise

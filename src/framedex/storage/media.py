@@ -17,7 +17,7 @@ from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
-from framedex.storage.media_rows import OF_VIDEOS, path_of_text
+from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_places import places_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
@@ -38,13 +38,14 @@ class Media:
     """A dataset's media table at one generation.
 
     Attributes:
-        dataset_id: the dataset.
+        dataset_id: the dataset; of objects, the id that stands for it.
         generation: which state of it is read.
         table: the table at that generation's version.
         sql: the filter engine.
         roots: source roots by number.
         found: row ids of media that were looked for, by their ids.
         columns: the columns that are in memory; None where all are read when they are needed.
+        parents: of objects, the media that they are in; see :mod:`framedex.storage.objects`. Else None.
     """
 
     dataset_id: str
@@ -54,6 +55,7 @@ class Media:
     roots: tuple[str, ...]
     found: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     columns: ColumnCache | None = field(default=None, repr=False, compare=False)
+    parents: "Media | None" = field(default=None, repr=False, compare=False)
 
     def query(self, text: str, condition: Condition, columns: Sequence[str], *, keep: bool | None = None) -> pa.Table:
         """Return the result of a statement over the relation ``chosen``: the rows that meet a condition.
@@ -218,8 +220,9 @@ class Media:
 
     @property
     def location(self) -> tuple[str, ...]:
-        """The columns that say where media are: those of ``LOCATION``, and where there are videos, of frames."""
-        return LOCATION + tuple(name for name in OF_VIDEOS.names if self.has_videos)
+        """The columns that say where media are: those of ``LOCATION``, of frames where there are videos, and of boxes."""
+        of_frames = tuple(name for name in OF_VIDEOS.names if self.has_videos)
+        return LOCATION + of_frames + (() if self.parents is None else BOX)
 
     @property
     def has_videos(self) -> bool:

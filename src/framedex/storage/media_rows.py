@@ -33,6 +33,27 @@ OF_VIDEOS = pa.schema(
 the start. The path, size, time and hash of a frame are those of its video.
 """
 
+BOX = ("box_x", "box_y", "box_width", "box_height")
+OF_OBJECTS = pa.schema(
+    [
+        pa.field("parent_id", pa.string(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in BOX),
+        pa.field("confidence", pa.float64()),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("original_id", pa.string()),
+        pa.field("iscrowd", pa.bool_(), nullable=False),
+        pa.field("truncated", pa.bool_(), nullable=False),
+        pa.field("difficult", pa.bool_(), nullable=False),
+    ]
+)
+"""Columns that objects have beside those of media.
+
+``parent_id`` is the media item that the box is in; ``box_x`` to ``box_height`` are in its pixels. ``source`` is the
+format of the annotations, or the id of the model that found the object. ``media_id`` is the object's own id, ``labels``
+has its one label, ``width`` and ``height`` are those of the crop in whole pixels, and measures and embedding are of the
+crop. What says where the file is, and the frame of a video, is that of the media item.
+"""
+
 
 def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
     r"""Return the columns that ingestion writes, once for each row.
