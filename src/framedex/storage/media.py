@@ -220,7 +220,7 @@ class Media:
 
     @property
     def location(self) -> tuple[str, ...]:
-        """The columns that say where media are: those of ``LOCATION``, of frames where there are videos, and of boxes."""
+        """The columns that say where media are: those of ``LOCATION``, and of frames and boxes where there are any."""
         of_frames = tuple(name for name in OF_VIDEOS.names if self.has_videos)
         return LOCATION + of_frames + (() if self.parents is None else BOX)
 
