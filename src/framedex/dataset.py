@@ -20,7 +20,8 @@ from framedex.dataset_keeping import Keeping
 from framedex.dataset_searches import DatasetSearches
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.jobs.add import Base, reindex
+from framedex.jobs.add import reindex
+from framedex.jobs.base import Base
 from framedex.jobs.content import Given, check_thresholds
 from framedex.records import (
     DatasetRecord,

@@ -11,7 +11,7 @@ from framedex.jobs.add import add, reindex
 from framedex.jobs.content import Content, content_from_config
 from framedex.jobs.create import create
 from framedex.jobs.remove import remove
-from framedex.operations import on_base
+from framedex.operations import new_base, on_base
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
 from framedex.snapshots import clone_job, restore_job
 from framedex.storage import datasets
@@ -49,10 +49,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    table, settings = context.layout.media(dataset_id), context.settings
-    return lambda report: create(
-        content, embedding, dataset_id=dataset_id, table=table, settings=settings, report=report
-    )
+    base = new_base(context, dataset_id, embedding)
+    return lambda report: create(content, base, report=report)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
