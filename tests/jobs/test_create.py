@@ -107,6 +107,6 @@ def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
         base = Base.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
-        create(open_vectors(content), base, report=Report()))(connection)
+        create(open_vectors(content), base, report=Report())(connection)
         assert datasets.find_dataset(connection, dataset_id).n_images == 2
         assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]

@@ -99,7 +99,9 @@ class ObjectRows:
         self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield rows of objects, some at a time."""
-        looking = examined_pictures(media, rows, self._look, self._unseen, detail=None, settings=self.settings, chunk=1)
+        looking = examined_pictures(
+            media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1
+        )
         held: list[tuple[Row, list[Crop]]] = []
         done = 0
         with closing(looking) as seen:
