@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framedex.adding import objects_job
 from framedex.context import Context
 from framedex.editing import field_job
 from framedex.enrichment import enrichment_job
@@ -63,6 +64,10 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
     return on_base(context, dataset_id, lambda base, report: add(base, content, auto_reindex=anew, report=report))
 
 
+def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
+    return objects_job(context, dataset_id, config["boxes"])
+
+
 def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
     return on_base(
         context,
@@ -81,6 +86,7 @@ def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
 _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
     "create": _create,
     "add_media": _add,
+    "add_objects": _add_objects,
     "reindex": _reindex,
     "delete_media": _remove,
     "add_field": field_job,

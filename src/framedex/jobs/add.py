@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from framedex.jobs.annotated import media_versions, writer
 from framedex.jobs.base import Base
 from framedex.jobs.content import Content, FilesInput
-from framedex.jobs.create import boxes_of, go_on, read, read_share, roots_of, skipped, skipped_boxes
+from framedex.jobs.create import boxes_of, go_on, read, read_share, roots_of, skipped, with_boxes_said
 from framedex.jobs.examine import is_long
 from framedex.jobs.finish import MEDIA, finish, with_time
 from framedex.jobs.index_changed import index_anew, index_changed
 from framedex.jobs.ingest import Ingested, Written
-from framedex.jobs.objects import change_objects, with_problems
+from framedex.jobs.objects import change_objects
 from framedex.jobs.place import Place
 from framedex.media.files import below
 from framedex.pictures import forget_thumbnails
@@ -86,14 +86,13 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         )
     halfway = end if write is None else (1 + end) / 2
     objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, tell=report.stages(end, halfway))
-    summary["skipped"] |= skipped_boxes(boxes, unmatched=False)
+    summary = with_boxes_said(summary, boxes, unmatched=False)
     indexed = index_changed(
         base, table, ingested.version or start, gone, report.stages(halfway, 1.0), anew=auto_reindex
     )
     others = base.kept | _settled_videos(base.table, ingested)
     if objects is not None:
-        problems = [] if boxes is None else boxes.problems.sample
-        others, summary = with_problems(objects, problems).apply(others, summary)
+        others, summary = objects.apply(others, summary)
     commit = finish(
         indexed,
         base.config,
@@ -223,17 +222,28 @@ def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
 
 def nothing_new(base: Base, summary: Mapping[str, Any]) -> Commit:
     """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
-    partial = bool(base.head.summary.get("partial"))
+    return media_stay(base, base.head.tables, summary, partial=bool(base.head.summary.get("partial")))
+
+
+def media_stay(base: Base, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
+    """Return the commit of a job that left the media, and their index, as they were.
+
+    Args:
+        base: what it started from.
+        versions: of the tables of the generation.
+        summary: what is stored with it.
+        partial: whether something in it is still to be indexed.
+    """
 
     def commit(connection: Any) -> None:
         datasets.commit_generation(
             connection,
             base.dataset_id,
-            tables=base.head.tables,
+            tables=dict(versions),
             n_images=base.head.n_images,
             status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
             config=base.config,
-            summary=dict(summary),
+            summary={**summary, "partial": partial},
         )
 
     return commit

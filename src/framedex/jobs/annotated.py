@@ -1,6 +1,6 @@
 """Objects that annotation files have in the media that a job reads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ def writer(
     base: Base,
     encoder: Encoder,
     *,
-    versions: dict[str, int],
-    roots: list[str],
-    roles: dict[str, str],
+    versions: Mapping[str, int],
+    roots: Sequence[str],
+    roles: Mapping[str, str],
     first: int = 0,
     place: Place | None = None,
     known: KnownIds | None = None,

@@ -188,7 +188,7 @@ def open_more(
     _check_kind(config, brings=brings)
     if brings:
         return _fitting(open_content(local, "auto", settings), config)
-    _fitting(choose_encoder(config.encoder, settings)[0], config)
+    encoder_of(config, settings)
     if path is not None:
         return open_content(path, config.encoder, settings)
     if uri is not None:
@@ -211,6 +211,16 @@ def with_boxes(content: Content, given: Any) -> Content:
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     config = None if content.config is None else {**content.config, "boxes": paths}
     return replace(content, boxes=(*content.boxes, *sources), config=config)
+
+
+def encoder_of(config: EmbeddingConfig, settings: Settings) -> Encoder:
+    """Return the encoder of a dataset.
+
+    Raises:
+        InvalidInput: it brought its embeddings, or the encoder is not the same any more.
+    """
+    _check_kind(config, brings=False)
+    return _fitting(choose_encoder(config.encoder, settings)[0], config)
 
 
 def _check_kind(config: EmbeddingConfig, *, brings: bool) -> None:

@@ -1,5 +1,6 @@
 """The job of a new dataset: ingest, index, commit."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from framedex.jobs.finish import finish, with_time
 from framedex.jobs.index import index
 from framedex.jobs.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
 from framedex.jobs.ingest_vectors import ingest_vectors
-from framedex.jobs.objects import change_objects, with_problems
+from framedex.jobs.objects import change_objects
 from framedex.jobs.place import FIRST_PLACE, Place
 from framedex.media.box_index import BoxIndex
 from framedex.media.box_sources import read_boxes
+from framedex.media.boxes import Problems
 from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
@@ -26,6 +28,8 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, Report
 
+BOX_PROBLEMS = "box_problems"
+"""In a generation's summary: what was wrong with the annotations of objects, the first hundred."""
 _WITH_BOXES = 0.7
 """The share of reading that pictures take where some are read once more for their boxes."""
 
@@ -63,13 +67,14 @@ def create(content: Content, base: Base, *, report: Report) -> Commit:
         objects = change_objects(base, write=write, tell=report.stages(read_end, end))
     indexed = index(Table(table, ingested.version), base.config.thresholds, tell=report.stages(end, 1.0))
     summary: dict[str, Any] = {
-        "skipped": skipped(content, ingested) | skipped_boxes(boxes, unmatched=True),
+        "skipped": skipped(content, ingested),
         "batches": 1,
         "added_at": with_time({}, 0),
     }
+    summary = with_boxes_said(summary, boxes, unmatched=True)
     others = {VIDEOS: ingested.videos} if ingested.videos else {}
-    if objects is not None and boxes is not None:
-        others, summary = with_problems(objects, boxes.problems.sample).apply(others, summary)
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
     return finish(
         indexed,
         base.config,
@@ -207,14 +212,22 @@ def read(
     )
 
 
-def skipped_boxes(boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, int]:
-    """Return how many boxes could not be used, and pictures with boxes, if wanted, that were not there."""
+def with_boxes_said(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
+    """Return what is stored with a generation, with what was wrong with boxes, and how many of them have no picture.
+
+    Args:
+        summary: with what was left out, by reason, as ``skipped``.
+        boxes: that were read; None for none.
+        unmatched: whether pictures that were not there count.
+    """
     if boxes is None:
-        return {}
+        return dict(summary)
     counts = {"parts of annotations that cannot be used": boxes.problems.count}
     if unmatched:
         counts["pictures with boxes that are not there"] = boxes.unmatched
-    return {name: count for name, count in counts.items() if count}
+    said = [*summary.get(BOX_PROBLEMS, []), *map(str, boxes.problems.sample)]
+    found = {name: count for name, count in counts.items() if count}
+    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: said[: Problems.KEPT]}
 
 
 def skipped(content: Content, ingested: Ingested) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What becomes of the objects of a dataset in a job: new ones, those in media that go, and their index."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from framedex.storage.tables import Table
 
 Write = Callable[[Path, Callable[[float], None]], int]
 """Given the folder of the table of objects, and a progress, appends rows; returns the new version, 0 for no rows."""
-_KEPT_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
@@ -118,9 +117,3 @@ def _rows_in(table: Table, media_ids: Collection[str]) -> npt.NDArray[np.bool_]:
     wanted = pa.array(sorted(media_ids), pa.string())
     found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["parent_id"])]
     return np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in found)])
-
-
-def with_problems(change: ObjectChange, problems: Iterable[object]) -> ObjectChange:
-    """Return a change that also says what was wrong with boxes, behind what was wrong with earlier ones."""
-    said = [*change.summary.get("problems", []), *map(str, problems)][:_KEPT_PROBLEMS]
-    return replace(change, summary={**change.summary, "problems": said})
