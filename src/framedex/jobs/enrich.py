@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.encoders import Encoder, weights_of
-from framedex.enrichers import Tagger, Tags
+from framedex.enrichers import Captioner, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.jobs.base import Base
+from framedex.jobs.captions import put_model_captions
 from framedex.jobs.finish import MEDIA, finish
 from framedex.jobs.index import index
 from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow
@@ -29,6 +30,8 @@ from framedex.tasks import Commit, Report
 
 APPLIED = "enrichment_models"
 """In a generation's summary: the ids of the models that were applied, by type."""
+CAPTIONED = "captioned_by"
+"""In a generation's summary: the weights of the captioner that wrote captions last."""
 _ROWS = 4096  # that are written at a time
 
 
@@ -41,12 +44,16 @@ class Plan:
         encoder: makes new embeddings; None where these stay.
         config: how the media are encoded and grouped with it; None likewise.
         tagger: makes labels; None for none.
+        captioner: writes captions; None for none.
+        replace_captions: whether captions that people gave make way.
     """
 
     models: Mapping[EnrichmentType, str]
     encoder: Encoder | None = None
     config: EmbeddingConfig | None = None
     tagger: Tagger | None = None
+    captioner: Captioner | None = None
+    replace_captions: bool = False
 
 
 def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
@@ -85,9 +92,13 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
         version = run.encode(plan.encoder, Table(base.table, version))
     if plan.tagger is not None:
         version = run.tag(plan.tagger, Table(base.table, version))
+    if plan.captioner is not None:
+        version = run.caption(plan.captioner, Table(base.table, version))
+        summary[CAPTIONED] = plan.captioner.weights.model_dump(mode="json")
     user = base.settings.user if base.settings.dataset_snapshots_enabled else None
     if plan.encoder is None:
-        version = judge_labels(Table(base.table, version))
+        if plan.tagger is not None:
+            version = judge_labels(Table(base.table, version))
         tables.sync(layout.dataset(dataset_id))
         return _as_it_was(base, {**source.head.tables, MEDIA: version}, summary, user)
     indexed = index(Table(base.table, version), config.thresholds, tell=report.stages(run.end, 1.0), apart=source.apart)
@@ -161,7 +172,7 @@ class _Run:
             lambda batch: checked(encoder, encoder.encode_images(batch), len(batch)),
             batch=batch_of(encoder),
             settings=self.base.settings,
-            progress=self._part("encoding pictures", first=True),
+            progress=self._part("encoding pictures", encoder),
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -174,7 +185,7 @@ class _Run:
 
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Write the tags that pictures get behind the labels that they have; return the version of the table."""
-        tell = self._part("tagging pictures", first=False)
+        tell = self._part("tagging pictures", tagger)
         if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
             codes = _codes_of_vectors(tagger, table, tell)
         else:
@@ -204,11 +215,25 @@ class _Run:
             done += len(group)
         return codes
 
-    def _part(self, stage: str, *, first: bool) -> Callable[[float], None]:
-        """Return a progress of the first or the second of the models that are at work."""
-        start = 0.02 if first or self.plan.encoder is None else self.end / 2
-        end = self.end / 2 if first and self.plan.tagger is not None else self.end
-        return self.report.part(stage, start, end)
+    def caption(self, captioner: Captioner, table: Table) -> int:
+        """Write captions of pictures that people gave none; return the version of the table."""
+        seen = look(
+            self.media,
+            captioner,
+            lambda batch: np.array(captioner.captions(batch), object),
+            batch=captioner.batch,
+            settings=self.base.settings,
+            progress=self._part("captioning pictures", captioner),
+        )
+        texts = (None if each.found is None else str(each.found) for group in seen for each in group)
+        return put_model_captions(table, texts, replace=self.plan.replace_captions)
+
+    def _part(self, stage: str, model: Encoder | Tagger | Captioner) -> Callable[[float], None]:
+        """Return the progress of one of the models that are at work, which take equal parts of the task."""
+        turns = [each for each in (self.plan.encoder, self.plan.tagger, self.plan.captioner) if each is not None]
+        turn = next(place for place, each in enumerate(turns) if each is model)
+        start, length = 0.02, (self.end - 0.02) / len(turns)
+        return self.report.part(stage, start + turn * length, start + (turn + 1) * length)
 
 
 def _gathered(groups: Iterator[list[Seen]]) -> Iterator[list[Seen]]:
