@@ -16,10 +16,11 @@ def found_boxes(detector: Detector, picture: Picture, name: str) -> list[Box]:
         name: of the picture.
     """
     found = detector.detect(picture.pixels)
+    parts = zip(found.boxes.tolist(), found.labels.tolist(), found.confidences.tolist(), strict=True)
     boxes = [
-        Box(name, *map(float, box), detector.labels[label], round(float(confidence), 6))
-        for box, label, confidence in zip(found.boxes, found.labels.tolist(), found.confidences, strict=True)
-        if all(map(math.isfinite, box))
+        Box(name, x, y, width, height, detector.labels[label], round(confidence, 6))
+        for (x, y, width, height), label, confidence in parts
+        if all(map(math.isfinite, (x, y, width, height)))
     ]
     fits = (fit_box(box, picture.width, picture.height).box for box in boxes)
     return [box for box in fits if box is not None]

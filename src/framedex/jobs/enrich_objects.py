@@ -1,30 +1,25 @@
 """What an enrichment does to objects: encode those that there are anew, and find others by a detector."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from framedex.encoders import Encoder
-from framedex.enrichers import Detector
+from framedex.enrichers import Captioner, Detector
 from framedex.enrichers.found_boxes import found_boxes
 from framedex.jobs.base import Base
+from framedex.jobs.enrich_columns import Progress, put_captions, put_embeddings
 from framedex.jobs.index import Tell, index
-from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow
 from framedex.jobs.object_rows import ObjectRows, Row, columns_of
 from framedex.jobs.objects import ObjectChange, begin, known_objects, settled
-from framedex.jobs.picture_pass import Seen, gathered, look
 from framedex.media.boxes import Box
 from framedex.media.decode import Picture
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.media_rows import INDEX_SCHEMA, VIDEO
-from framedex.storage.objects import OBJECTS, objects_of, objects_path
+from framedex.storage.objects import OBJECTS, TABLES, objects_generation, objects_path
 from framedex.storage.tables import Table
-
-Progress = Callable[[float], None]
 
 
 @dataclass
@@ -40,6 +35,7 @@ class ObjectRun:
     base: Base
     media: Media
     version: int = 0
+    _is_indexed: bool = True
 
     def __post_init__(self) -> None:
         """Begin with the objects that the source has."""
@@ -50,13 +46,19 @@ class ObjectRun:
         """The folder of the table of objects."""
         return objects_path(self.base.table)
 
+    @property
+    def _objects(self) -> Media:
+        """The objects as they are now, and where their pictures are."""
+        return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, found={})
+
     def encode(self, encoder: Encoder, progress: Progress) -> None:
         """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""
-        objects = objects_of(self.media)
-        if objects is None:
+        if not self.version:
             return
-        table = Table(self.path, tables.drop_columns(Table(self.path, self.version), INDEX_SCHEMA.names))
-        self.version = put_embeddings(table, objects, encoder, self.base, progress)
+        self.version = tables.drop_columns(Table(self.path, self.version), INDEX_SCHEMA.names)
+        objects, settings = self._objects, self.base.settings
+        self.version = put_embeddings(objects.table, objects, encoder, settings, progress)
+        self._is_indexed = False
 
     def detect(self, detector: Detector, model_id: str, encoder: Encoder, progress: Progress) -> None:
         """Write the objects that a detector finds in pictures and frames behind those that there are.
@@ -71,56 +73,34 @@ class ObjectRun:
         def find(row: Row, picture: Picture | None) -> list[Box]:
             return [] if picture is None else found_boxes(detector, picture, row["path"])
 
-        rows = ObjectRows(
-            encoder, self.base.settings, self.base.namespace, find, model_id, known_objects(self.base)
-        )
+        rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, known_objects(self.base))
         total = max(self.media.table.count(), 1)
         written = rows.write(
             self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
         )
-        self.version = written or self.version
+        self.version, self._is_indexed = written or self.version, self._is_indexed and not written
 
     def _pictures(self) -> Iterator[dict[str, Any]]:
         for batch in self.media.table.scan(columns_of(self.media)):
             yield from (row for row in batch.to_pylist() if row.get("kind") != VIDEO)
 
-    def index(self, tell: Tell) -> ObjectChange | None:
-        """Index the objects anew; return what was written, None if there are none."""
-        if not self.version or not (table := Table(self.path, self.version)).count():
+    def caption(self, captioner: Captioner, progress: Progress) -> None:
+        """Write captions of the objects that have none of people's."""
+        if self.version:
+            objects, settings = self._objects, self.base.settings
+            self.version = put_captions(objects.table, objects, captioner, settings, progress, replaces=False)
+
+    def settled(self, tell: Tell) -> ObjectChange | None:
+        """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
+        head = objects_generation(self.base.head)
+        known: dict[str, Any] = self.base.head.summary.get(OBJECTS, {})
+        if not self.version or (self._is_indexed and head is None):
             return None
-        free = self.base.head.summary.get(OBJECTS, {}).get("first_free")
-        found = index(table, self.base.config.thresholds, tell=tell, first_free=free, apart=self.base.apart)
-        return settled(self.base, found, self.path)
-
-
-def put_embeddings(table: Table, media: Media, encoder: Encoder, base: Base, progress: Progress) -> int:
-    """Write new embeddings of media or objects, and why one has none; return the version of the table.
-
-    Args:
-        table: without an index.
-        media: the rows of the table, and where their pictures are.
-        encoder: makes the embeddings.
-        base: the dataset.
-        progress: called with the share that is done; raises to stop.
-    """
-    field = pa.field("embedding", pa.list_(pa.float32(), encoder.dimension))
-    schema = pa.schema([field, table.schema.field("error")])
-    seen = look(
-        media,
-        encoder,
-        lambda batch: checked(encoder, encoder.encode_images(batch), len(batch)),
-        batch=batch_of(encoder),
-        settings=base.settings,
-        progress=progress,
-    )
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for group in gathered(seen):
-            vectors = vectors_to_arrow([each.found for each in group], encoder.dimension)
-            yield pa.RecordBatch.from_arrays([vectors, _errors(group)], schema=schema)
-
-    return tables.put_columns(table, batches(), schema)
-
-
-def _errors(group: list[Seen]) -> pa.Array:
-    return pa.array([each.error for each in group], pa.string())
+        if self._is_indexed and head is not None:
+            names = {name: version for name, version in head.tables.items() if name in TABLES}
+            return ObjectChange({**names, "media": self.version}, known)
+        table, thresholds = Table(self.path, self.version), self.base.config.thresholds
+        free = known.get("first_free")
+        return settled(
+            self.base, index(table, thresholds, tell=tell, first_free=free, apart=self.base.apart), self.path
+        )
