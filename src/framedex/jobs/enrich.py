@@ -12,7 +12,7 @@ from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.jobs.add import Base
-from framedex.jobs.captions import put_model_captions
+from framedex.jobs.captions import put_model_captions, uncaptioned
 from framedex.jobs.finish import MEDIA, finish
 from framedex.jobs.index import index
 from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow
@@ -216,7 +216,8 @@ class _Run:
         return codes
 
     def caption(self, captioner: Captioner, table: Table) -> int:
-        """Write captions of pictures that people gave none; return the version of the table."""
+        """Write captions of pictures that have none of people's; return the version of the table."""
+        chosen = uncaptioned(table, replace=self.plan.replace_captions)
         seen = look(
             self.media,
             captioner,
@@ -224,9 +225,10 @@ class _Run:
             batch=captioner.batch,
             settings=self.base.settings,
             progress=self._part("captioning pictures", captioner),
+            chosen=chosen,
         )
         texts = (None if each.found is None else str(each.found) for group in seen for each in group)
-        return put_model_captions(table, texts, replace=self.plan.replace_captions)
+        return put_model_captions(table, chosen, texts)
 
     def _part(self, stage: str, model: Encoder | Tagger | Captioner) -> Callable[[float], None]:
         """Return the progress of one of the models that are at work, which take equal parts of the task."""
