@@ -3,7 +3,7 @@
 from framedex.encoders import check_classifier
 from framedex.encoders.onnx_settings import SCHEME, model_path, parse_name
 from framedex.enrichers.detector import Detector
-from framedex.enrichers.face_cascade import FaceCascade, check_package
+from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.errors import InvalidInput
@@ -38,11 +38,9 @@ def make_detector(entry: ModelEntry) -> Detector:
 def check_detector(entry: ModelEntry) -> None:
     """Check that a detector can be made here, as far as packages and files say it; raises as :func:`make_detector`."""
     assert entry.detector is not None, "a model of detections has a detector"
-    if entry.detector == FACES.detector:
-        check_package()
-        return
-    _path(entry.detector)
-    check_classifier(entry.detector)
+    if entry.detector != FACES.detector:
+        _path(entry.detector)
+        check_classifier(entry.detector)
 
 
 def _path(name: str) -> str:
