@@ -60,11 +60,11 @@ class DiskUsage:
         The columns are ``dataset_id, dataset_name`` (null for the catalog and for what is left of deleted datasets),
         ``part, bytes, shared_bytes`` (of them, in files that have another name, too, as in a clone) and ``files`` (a
         file counts where most of it is). Parts are ``embeddings``; ``other columns`` of media and objects; ``index
-        columns``, which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex lets
-        go when they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and ``vector index``, for
-        searches; ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried; ``old
-        versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the marker of
-        the workspace.
+        columns``, which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex
+        lets go when they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and ``vector index``,
+        for searches; ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried;
+        ``old versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the
+        marker of the workspace.
         """
         return self._rows
 

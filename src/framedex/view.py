@@ -22,6 +22,7 @@ from framedex.search.ranking import Ranking
 from framedex.search.similar_videos import similar_videos
 from framedex.searching import condition_for, explore_elements, explore_ranking, order_of
 from framedex.storage.media import Media
+from framedex.storage.objects import has_none
 from framedex.tasks import ExportTask
 from framedex.vql import Filter, parse
 
@@ -332,6 +333,8 @@ class View:
     def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
         media, settings = self._media(), self._context.settings
+        if has_none(media):
+            return [None] * len(media_ids)
         folder, keep = self._thumbnails(media), not self._context.catalog.read_only
         return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
 
