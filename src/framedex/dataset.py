@@ -402,7 +402,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
-        """Write one self-contained HTML page with the issues, the near-duplicates and the clusters; return its path.
+        """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.
 
         Args:
             path: the file.
@@ -415,7 +415,13 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         target = user_path(path)
         with progress_bar("Reporting") as watcher:
             content = report_html(
-                self.info, self.embedding_config, self._view(), level=level, extra=extra, progress=watcher
+                self.info,
+                self.embedding_config,
+                self._view(),
+                objects=self.objects,
+                level=level,
+                extra=extra,
+                progress=watcher,
             )
         with whole_file(target) as file:
             file.write(content.encode())

@@ -26,7 +26,6 @@ from framedex.vql import Filter, leading_searches
 from framedex.vql import searches as searches_in
 
 _UPLOAD, _MEDIA = "UPLOAD", "MEDIA"
-_NOTHING = pa.table({ROW_ID: pa.array([], pa.uint64())})
 _BY = ("auto", "words", "meaning", "both")
 
 
@@ -54,7 +53,8 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
     """
     tests = searches_in(vql)
     if has_none(media):
-        condition_of(media, vql, dict.fromkeys(tests, _NOTHING))
+        nothing = pa.schema([pa.field(ROW_ID, pa.uint64())]).empty_table()
+        condition_of(media, vql, dict.fromkeys(tests, nothing))
         return Condition("FALSE")
     return condition_of(media, vql, open_searches(context, media).found(tests) if tests else None)
 
