@@ -15,7 +15,7 @@ from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, ISSUES, OF_VIDEOS
+from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, ISSUES, MODEL_CAPTION, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -59,7 +59,7 @@ OF_BOXES = pa.schema(
 """What a table of objects has besides; ``bbox`` is x, y, width and height in pixels of the media item ``parent_id``."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
-RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, *CLUSTERS, "embedding"})
+RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding"})
 """Names that no custom field has, because columns have them."""
 _ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here would load pandas with the package
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)

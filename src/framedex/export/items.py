@@ -9,13 +9,15 @@ from framedex.export.columns import EXPORTED, URL
 from framedex.export.edited import TAG_DATES, custom_fields, edited_items
 from framedex.export.places import column
 from framedex.storage.media import Media
+from framedex.storage.media_rows import MODEL_CAPTION
 
 _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def item_columns(media: Media) -> pa.Schema:
     """Return the columns, as :func:`framedex.export.columns.export_batches` has them, that items are made of."""
-    return pa.schema([*EXPORTED, URL, TAG_DATES, *custom_fields(media)])
+    written = [MODEL_CAPTION] if MODEL_CAPTION.name in media.table.schema.names else []
+    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media)])
 
 
 def media_items(block: pa.Table) -> pa.Array:
@@ -72,7 +74,11 @@ def _labels(block: pa.Table) -> pa.Array:
 
 def _captions(block: pa.Table) -> pa.Array:
     caption = column(block, "caption")
-    found = _item("caption", json.objects({"text": json.strings(caption), "source": '"import"'}))
+    source: pa.Array | str = '"import"'
+    if MODEL_CAPTION.name in block.column_names:
+        written = pc.fill_null(pc.equal(caption, column(block, MODEL_CAPTION.name)), False)
+        source = pc.if_else(written, '"model"', source)
+    found = _item("caption", json.objects({"text": json.strings(caption), "source": source}))
     return pc.if_else(pc.is_valid(caption), found, None)
 
 
