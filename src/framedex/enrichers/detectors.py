@@ -3,7 +3,7 @@
 from framedex.encoders import check_classifier
 from framedex.encoders.onnx_settings import SCHEME, model_path, parse_name
 from framedex.enrichers.detector import Detector
-from framedex.enrichers.face_cascade import FaceCascade, check_package
+from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.errors import InvalidInput
@@ -38,17 +38,15 @@ def make_detector(entry: ModelEntry) -> Detector:
 def check_detector(entry: ModelEntry) -> None:
     """Check that a detector can be made here, as far as packages and files say it; raises as :func:`make_detector`."""
     assert entry.detector is not None, "a model of detections has a detector"
-    if entry.detector == FACES.detector:
-        check_package()
-        return
-    _path(entry.detector)
-    check_classifier(entry.detector)
+    if entry.detector != FACES.detector:
+        _path(entry.detector)
+        check_classifier(entry.detector)
 
 
 def _path(name: str) -> str:
     if not name.startswith(f"{SCHEME}:"):
         raise InvalidInput(f"a detector is {SCHEME}:<path of the model>, or {FACES.detector}; not {name!r}")
-    path, settings = parse_name(name)
-    if settings:
+    path, _ = parse_name(name)
+    if "?" in name:
         raise InvalidInput(f"settings of a detector are keys of their own, as score = 0.5; not a part of {name!r}")
     return path

@@ -1,15 +1,12 @@
 """Faces, by a cascade that comes with scikit-image: no weights are to be fetched, and no GPU is needed."""
 
-from importlib.util import find_spec
 from typing import Any
 
 import cv2
 import numpy as np
 
 from framedex.enrichers.detector import Detections, Pixels
-from framedex.errors import MissingDependency
 
-_PACKAGE = "skimage"
 _LONGER = 640  # pixels of the longer side that are looked at
 _SMALLEST = 24  # pixels of a face in these: what the cascade was trained on
 _SCALE, _STEP, _AGREEING, _OVERLAP = 1.15, 1.0, 4, 0.3
@@ -19,22 +16,18 @@ class FaceCascade:
     """Finds faces that look into the camera, upright, from about 4 % of the picture's longer side on.
 
     A cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001) as it was trained
-    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. Among what is no face
-    it finds some: on photographs without people about one in some pictures.
+    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse:
+    profiles and turned heads are not found, and now and then something is that is no face.
 
     Attributes:
         name: by which people tell it from others.
         labels: ``face``.
-
-    Raises:
-        MissingDependency: scikit-image is not installed.
     """
 
     name = "faces"
     labels: tuple[str, ...] = ("face",)
 
     def __init__(self) -> None:
-        check_package()
         from skimage.data import lbp_frontal_face_cascade_filename
         from skimage.feature import Cascade
 
@@ -68,13 +61,3 @@ class FaceCascade:
         return Detections(
             boxes.reshape(-1, 4) * scale, np.zeros(len(found), np.int64), np.full(len(found), np.nan, np.float32)
         )
-
-
-def check_package() -> None:
-    """Check that the cascade can be had here.
-
-    Raises:
-        MissingDependency: scikit-image is not installed.
-    """
-    if find_spec(_PACKAGE) is None:
-        raise MissingDependency("the cascade that finds faces needs scikit-image: pip install framedex[faces]")
