@@ -129,12 +129,14 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                 {
                     **info.model_dump(mode="json"),
                     "embedding_config": config.model_dump(mode="json"),
+                    "n_objects": dataset.objects.count(),
                     "issues": [summary.model_dump(mode="json") for summary in summaries],
                     "skipped": dataset.skipped,
                 }
             )
             return
-        say(f"{info.display_name}: {info.n_images:,} images, {info.status_new}, id {info.id}")
+        objects = f", {n_objects:,} objects" if (n_objects := dataset.objects.count()) else ""
+        say(f"{info.display_name}: {info.n_images:,} images{objects}, {info.status_new}, id {info.id}")
         say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
