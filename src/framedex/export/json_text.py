@@ -57,6 +57,11 @@ def decimals(numbers: pa.Array) -> pa.Array:
     return or_null(pc.cast(pa.array(values, mask=~np.isfinite(values)), pa.string()))
 
 
+def exact(numbers: pa.Array) -> pa.Array:
+    """Return finite float64 numbers with as few digits as lead back to them; ``null`` for those that are null."""
+    return or_null(pc.cast(numbers, pa.string()))
+
+
 def or_null(texts: pa.Array) -> pa.Array:
     """Return JSON texts, ``null`` for those that are null."""
     return pc.fill_null(texts, "null")
