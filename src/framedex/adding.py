@@ -1,18 +1,24 @@
 """Adding media to a dataset, from wherever they are: what is uploaded is there before the task begins."""
 
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from framedex import operations
 from framedex.context import Context
+from framedex.encoders import Encoder
 from framedex.errors import Forbidden, InvalidInput, NotIndexed
 from framedex.jobs.add import add
-from framedex.jobs.content import Content, FilesInput, Given, open_more
+from framedex.jobs.add_objects import add_objects
+from framedex.jobs.base import Base
+from framedex.jobs.content import Content, FilesInput, Given, encoder_of, open_more
 from framedex.jobs.uploads import UploadSource
+from framedex.media.box_sources import BoxSource, given_boxes
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
-from framedex.tasks import Task
+from framedex.tasks import Commit, Job, Report, Task
 
 _OPERATION = "add_media"
 
@@ -55,6 +61,38 @@ def start_addition(context: Context, dataset_id: str, given: Given, *, auto_rein
     except BaseException:
         _forget(context, dataset_id, content)
         raise
+
+
+def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
+    """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
+    sources = given_boxes(boxes)
+    _encoder(context, dataset_id)
+    paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
+    return operations.start(
+        context,
+        dataset_id,
+        TaskType.MEDIA_ADDITION,
+        _adds(context, sources),
+        operation="add_objects",
+        config={"operation": "add_objects", "boxes": paths},
+    )
+
+
+def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
+    """Return the job of a task that adds objects, which is to be done again."""
+    return operations.on_base(context, dataset_id, _adds(context, given_boxes(paths)))
+
+
+def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[Base, Report], Commit]:
+    return lambda base, report: add_objects(base, sources, encoder_of(base.config, context.settings), report=report)
+
+
+def _encoder(context: Context, dataset_id: str) -> Encoder:
+    with context.catalog.read() as connection:
+        config = datasets.embedding_config(connection, dataset_id)
+    if config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    return encoder_of(config, context.settings)
 
 
 def _forget(context: Context, dataset_id: str, content: Content) -> None:

@@ -16,7 +16,7 @@ from framedex import operations, pictures
 from framedex.context import Context, open_media
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
-from framedex.jobs.add import Base
+from framedex.jobs.base import Base
 from framedex.jobs.delete_files import Deleted, delete_files
 from framedex.jobs.remove import remove_chosen
 from framedex.records import (

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex import enrichment, operations, pictures, snapshots
-from framedex.adding import check_request, start_addition
+from framedex.adding import check_request, start_addition, start_objects
 from framedex.cleanup import CleanupPlan, plan_cleanup
 from framedex.context import Context, open_media
 from framedex.dataset_edits import DatasetEdits
@@ -20,8 +20,10 @@ from framedex.dataset_keeping import Keeping
 from framedex.dataset_searches import DatasetSearches
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.jobs.add import Base, reindex
+from framedex.jobs.add import reindex
+from framedex.jobs.base import Base
 from framedex.jobs.content import Given, check_thresholds
+from framedex.jobs.create import BOX_PROBLEMS
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
@@ -84,6 +86,11 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
     def skipped(self) -> dict[str, int]:
         """What ingestion left out, by reason."""
         return dict(open_media(self._context, self.id).generation.summary.get("skipped", {}))
+
+    @property
+    def box_problems(self) -> list[str]:
+        """What was wrong with the annotations of objects, with the place and what would be right; the first hundred."""
+        return list(open_media(self._context, self.id).generation.summary.get(BOX_PROBLEMS, []))
 
     @property
     def last_task(self) -> TaskRecord | None:
@@ -202,6 +209,31 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, shown=wait)
         if wait:
             operations.wait_for(self.task, f"add_media {self.name!r}")
+        return self.task
+
+    def add_objects(self, boxes: Any, *, wait: bool = True) -> Task:
+        """Add objects: boxes around things in the pictures, each with a label, from annotation files.
+
+        What is in each box is measured, encoded and indexed as pictures are. Boxes that the dataset has already are
+        left out. :attr:`skipped` then says what could not be used, and :attr:`box_problems` why.
+
+        Args:
+            boxes: a COCO file (``.json``), a table (``.csv``, ``.parquet`` with ``filename, col_x, row_y, width,
+                height, label``), a folder of Pascal VOC or YOLO files, or a list of these. Names of pictures are paths
+                within the folder that the dataset is made of, or bare names.
+            wait: return when it is done, showing progress; else at once.
+
+        Returns:
+            the task, type MEDIA_ADDITION. Where there were objects before, the dataset's status is PARTIAL INDEX then.
+
+        Raises:
+            InvalidInput: that is no source of boxes, or the dataset brought its embeddings.
+            NotIndexed: the dataset has no index.
+            Conflict: another task is under way.
+        """
+        self.task = start_objects(self._context, self.id, boxes)
+        if wait:
+            operations.wait_for(self.task, f"add_objects {self.name!r}")
         return self.task
 
     def reindex(self, *, thresholds: Sequence[float] | None = None, wait: bool = True) -> Task:

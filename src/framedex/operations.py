@@ -7,7 +7,7 @@ from typing import Any
 
 from framedex.context import Context
 from framedex.errors import Conflict, NotIndexed
-from framedex.jobs.add import Base
+from framedex.jobs.base import Base
 from framedex.jobs.decide import decide, read_decisions, withdraw
 from framedex.records import DatasetRecord, DatasetStatus, DuplicateDecision, EmbeddingConfig, Generation, TaskType
 from framedex.render.progress import progress_bar
@@ -118,6 +118,14 @@ def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | N
     apart = [decision.media_ids for decision in read_decisions(table, head.tables)]
     thumbnails = context.layout.thumbnails(dataset_id)
     return Base(dataset_id, head, config, tuple(roots), table, thumbnails, apart, context.settings)
+
+
+def new_base(context: Context, dataset_id: str, config: EmbeddingConfig) -> Base:
+    """Return what the job that makes a dataset starts from: there is nothing of it yet."""
+    layout = context.layout
+    return Base.of_nothing(
+        dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
+    )
 
 
 def wait_for(task: Task, title: str) -> None:

@@ -4,8 +4,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.crops import cropped
-from framedex.media.decode import Picture, PixelBudget, decode, decoded
+from framedex.media.decode import Budget, Picture, decode, decoded, holding
 from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.media.video import Video
@@ -50,12 +50,12 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
 
 
 def read_row(
-    row: dict[str, Any],
+    row: Mapping[str, Any],
     location: str,
     reader: Reader,
     settings: Settings,
     detail: int | None = None,
-    budget: PixelBudget | None = None,
+    budget: Budget | None = None,
 ) -> Picture:
     """Return the picture of a media item, given by its row: of a file, a frame of a video, or what is in a box of one.
 
@@ -77,7 +77,8 @@ def read_row(
         whole = {name: value for name, value in row.items() if name not in BOX}
         return cropped(read_row(whole, location, reader, settings, budget=budget), x, y, width, height)
     if row.get("frame_number") is not None:
-        return _read_frame(reader, location, row, settings, detail)
+        with opened_video(location, reader, settings) as video:
+            return frame_of(video, row, detail, budget)
     try:
         _, data = reader.read(location)
     except CannotDecode as error:
@@ -85,14 +86,37 @@ def read_row(
     return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget)
 
 
-def _read_frame(reader: Reader, location: str, row: dict[str, Any], settings: Settings, detail: int | None) -> Picture:
+@contextmanager
+def opened_video(location: str, reader: Reader, settings: Settings, threads: int = 1) -> Iterator[Video]:
+    """Yield the video at a location; *threads* decode it.
+
+    Raises:
+        NotFound: its file is gone.
+        CannotDecode: its file is no video.
+        Unavailable: it is in a bucket that cannot be reached.
+    """
     with ExitStack() as opened:
         try:
             _, file = opened.enter_context(reader.open(location))
         except CannotDecode as error:
             raise NotFound(f"the video {location!r}: {error}") from error
-        video = opened.enter_context(Video(file, max_pixels=settings.max_pixels))
-        video.find(row["frame_number"], row["frame_time_s"])
+        yield opened.enter_context(Video(file, max_pixels=settings.max_pixels, threads=threads))
+
+
+def frame_of(video: Video, row: Mapping[str, Any], detail: int | None, budget: Budget | None = None) -> Picture:
+    """Return the frame that a row names; those of one video are found fastest in the order of their numbers.
+
+    Args:
+        video: that the frame is of.
+        row: with ``frame_number`` and ``frame_time_s``.
+        detail: pixels that the shorter side needs at least; None for all.
+        budget: bounds how many pixels are decoded at a time.
+
+    Raises:
+        CannotDecode: the video has no such frame any more.
+    """
+    video.find(row["frame_number"], row["frame_time_s"])
+    with holding(budget, video.width * video.height):
         return decoded(video.pixels(), detail=detail, file_format=video.codec)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framedex.adding import objects_job
 from framedex.context import Context
 from framedex.editing import field_job
 from framedex.enrichment import enrichment_job
@@ -11,7 +12,7 @@ from framedex.jobs.add import add, reindex
 from framedex.jobs.content import Content, content_from_config
 from framedex.jobs.create import create
 from framedex.jobs.remove import remove
-from framedex.operations import on_base
+from framedex.operations import new_base, on_base
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
 from framedex.snapshots import clone_job, restore_job
 from framedex.storage import datasets
@@ -49,10 +50,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    table, settings = context.layout.media(dataset_id), context.settings
-    return lambda report: create(
-        content, embedding, dataset_id=dataset_id, table=table, settings=settings, report=report
-    )
+    base = new_base(context, dataset_id, embedding)
+    return lambda report: create(content, base, report=report)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -63,6 +62,10 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
     anew = bool(config["auto_reindex"])
     return on_base(context, dataset_id, lambda base, report: add(base, content, auto_reindex=anew, report=report))
+
+
+def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
+    return objects_job(context, dataset_id, config["boxes"])
 
 
 def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -83,6 +86,7 @@ def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
 _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
     "create": _create,
     "add_media": _add,
+    "add_objects": _add_objects,
     "reindex": _reindex,
     "delete_media": _remove,
     "add_field": field_job,

@@ -15,12 +15,12 @@ from framedex.dataset import Dataset
 from framedex.disk_usage import DiskUsage, read_usage
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
 from framedex.errors import Conflict, Error, ReadOnly
-from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content
+from framedex.jobs.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
 from framedex.names import check_name
-from framedex.operations import wait_for
+from framedex.operations import new_base, wait_for
 from framedex.records import (
     DatasetRecord,
     EmbeddingConfig,
@@ -102,6 +102,7 @@ class Workspace:
         thresholds: Sequence[float] | None = None,
         frames_per_second: float = 1.0,
         scene_changes: bool = False,
+        boxes: Any = None,
     ) -> Dataset:
         """Make a dataset of pictures and videos: read, measure, encode, group and compare them.
 
@@ -119,6 +120,8 @@ class Workspace:
             frames_per_second: of videos so many frames a second of presentation time, the first one always; above 0,
                 up to 1000. Holds for what is added later, too.
             scene_changes: also the first frame of each scene of a video, which takes longer to find out.
+            boxes: files with boxes around objects in the pictures, beside those that are found in the folder: a COCO
+                file, a table, or a folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
 
         Raises:
             InvalidInput: the name, source or another argument cannot be used; nothing is left behind.
@@ -131,22 +134,17 @@ class Workspace:
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
         content = open_content(source, encoder, self._context.settings)
+        content = content if boxes is None else with_boxes(content, boxes)
         config = _config(content, thresholds, sampling)
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
             asked = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
-        table = self._context.layout.media(dataset_id)
-        settings = self._context.settings
+        base = new_base(self._context, dataset_id, config)
         with self._gone_if_stopped(dataset_id, task_id):
             task = Task.start(
-                self._context.runner,
-                task_id,
-                dataset_id,
-                lambda report: create(
-                    content, config, dataset_id=dataset_id, table=table, settings=settings, report=report
-                ),
+                self._context.runner, task_id, dataset_id, lambda report: create(content, base, report=report)
             )
             if wait:
                 wait_for(task, f"Creating {name!r}")

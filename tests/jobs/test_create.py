@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import Aborted
+from framedex.jobs.base import Base
 from framedex.jobs.content import FilesInput
 from framedex.jobs.create import create
 from framedex.jobs.ingest_vectors import open_vectors
@@ -51,7 +52,8 @@ def start(folder: Path, table: Path, dataset_id: str, report: Report) -> Commit:
     annotations.add("0.png", ("cat",), None)
     annotations.add("gone.png", ("dog",), None)
     content = FilesInput(open_source(folder), annotations, Colours())
-    return create(content, CONFIG, dataset_id=dataset_id, table=table, settings=Settings(threads=2), report=report)
+    base = Base.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
+    return create(content, base, report=report)
 
 
 def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
@@ -104,13 +106,7 @@ def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
     content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
-        create(
-            open_vectors(content),
-            CONFIG,
-            dataset_id=dataset_id,
-            table=tmp_path / "media.lance",
-            settings=Settings(),
-            report=Report(),
-        )(connection)
+        base = Base.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
+        create(open_vectors(content), base, report=Report())(connection)
         assert datasets.find_dataset(connection, dataset_id).n_images == 2
         assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from framedex.errors import CannotDecode
-from framedex.media.decode import Picture, PixelBudget, decode
+from framedex.media.decode import HeldOn, Picture, PixelBudget, decode
 from framedex.media.formats import is_image
 from tests.pictures import (
     BLUE,
@@ -392,6 +392,20 @@ def test_budget__a_larger_picture_is_taken_alone() -> None:
         assert decode(encode(photo(1), file_format), max_pixels=MAX_PIXELS, budget=budget).width == 160
     with budget.hold(10):
         pass
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
+def test_budget__is_held_on_while_a_picture_is_used(file_format: str) -> None:
+    """Pixels count until the block ends; whoever decodes in it anew lets go of what was held before."""
+    budget, data = PixelBudget(1_000_000), encode(photo(1, width=1200, height=1000), file_format)
+    waiting = threading.Thread(target=lambda: budget.hold(1).__enter__())
+    with HeldOn(budget) as held:
+        for _ in range(2):
+            decode(data, max_pixels=MAX_PIXELS, budget=held)
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+    waiting.join()
 
 
 def test_budget__many_threads_decode_all() -> None:

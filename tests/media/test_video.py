@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -102,6 +103,29 @@ class TestFind:
         with opened(clip) as video:
             video.find(33, times(clip)[33] + 1e-6)
             assert np.array_equal(video.pixels(), frames[33])
+
+    def test_find__far_ahead_where_nothing_can_be_sought(
+        self, clip: Path, frames: list[Pixels], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where a header tells of no frames, those of a video are found by decoding on, each but once."""
+        stamps, grabbed = times(clip), 0
+        grab, get = Video._grab, Video._get
+
+        def counted(video: Video) -> bool:
+            nonlocal grabbed
+            grabbed += 1
+            return grab(video)
+
+        monkeypatch.setattr(Video, "_grab", counted)
+        monkeypatch.setattr(
+            Video, "_get", lambda self, prop: 0.0 if prop == cv2.CAP_PROP_FRAME_COUNT else get(self, prop)
+        )
+        monkeypatch.setattr("framedex.media.video._NEAR_S", 0.2)
+        with opened(clip) as video:
+            for number in (5, 40, 80):
+                video.find(number, stamps[number])
+                assert np.array_equal(video.pixels(), frames[number])
+        assert grabbed == 81
 
     def test_find__a_frame_that_is_gone(self, clip: Path) -> None:
         """A frame beyond the end is an error that says where the end is."""

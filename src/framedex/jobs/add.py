@@ -1,7 +1,7 @@
 """The jobs of a dataset that is there: add media to it, and index all of it anew."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,61 +10,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.jobs.carry import carry_over
+from framedex.jobs.annotated import media_versions, writer
+from framedex.jobs.base import Base
 from framedex.jobs.content import Content, FilesInput
-from framedex.jobs.create import go_on, read, read_share, roots_of, skipped
+from framedex.jobs.create import boxes_of, go_on, read, read_share, roots_of, skipped, with_boxes_said
 from framedex.jobs.examine import is_long
-from framedex.jobs.finish import MEDIA, WRITTEN, finish, read_cells, read_sums, with_time
-from framedex.jobs.index import Indexed, Tell, index
-from framedex.jobs.index_added import index_added
-from framedex.jobs.index_removed import index_removed
+from framedex.jobs.finish import MEDIA, finish, with_time
+from framedex.jobs.index_changed import index_anew, index_changed
 from framedex.jobs.ingest import Ingested, Written
+from framedex.jobs.objects import change_objects
 from framedex.jobs.place import Place
 from framedex.media.files import below
 from framedex.pictures import forget_thumbnails
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation
-from framedex.settings import Settings
+from framedex.records import DatasetStatus
 from framedex.storage import datasets, tables, videos
 from framedex.storage.known_files import KnownFiles, replaced_rows
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import OF_VIDEOS
+from framedex.storage.objects import count_objects
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
-
-
-@dataclass(frozen=True)
-class Base:
-    """What a job on a dataset starts from.
-
-    Attributes:
-        dataset_id: the dataset.
-        head: its head when the job was accepted; nothing else may change it until the job is done.
-        config: how it was encoded, and the thresholds to group it by.
-        roots: source roots, by number.
-        table: folder of the media table.
-        thumbnails: folder of cached thumbnails.
-        apart: sets of media ids of which no two are duplicates.
-        settings: limits.
-    """
-
-    dataset_id: str
-    head: Generation
-    config: EmbeddingConfig
-    roots: tuple[str, ...]
-    table: Path
-    thumbnails: Path
-    apart: Sequence[Sequence[str]]
-    settings: Settings
-
-    @property
-    def namespace(self) -> str:
-        """The dataset whose id those of media are made of: of a clone, the first one it was cloned from."""
-        return str(self.head.summary.get("namespace", self.dataset_id))
-
-    @property
-    def kept(self) -> dict[str, int]:
-        """The versions of the tables that the job does not write."""
-        return {name: version for name, version in self.head.tables.items() if name not in WRITTEN}
 
 
 def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> Commit:
@@ -76,6 +41,7 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     start = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
     written = go_on(base.table, report, head=base.head.id)
+    boxes = boxes_of(content, report)
     end = 0.3 if auto_reindex else read_share(content)
     place, roots = _places(base, content)
     there, of_videos = _with_frame_columns(base.table, written.version or start, content)
@@ -105,8 +71,28 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
     if gone.any():
         summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
-    table, tell = Table(base.table, start), report.stages(end, 1.0)
-    indexed = _indexed(base, table, ingested.version or start, gone, tell, anew=auto_reindex)
+    table, ids = Table(base.table, start), _ids_of(Table(base.table, start), gone)
+    write = None
+    if boxes is not None and ingested.rows and isinstance(content, FilesInput):
+        write = writer(
+            boxes,
+            base,
+            content.encoder,
+            versions=media_versions(ingested.version, ingested.videos),
+            roots=roots,
+            roles=summary.get("roles", {}),
+            first=base.head.n_images,
+            place=place,
+        )
+    halfway = end if write is None else (1 + end) / 2
+    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, tell=report.stages(end, halfway))
+    summary = with_boxes_said(summary, boxes, unmatched=False)
+    indexed = index_changed(
+        base, table, ingested.version or start, gone, report.stages(halfway, 1.0), anew=auto_reindex
+    )
+    others = base.kept | _settled_videos(base.table, ingested)
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
     commit = finish(
         indexed,
         base.config,
@@ -115,17 +101,24 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
         summary=summary,
-        others=base.kept | _settled_videos(base.table, ingested),
+        others=others,
         roots=roots if ingested.rows else (),
     )
-    return _with_new_thumbnails(commit, base.thumbnails, table, gone)
+    return _with_new_thumbnails(commit, base.thumbnails, ids)
 
 
-def _with_new_thumbnails(commit: Commit, folder: Path, table: Table, gone: npt.NDArray[np.bool_]) -> Commit:
+def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
+    """Return the media ids of some rows: bool, shape (rows,)."""
+    if not chosen.any():
+        return []
+    ids: list[str] = table.scan(["media_id"]).read_all().column(0).filter(pa.array(chosen)).to_pylist()
+    return ids
+
+
+def _with_new_thumbnails(commit: Commit, folder: Path, ids: Sequence[str]) -> Commit:
     """Return a commit after which replaced pictures have no thumbnails of what they were."""
-    if not gone.any():
+    if not ids:
         return commit
-    ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
@@ -184,64 +177,31 @@ def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.boo
     return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
 
 
-def _indexed(
-    base: Base, before: Table, version: int, gone: npt.NDArray[np.bool_], tell: Tell, *, anew: bool
-) -> Indexed:
-    """Delete replaced rows and index the others, anew or as far as the added ones touch them.
-
-    Args:
-        base: what the job started from.
-        before: the media table as it was.
-        version: of the table with the added rows.
-        gone: bool, shape (rows before,): the replaced ones.
-        tell: called with the stage and the share that is done.
-        anew: all rows.
-    """
-    table, summary = Table(base.table, version), base.head.summary
-    centroids, sums = read_cells(base.table, base.head.tables), read_sums(base.table, base.head)
-    if gone.any():
-        everything = np.append(gone, np.zeros(table.count() - len(gone), dtype=bool))
-        table = Table(base.table, tables.delete_rows(table, everything))
-        table = Table(base.table, carry_over(before, table, gone))
-        if not anew:
-            # What was replaced leaves the index first; then the rows that took its place join it like all others.
-            left = index_removed(
-                before, table, gone, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
-            )
-            table, summary, sums = Table(base.table, left.version), {**summary, **left.summary}, left.sums
-        summary = {**summary, "settled": int(np.count_nonzero(~gone[: base.head.summary["settled"]]))}
-    if anew:
-        return _index(base, table, tell, summary)
-    return index_added(
-        table, base.config.thresholds, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
-    )
-
-
 def reindex(base: Base, *, report: Report) -> Commit:
     """Index all media anew and return the commit."""
     version = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
+    share = _objects_share(base)
+    indexed = index_anew(base, Table(base.table, version), report.stages(0.0, 1 - share), base.head.summary)
+    others, summary = base.kept, base.head.summary
+    if (objects := change_objects(base, anew=True, tell=report.stages(1 - share, 1.0))) is not None:
+        others, summary = objects.apply(others, summary)
     return finish(
-        _index(base, Table(base.table, version), report.stages(0.0, 1.0), base.head.summary),
+        indexed,
         base.config,
         dataset_id=base.dataset_id,
         table=base.table,
         rows=base.head.n_images,
         status=DatasetStatus.READY,
-        summary=base.head.summary,
-        others=base.kept,
+        summary=summary,
+        others=others,
     )
 
 
-def _index(base: Base, table: Table, tell: Tell, summary: Mapping[str, Any]) -> Indexed:
-    return index(
-        table,
-        base.config.thresholds,
-        tell=tell,
-        first_free=summary.get("first_free"),
-        settled=summary.get("settled"),
-        apart=base.apart,
-    )
+def _objects_share(base: Base) -> float:
+    """Return the share that objects have of the rows of a dataset."""
+    count = count_objects(base.head)
+    return count / max(count + base.head.n_images, 1)
 
 
 def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
@@ -262,17 +222,28 @@ def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
 
 def nothing_new(base: Base, summary: Mapping[str, Any]) -> Commit:
     """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
-    partial = bool(base.head.summary.get("partial"))
+    return media_stay(base, base.head.tables, summary, partial=bool(base.head.summary.get("partial")))
+
+
+def media_stay(base: Base, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
+    """Return the commit of a job that left the media, and their index, as they were.
+
+    Args:
+        base: what it started from.
+        versions: of the tables of the generation.
+        summary: what is stored with it.
+        partial: whether something in it is still to be indexed.
+    """
 
     def commit(connection: Any) -> None:
         datasets.commit_generation(
             connection,
             base.dataset_id,
-            tables=base.head.tables,
+            tables=dict(versions),
             n_images=base.head.n_images,
             status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
             config=base.config,
-            summary=dict(summary),
+            summary={**summary, "partial": partial},
         )
 
     return commit

@@ -8,8 +8,8 @@ order of the items, so that what is waited for is always worked on.
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Generic, TypeVar
 
 from framedex.errors import Aborted
 
@@ -123,8 +123,13 @@ def ahead(
             meanwhile()
             while waiting:
                 first = waiting.popleft()
-                begun = [first] if isinstance(first, Stream) else []
-                yield from first.results() if isinstance(first, Stream) else first.result()
+                if isinstance(first, Stream):
+                    begun = [first]
+                    yield from first.results()
+                else:
+                    begun = []
+                    yield from _until_done(first)
+                    yield from first.result()
                 hand_over()
         finally:
             for each in (*begun, *waiting):
@@ -132,6 +137,12 @@ def ahead(
                     each.stop()
                 else:
                     each.cancel()
+
+
+def _until_done(chunk: Future[Any]) -> Iterator[None]:
+    """Yield None now and then while a chunk is worked on."""
+    while not wait([chunk], timeout=_LOOK_S).done:
+        yield None
 
 
 def in_chunks(items: Iterable[T], size: int, is_long: Callable[[T], bool]) -> Iterator[list[T]]:

@@ -13,6 +13,7 @@ from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest_vectors import VectorSource, is_vector_file, open_vectors
 from framedex.jobs.uploads import Progress, UploadSource, upload_archive, upload_files
 from framedex.media.annotations import Annotations, read_annotations
+from framedex.media.box_sources import BoxSource, find_boxes, given_boxes
 from framedex.media.remote import Access, ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
@@ -37,6 +38,7 @@ class FilesInput:
         reason: why that one.
         config: what :func:`content_from_config` needs to open the same in another process, as JSON; None where that is
             not possible.
+        boxes: files with boxes in the pictures.
     """
 
     source: Source
@@ -44,6 +46,7 @@ class FilesInput:
     encoder: Encoder
     reason: str = "given in code"
     config: dict[str, Any] | None = None
+    boxes: tuple[BoxSource, ...] = ()
 
 
 Content = FilesInput | VectorSource
@@ -111,9 +114,11 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
     if next(iter(files.items()), None) is None:
         seen = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
         raise InvalidInput(f"no pictures in {str(path)!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
-    annotations = read_annotations(files.root) if isinstance(files, FolderSource) else Annotations()
+    is_folder = isinstance(files, FolderSource)
+    annotations = read_annotations(files.root) if is_folder else Annotations()
+    boxes = tuple(find_boxes(files.root)) if is_folder else ()
     config = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
-    return FilesInput(files, annotations, chosen, reason, _for_all(config, encoder))
+    return FilesInput(files, annotations, chosen, reason, _for_all(config, encoder), boxes)
 
 
 def _absolute(path: Path) -> str:
@@ -147,7 +152,7 @@ def _of_upload(source: UploadSource, dataset_id: str, encoder: str, settings: Se
     config = {
         "kind": "blobs", "dataset_id": dataset_id, "upload_id": source.upload_id, "skipped": dict(source.skipped),
     }  # fmt: skip
-    return FilesInput(source, source.annotations(), chosen, reason, config)
+    return FilesInput(source, source.annotations(), chosen, reason, config, tuple(source.boxes()))
 
 
 def open_more(
@@ -183,7 +188,7 @@ def open_more(
     _check_kind(config, brings=brings)
     if brings:
         return _fitting(open_content(local, "auto", settings), config)
-    _fitting(choose_encoder(config.encoder, settings)[0], config)
+    encoder_of(config, settings)
     if path is not None:
         return open_content(path, config.encoder, settings)
     if uri is not None:
@@ -192,6 +197,30 @@ def open_more(
     if given.archive is not None:
         return _of_upload(upload_archive(given.archive, home, settings, progress), dataset_id, config.encoder, settings)
     return _of_upload(upload_files(given.files, home, settings, progress), dataset_id, config.encoder, settings)
+
+
+def with_boxes(content: Content, given: Any) -> Content:
+    """Return a content with files of boxes that are given, beside those that were found with it.
+
+    Raises:
+        InvalidInput: there are no boxes, or the content is no pictures.
+    """
+    if not isinstance(content, FilesInput):
+        raise InvalidInput("boxes are in pictures; a table brings its own embeddings")
+    sources = given_boxes(given)
+    paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
+    config = None if content.config is None else {**content.config, "boxes": paths}
+    return replace(content, boxes=(*content.boxes, *sources), config=config)
+
+
+def encoder_of(config: EmbeddingConfig, settings: Settings) -> Encoder:
+    """Return the encoder of a dataset.
+
+    Raises:
+        InvalidInput: it brought its embeddings, or the encoder is not the same any more.
+    """
+    _check_kind(config, brings=False)
+    return _fitting(choose_encoder(config.encoder, settings)[0], config)
 
 
 def _check_kind(config: EmbeddingConfig, *, brings: bool) -> None:
@@ -236,6 +265,13 @@ def content_from_config(
         NotRetryable: a newer version of Framedex opened it.
         Unavailable: it is in a bucket that cannot be reached.
     """
+    found = _reopened(config, embedding_config, layout, settings)
+    return with_boxes(found, config["boxes"]) if config.get("boxes") else found
+
+
+def _reopened(
+    config: Mapping[str, Any], embedding_config: EmbeddingConfig, layout: Layout, settings: Settings
+) -> Content:
     encoder = embedding_config.encoder
     match config.get("kind"):
         case "vectors":

@@ -1,67 +1,110 @@
 """The job of a new dataset: ingest, index, commit."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from framedex.errors import NotFound
+from framedex.jobs.annotated import media_versions, writer
+from framedex.jobs.base import Base
 from framedex.jobs.content import Content, FilesInput
 from framedex.jobs.finish import finish, with_time
 from framedex.jobs.index import index
 from framedex.jobs.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
 from framedex.jobs.ingest_vectors import ingest_vectors
+from framedex.jobs.objects import change_objects
 from framedex.jobs.place import FIRST_PLACE, Place
+from framedex.media.box_index import BoxIndex
+from framedex.media.box_sources import read_boxes
+from framedex.media.boxes import Problems
 from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
+from framedex.storage.objects import objects_path
 from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, Report
 
+BOX_PROBLEMS = "box_problems"
+"""In a generation's summary: what was wrong with the annotations of objects, the first hundred."""
+_WITH_BOXES = 0.7
+"""The share of reading that pictures take where some are read once more for their boxes."""
 
-def create(
-    content: Content,
-    config: EmbeddingConfig,
-    *,
-    dataset_id: str,
-    table: Path,
-    settings: Settings,
-    report: Report,
-) -> Commit:
-    """Build a dataset's tables and return the commit that makes them its head."""
+
+def create(content: Content, base: Base, *, report: Report) -> Commit:
+    """Build a dataset's tables and return the commit that makes them its head.
+
+    Args:
+        content: what it is made of.
+        base: the dataset, of which there is nothing yet.
+        report: of the task.
+    """
+    table = base.table
+    written = _begun(table, report)
+    boxes = boxes_of(content, report)
+    end = read_share(content)
+    read_end = end * _WITH_BOXES if boxes else end
+    ingested = read(
+        content,
+        dataset_id=base.dataset_id,
+        table=table,
+        settings=base.settings,
+        report=report,
+        end=read_end,
+        config=base.config,
+        known=KnownIds(Table(table, written.version)) if written.rows else None,
+        known_videos=KnownIds(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
+        written=written,
+    )
+    roots = roots_of(content)
+    versions = media_versions(ingested.version, ingested.videos)
+    objects = None
+    if boxes is not None and isinstance(content, FilesInput):
+        write = writer(boxes, base, content.encoder, versions=versions, roots=roots, roles={})
+        objects = change_objects(base, write=write, tell=report.stages(read_end, end))
+    indexed = index(Table(table, ingested.version), base.config.thresholds, tell=report.stages(end, 1.0))
+    summary: dict[str, Any] = {
+        "skipped": skipped(content, ingested),
+        "batches": 1,
+        "added_at": with_time({}, 0),
+    }
+    summary = with_boxes_said(summary, boxes, unmatched=True)
+    others = {VIDEOS: ingested.videos} if ingested.videos else {}
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
+    return finish(
+        indexed,
+        base.config,
+        dataset_id=base.dataset_id,
+        table=table,
+        rows=ingested.rows,
+        status=DatasetStatus.READY,
+        summary=summary,
+        others=others,
+        roots=roots,
+        kept_by=base.settings.user if base.settings.dataset_snapshots_enabled else None,
+    )
+
+
+def _begun(table: Path, report: Report) -> Written:
+    """Return what an earlier run of the same task left; what it cannot go on from is removed."""
     written = go_on(table, report, head=None)
     if not written.rows:
         tables.roll_back(table, None)
     if not written.videos:
         tables.roll_back(videos_path(table), None)
-    end = read_share(content)
-    ingested = read(
-        content,
-        dataset_id=dataset_id,
-        table=table,
-        settings=settings,
-        report=report,
-        end=end,
-        config=config,
-        known=KnownIds(Table(table, written.version)) if written.rows else None,
-        known_videos=KnownIds(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
-        written=written,
-    )
-    indexed = index(Table(table, ingested.version), config.thresholds, tell=report.stages(end, 1.0))
-    return finish(
-        indexed,
-        config,
-        dataset_id=dataset_id,
-        table=table,
-        rows=ingested.rows,
-        status=DatasetStatus.READY,
-        summary={"skipped": skipped(content, ingested), "batches": 1, "added_at": with_time({}, 0)},
-        others={VIDEOS: ingested.videos} if ingested.videos else {},
-        roots=roots_of(content),
-        kept_by=settings.user if settings.dataset_snapshots_enabled else None,
-    )
+    tables.roll_back(objects_path(table), None)
+    return written
+
+
+def boxes_of(content: Content, report: Report) -> BoxIndex | None:
+    """Return the boxes that come with pictures; None if no file of them does."""
+    if not isinstance(content, FilesInput) or not content.boxes:
+        return None
+    return read_boxes(content.boxes, lambda count: report(f"reading boxes: {count:,}", 0.0))
 
 
 def go_on(table: Path, report: Report, *, head: str | None) -> Written:
@@ -167,6 +210,24 @@ def read(
         keep=keep,
         of_videos=of_videos,
     )
+
+
+def with_boxes_said(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
+    """Return what is stored with a generation, with what was wrong with boxes, and how many of them have no picture.
+
+    Args:
+        summary: with what was left out, by reason, as ``skipped``.
+        boxes: that were read; None for none.
+        unmatched: whether pictures that were not there count.
+    """
+    if boxes is None:
+        return dict(summary)
+    counts = {"parts of annotations that cannot be used": boxes.problems.count}
+    if unmatched:
+        counts["pictures with boxes that are not there"] = boxes.unmatched
+    said = [*summary.get(BOX_PROBLEMS, []), *map(str, boxes.problems.sample)]
+    found = {name: count for name, count in counts.items() if count}
+    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: said[: Problems.KEPT]}
 
 
 def skipped(content: Content, ingested: Ingested) -> dict[str, Any]:

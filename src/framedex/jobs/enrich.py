@@ -11,7 +11,7 @@ import pyarrow as pa
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
-from framedex.jobs.add import Base
+from framedex.jobs.base import Base
 from framedex.jobs.finish import MEDIA, finish
 from framedex.jobs.index import index
 from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow

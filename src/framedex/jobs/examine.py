@@ -22,7 +22,6 @@ from framedex.media.video import Video
 from framedex.settings import Settings
 
 _PART = 2**20
-_VIDEO_THREADS = 8  # more make the codecs hardly faster, and each holds frames of its own
 
 
 @dataclass(frozen=True)
@@ -139,8 +138,7 @@ class Examiner:
         try:
             with self.reader.open(location_of(self.source, item)) as (modified_s, content):
                 file = self._identified(item, modified_s, content, stream)
-                threads = min(self.settings.threads, _VIDEO_THREADS)
-                with Video(content, max_pixels=self.settings.max_pixels, threads=threads) as video:
+                with Video(content, max_pixels=self.settings.max_pixels, threads=self.settings.threads) as video:
                     stream.put(self._frames(file, video, stream))
         except CannotDecode as error:
             stream.put(ExaminedVideo(replace(file, error=str(error))))

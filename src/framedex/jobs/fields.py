@@ -8,7 +8,7 @@ from typing import Any
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.columns import RESERVED
 from framedex.ids import new_id
-from framedex.jobs.add import Base
+from framedex.jobs.base import Base
 from framedex.jobs.field_values import Outcome, read_values
 from framedex.jobs.names import check_name
 from framedex.jobs.rows import put_values

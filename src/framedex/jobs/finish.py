@@ -12,6 +12,7 @@ from framedex.analysis.products import Vectors
 from framedex.jobs.index import Indexed
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables, videos
+from framedex.storage.objects import OBJECTS, TABLES
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -48,7 +49,7 @@ def finish(
         kept_by: who a snapshot of this first index is made by; None for no snapshot.
     """
     versions = {**(others or {}), MEDIA: indexed.version}
-    versions |= _write_rest(indexed, table)
+    versions |= write_rest(indexed, table)
     tables.sync(table)
     counts = _count_videos(table, versions)
 
@@ -85,8 +86,13 @@ def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
     return {**times, str(batch): datetime.now(UTC).isoformat()}
 
 
-def _write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
-    """Write the cells and the sums of clusters, where there are any; return the tables' versions."""
+def write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
+    """Write the cells and the sums of clusters, where there are any; return the tables' versions.
+
+    Args:
+        indexed: the index that was written.
+        table: folder of the media table, or of that of objects.
+    """
     versions = {}
     if indexed.graph.cells is not None:
         versions[CELLS] = _replace(_path(table, CELLS), {"centroid": _lists(indexed.graph.cells.centroids)})
@@ -97,7 +103,7 @@ def _write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
 
 
 def _path(table: Path, name: str) -> Path:
-    return table.with_name(f"{name}.lance")
+    return table.with_name(f"{TABLES[name] if table.stem == OBJECTS else name}.lance")
 
 
 def _lists(vectors: Vectors) -> pa.FixedSizeListArray:

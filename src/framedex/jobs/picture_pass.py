@@ -1,26 +1,33 @@
-"""One more look at all pictures of a dataset, by the data path of ingestion: threads ahead of a model, bounded."""
+"""One more look at pictures of a dataset, by the data path of ingestion: threads ahead of who uses it, bounded."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.encoders import reading_detail
 from framedex.errors import CannotDecode, NotFound, Unavailable
-from framedex.jobs.ahead import Stream, ahead, in_chunks
-from framedex.media.decode import PixelBudget
+from framedex.jobs.ahead import Stream, ahead
+from framedex.jobs.picture_runs import PICTURES, Place, Row, Run, is_long, runs
+from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
-from framedex.pictures import read_row
+from framedex.media.video import Video
+from framedex.pictures import frame_of, opened_video, read_row
 from framedex.settings import Settings
 from framedex.storage.media import Media
 from framedex.storage.media_rows import VIDEO
 
-_CHUNK = 16
+R = TypeVar("R")
+Work = Callable[[Row, Picture], R]
+Failed = Callable[[Row, str], R]
+
 _NO_FILE = "neither a local file nor an object in a bucket"
 
 
@@ -52,21 +59,6 @@ class Seen:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a picture is.
-
-    Attributes:
-        location: a path or an object's URI; None for neither.
-        role: to assume for reading it.
-        row: what the table says of it.
-    """
-
-    location: str | None
-    role: str | None
-    row: dict[str, Any]
-
-
 def look(
     media: Media,
     model: Looking,
@@ -91,28 +83,25 @@ def look(
     Raises:
         Unavailable: no picture at all could be read, or an object store cannot be reached.
     """
-    examiner = _Examiner(media, model, settings)
     total, done, shown = max(media.table.count(), 1), 0, 0
     first_error: str | None = None
-    looking = ahead(
-        in_chunks(_places(media), _CHUNK, _never),
-        is_long=_never,
-        work=examiner.examine_all,
-        long_work=_no_stream,
-        threads=examiner.threads,
-        meanwhile=lambda: None,
+    pictures = examined_pictures(
+        media,
+        _rows(media),
+        lambda _row, picture: Seen(model.prepare(picture.pixels)),
+        lambda _row, reason: Seen(None, reason),
+        detail=reading_detail(model),
+        settings=settings,
     )
-    with closing(looking) as examined:
+    with closing(pictures) as examined:
         found = (each for each in examined if each is not None)
         while group := list(islice(found, batch)):
             seen = _asked(group, ask)
             shown += sum(each.error is None for each in seen)
             first_error = first_error or next((each.error for each in seen if each.error), None)
             done += len(group)
-            if done == total:  # before the last ones are given away: who has them all may ask no further
-                examiner.check_any_read()
-                if not shown:
-                    raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
+            if done == total and not shown:  # before the last ones are given away: who has them all may ask no further
+                raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
             yield seen
             progress(done / total)
 
@@ -123,60 +112,140 @@ def _asked(group: list[Seen], ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]
     return [each if each.found is None else Seen(next(answers)) for each in group]
 
 
-def _never(_place: _Place) -> bool:
-    """Return that no place takes long: frames are found one by one."""
-    return False
-
-
-def _no_stream(_place: _Place, _stream: Stream[Seen]) -> None:
-    raise AssertionError("no place takes long")
-
-
-def _places(media: Media) -> Iterator[_Place]:
-    for rows in media.table.scan([*media.location, "error"]):
-        for row in rows.to_pylist():
-            yield _Place(media.location_of(row), media.role_of(row), row)
-
-
 def has_pictures(media: Media, rows: int = 1024) -> bool:
     """Return whether one of the first rows, at least, is a local file or an object."""
-    return any(place.location for place, _ in zip(_places(media), range(rows), strict=False))
+    return any(media.location_of(row) for row in islice(_rows(media), rows))
 
 
-class _Examiner:
-    """Reads, decodes and prepares pictures; used by several threads at once.
+def _rows(media: Media) -> Iterator[Row]:
+    for rows in media.table.scan([*media.location, "error"]):
+        yield from rows.to_pylist()
+
+
+def examined_pictures(
+    media: Media,
+    rows: Iterable[Row],
+    work: Work[R],
+    failed: Failed[R],
+    *,
+    detail: int | None,
+    settings: Settings,
+    at_once: int = PICTURES,
+) -> Generator[R | None, None, None]:
+    """Yield a result for each row, in their order, while threads read and work a few pictures ahead and no further.
+
+    Frames of one video whose rows follow each other are found in one pass over it. Closing the generator stops the
+    threads.
+
+    Args:
+        media: the dataset.
+        rows: of it, with the columns ``media.location`` and ``error`` at least; taken as they are needed, and any
+            number of times.
+        work: returns the result for a row and its picture, and not None; called on several threads at once. The
+            picture's pixels count as in memory until it returns, and should not be kept.
+        failed: returns the result for a row whose picture cannot be read or decoded, and the reason.
+        detail: pixels that the shorter side of a picture needs at least; None for all.
+        settings: limits.
+        at_once: how many pictures one thread looks at in a row; fewer where results are large.
+
+    Yields:
+        Results; None now and then while the next one takes long, so that the caller can look whether to stop.
+
+    Raises:
+        Unavailable: an object store cannot be reached, or no object could be read; before the last result is yielded.
+    """
+    examiner = _Examiner(media, work, failed, detail, settings)
+    results = ahead(
+        ([run] for run in runs(media, rows, at_once)),
+        is_long=is_long,
+        work=examiner.examine_all,
+        long_work=examiner.examine_frames,
+        threads=examiner.threads,
+        meanwhile=lambda: None,
+    )
+    last: list[R] = []
+    with closing(results) as examined:
+        try:
+            for each in examined:
+                if each is None:
+                    yield None
+                    continue
+                yield from last
+                last = [each]
+        finally:
+            examiner.stop()
+    examiner.check_any_read()
+    yield from last
+
+
+class _Examiner(Generic[R]):
+    """Reads and decodes pictures and has them worked on; used by several threads at once.
 
     Attributes:
         threads: how many pictures are looked at at a time: of objects more, as they are waited for.
     """
 
-    def __init__(self, media: Media, model: Looking, settings: Settings) -> None:
-        self._model, self._settings = model, settings
+    def __init__(self, media: Media, work: Work[R], failed: Failed[R], detail: int | None, settings: Settings) -> None:
+        self._work, self._failed, self._detail, self._settings = work, failed, detail, settings
         roles: dict[str, str] = media.generation.summary.get("roles", {})
         self._readers: Mapping[str | None, Reader] = {
             role: Reader(settings, role) for role in chain([None], roles.values())
         }
         self._budget = PixelBudget(settings.pixels_in_flight)
-        self._detail = reading_detail(model)
         remote = any(map(is_remote, media.roots))
         self.threads = max(settings.threads, settings.s3_connections if remote else 0)
+        self._stopped = threading.Event()
 
-    def examine_all(self, places: list[_Place]) -> list[Seen]:
-        return [self._examine(place) for place in places]
+    def examine_all(self, short: list[Run]) -> list[R]:
+        """Return the results of runs that take little."""
+        return [result for run in short for result in self._examined(run, threads=1)]
 
-    def _examine(self, place: _Place) -> Seen:
+    def examine_frames(self, run: Run, stream: Stream[R]) -> None:
+        """Hand the results of many frames of a video over."""
+        with closing(self._examined(run, threads=self._settings.threads)) as results:
+            for result in results:
+                stream.put(result)
+
+    def _examined(self, run: Run, threads: int) -> Generator[R, None, None]:
+        """Yield results until there is an end, or nobody wants any more."""
+        with ExitStack() as opened:
+            read, video = self._read, run[0].video
+            if video is not None:
+                location, role = video
+                try:
+                    opened_one = opened_video(location, self._readers[role], self._settings, threads)
+                    read = partial(self._frame, opened.enter_context(opened_one))
+                except (CannotDecode, NotFound) as error:
+                    yield from (self._failed(place.row, str(error)) for place in run)
+                    return
+            for place in run:
+                if self._stopped.is_set():
+                    return
+                yield self._worked(place, read)
+
+    def _worked(self, place: Place, read: Callable[[Place, Budget], Picture]) -> R:
+        with HeldOn(self._budget) as budget:
+            try:
+                picture = read(place, budget)
+            except (CannotDecode, NotFound) as error:
+                return self._failed(place.row, str(error))
+            return self._work(place.row, picture)
+
+    def _read(self, place: Place, budget: Budget) -> Picture:
         if place.location is None:
-            return Seen(None, _NO_FILE)
+            raise NotFound(_NO_FILE)
         if place.row.get("kind") == VIDEO:
-            return Seen(None, place.row["error"])
-        try:
-            picture = read_row(
-                place.row, place.location, self._readers[place.role], self._settings, self._detail, self._budget
-            )
-        except (CannotDecode, NotFound) as error:
-            return Seen(None, str(error))
-        return Seen(self._model.prepare(picture.pixels))
+            raise CannotDecode(place.row["error"])
+        return read_row(place.row, place.location, self._readers[place.role], self._settings, self._detail, budget)
+
+    def _frame(self, video: Video, place: Place, budget: Budget) -> Picture:
+        return frame_of(video, place.row, self._detail, budget)
+
+    def stop(self) -> None:
+        """Let the threads end after the picture that they are at."""
+        self._stopped.set()
 
     def check_any_read(self) -> None:
+        """Raise Unavailable if not one of the objects could be read."""
         for reader in self._readers.values():
             reader.check_any_read()

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.errors import NotFound
-from framedex.jobs.add import Base, nothing_new
+from framedex.jobs.add import nothing_new
+from framedex.jobs.base import Base
 from framedex.jobs.finish import MEDIA, finish, read_cells, read_sums
 from framedex.jobs.index import Indexed, Tell
 from framedex.jobs.index_removed import index_removed
+from framedex.jobs.objects import change_objects
 from framedex.records import DatasetStatus
 from framedex.storage import tables, videos
 from framedex.storage.tables import Table
@@ -35,7 +37,12 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
     gone = choose(table)
     if not gone.any():
         return nothing_new(base, base.head.summary)
-    indexed = remove_rows(base, table, gone, report.stages(0.0, 1.0))
+    ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
+    objects = change_objects(base, gone=ids, tell=report.stages(0.0, 0.3))
+    indexed = remove_rows(base, table, gone, report.stages(0.0 if objects is None else 0.3, 1.0))
+    others, summary = base.kept | _left_videos(base, indexed.version), base.head.summary
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
     return finish(
         indexed,
         base.config,
@@ -43,8 +50,8 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
         table=base.table,
         rows=base.head.n_images - int(np.count_nonzero(gone)),
         status=DatasetStatus.PARTIAL_INDEX if base.head.summary.get("partial") else DatasetStatus.READY,
-        summary=base.head.summary,
-        others=base.kept | _left_videos(base, indexed.version),
+        summary=summary,
+        others=others,
     )
 
 

@@ -5,12 +5,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from framedex.jobs.add import Base
+from framedex.jobs.base import Base
 from framedex.jobs.index import Tell
 from framedex.pictures import forget_thumbnails
 from framedex.records import DatasetStatus, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout
+from framedex.storage.objects import OBJECTS
 from framedex.tasks import Commit, Report
 
 _COUNTERS = ("first_free", "batches")
@@ -53,9 +54,19 @@ def restore(base: Base, snapshot_id: str, kept: Generation, *, report: Report) -
 
 def _counted_on(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
     """Return the counters of numbers that were used, whichever state they were used in: ids are never used twice."""
+    counted: dict[str, Any] = {
+        "first_free": _larger(now, then),
+        "batches": max(now.get("batches", 1), then.get("batches", 1)),
+    }
+    if OBJECTS in now or OBJECTS in then:
+        of_now, of_then = now.get(OBJECTS, {}), then.get(OBJECTS, {})
+        counted[OBJECTS] = {**of_then, "first_free": _larger(of_now, of_then)}
+    return counted
+
+
+def _larger(now: dict[str, Any], then: dict[str, Any]) -> dict[str, int]:
     used, before = now.get("first_free", {}), then.get("first_free", {})
-    free = {name: max(used.get(name, 0), before.get(name, 0)) for name in {*used, *before}}
-    return {"first_free": free, "batches": max(now.get("batches", 1), then.get("batches", 1))}
+    return {name: max(used.get(name, 0), before.get(name, 0)) for name in {*used, *before}}
 
 
 def clone(

@@ -12,6 +12,8 @@ from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.archives import Limits, Member, clean_name, open_archive
+from framedex.media.box_sources import FILES as BOX_FILES
+from framedex.media.box_sources import BoxSource, find_boxes
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
@@ -58,6 +60,10 @@ class UploadSource(Source):
         """Return what annotation files say that came with an archive."""
         return read_annotations(str(self._folder))
 
+    def boxes(self) -> list[BoxSource]:
+        """Return the files of boxes that came with an archive."""
+        return find_boxes(self._folder)
+
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
     """Return the deepest folder that holds all files that stay, and whether there are others."""
@@ -93,7 +99,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Pr
     pictures = 0
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped):
-            if member.name in ANNOTATION_FILES:
+            if member.name in (*ANNOTATION_FILES, *BOX_FILES):
                 _put_beside(upload.folder, member)
             else:
                 upload.add(member.name, member.parts)

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
+from framedex.media.box_sources import FILES as BOX_FILES
 from framedex.media.formats import is_media
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -168,7 +169,7 @@ def clean_name(name: str) -> str:
 
 def _wanted(name: str, skipped: Counter[str]) -> bool:
     """Return whether a member is read; else count it."""
-    if name in ANNOTATION_FILES:
+    if name in (*ANNOTATION_FILES, *BOX_FILES):
         return True
     if any(part.startswith(".") for part in name.split("/")):
         skipped["hidden files"] += 1

@@ -4,10 +4,11 @@ import io
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -53,6 +54,14 @@ class Picture:
     format: str
 
 
+class Budget(Protocol):
+    """Lets pixels be decoded when there is room for them."""
+
+    def hold(self, pixels: int) -> AbstractContextManager[None]:
+        """Wait until so many pixels fit; they do for the duration of the block, at least."""
+        ...
+
+
 class PixelBudget:
     """Limits how many pixels are being decoded at a time over all threads, which bounds their memory.
 
@@ -77,7 +86,28 @@ class PixelBudget:
                 self._changed.notify_all()
 
 
-def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: PixelBudget | None = None) -> Picture:
+class HeldOn:
+    """A budget for one picture whose pixels stay held while it is used: to the end of this block."""
+
+    def __init__(self, budget: PixelBudget) -> None:
+        self._budget, self._held = budget, ExitStack()
+
+    def hold(self, pixels: int) -> AbstractContextManager[None]:
+        """Wait until so many pixels fit; let go of what an earlier try at the same picture held."""
+        self._held.close()
+        self._held.enter_context(self._budget.hold(pixels))
+        return nullcontext()
+
+    def __enter__(self) -> "HeldOn":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+
+def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> Picture:
     """Return the picture in *data*; of an animation the first frame.
 
     Args:
@@ -111,7 +141,7 @@ def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
     return Picture(reduced(pixels, detail), sampled(pixels), 3, width, height, file_format)
 
 
-def holding(budget: PixelBudget | None, pixels: int) -> AbstractContextManager[None]:
+def holding(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
     """Hold pixels of a budget, if there is one, for the duration of a block."""
     # What is small cannot add up to much over a few threads, and need not wait for its turn.
     return nullcontext() if budget is None or pixels < _SMALL else budget.hold(pixels)
@@ -178,7 +208,7 @@ def _register_readers() -> None:
     pillow_heif.register_heif_opener()
 
 
-def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: PixelBudget | None) -> Picture:
+def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> Picture:
     from PIL import Image, ImageOps
 
     try:

@@ -6,6 +6,7 @@ the start of the stream, whatever the frame rate does; frames are turned upright
 ``grab`` alone skips the conversion to RGB; a seek ends at some frame near the wanted one, not surely at it.
 """
 
+import math
 import os
 from functools import cache
 from types import TracebackType
@@ -22,6 +23,7 @@ _HEAD = 64
 _BEFORE_S = 0.5  # a seek aims so much earlier, so that it seldom ends behind the wanted frame
 _FURTHER = 4.0
 _NEAR_S = 5.0  # from less far away a frame is reached by decoding on: key frames mostly are that far apart
+_MOST_THREADS = 8  # more make the codecs hardly faster, and each holds frames of its own
 _NO_TIME_S = 1e-6
 _LOST = 0.02  # of the frames that the header tells of; the headers of some containers are estimates
 _LOST_S = 0.5
@@ -33,7 +35,7 @@ class Video:
     Args:
         file: the whole video; read as needed.
         max_pixels: videos with larger frames are refused.
-        threads: that decode it.
+        threads: that decode it, at most 8.
 
     Attributes:
         container: for example ``mp4``.
@@ -56,12 +58,13 @@ class Video:
             raise CannotDecode("the file is empty")
         file.seek(0)
         self.container = container_of(head)
-        self._file, self._threads = file, threads
+        self._file, self._threads = file, min(threads, _MOST_THREADS)
         self._capture = self._opened()
         self.codec = codec_name(int(self._get(cv2.CAP_PROP_FOURCC)))
         self._frames = max(int(self._get(cv2.CAP_PROP_FRAME_COUNT)), 0)
         self.fps = max(self._get(cv2.CAP_PROP_FPS), 0.0)
         self.duration_s = self._frames / self.fps if self.fps else 0.0
+        self._near_s = _NEAR_S if self._frames > 1 and self.fps else math.inf  # nothing can be sought without them
         self._stretch = _stretch(
             self._get(cv2.CAP_PROP_SAR_NUM), self._get(cv2.CAP_PROP_SAR_DEN), rotated=self._rotated()
         )
@@ -133,8 +136,9 @@ class Video:
         Raises:
             CannotDecode: there is no such frame any more.
         """
-        near = self.time_s <= time_s < self.time_s + _NEAR_S
+        near = self.time_s <= time_s < self.time_s + self._near_s
         if not (near and self._reach(time_s)) and not self._seek(time_s):
+            self._near_s = math.inf  # frames that follow are then found by decoding on, rather than from the beginning
             self._rewind()
             while self.number < number:
                 if not self.advance():
@@ -142,7 +146,7 @@ class Video:
 
     def _seek(self, time_s: float) -> bool:
         before = _BEFORE_S
-        while self._frames > 1 and self.fps and time_s > before:
+        while math.isfinite(self._near_s) and time_s > before:
             self._capture.set(cv2.CAP_PROP_POS_MSEC, (time_s - before) * 1000)
             self.number, self.time_s = -1, -1.0
             if not self._grab():

@@ -220,7 +220,7 @@ class Media:
 
     @property
     def location(self) -> tuple[str, ...]:
-        """The columns that say where media are: those of ``LOCATION``, of frames where there are videos, and of boxes."""
+        """The columns that say where media are: those of ``LOCATION``, and of frames and boxes where there are any."""
         of_frames = tuple(name for name in OF_VIDEOS.names if self.has_videos)
         return LOCATION + of_frames + (() if self.parents is None else BOX)
 
@@ -229,7 +229,7 @@ class Media:
         """Whether some media are of videos; else the table may lack the columns about frames."""
         return VIDEOS in self.generation.tables
 
-    def file_of(self, row: dict[str, Any]) -> str | None:
+    def file_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the absolute path of a row's file; None if that is no file of this machine."""
         path = path_of_text(row["path"], row["path_raw"])
         root = None if row["root"] is None else self.roots[row["root"]]
@@ -251,7 +251,7 @@ class Media:
         uri = self.shown_path(row) if path is None else file_uri(path)
         return uri if row.get("frame_time_s") is None else uri + time_fragment(row["frame_time_s"])
 
-    def location_of(self, row: dict[str, Any]) -> str | None:
+    def location_of(self, row: Mapping[str, Any]) -> str | None:
         """Return where the bytes of a row's file are: an absolute path, or an object's URI; None if neither."""
         path = self.file_of(row)
         if path is None:
@@ -259,13 +259,13 @@ class Media:
             return uri if uri.startswith(_OBJECT) else None
         return path
 
-    def shown_path(self, row: dict[str, Any]) -> str:
+    def shown_path(self, row: Mapping[str, Any]) -> str:
         """Return how a row's file is called: its absolute path, its URI, or the name under which it was uploaded."""
         if row["root"] is None:
             return self.file_of(row) or str(row["path"])
         return shown_root(self.roots[row["root"]]) + path_of_text(row["path"], row["path_raw"])
 
-    def role_of(self, row: dict[str, Any]) -> str | None:
+    def role_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the role to assume for reading a row's file, where it is an object."""
         roles: dict[str, str] = self.generation.summary.get("roles", {})
         return roles.get(str(row["root"]))

@@ -54,6 +54,16 @@ has its one label, ``width`` and ``height`` are those of the crop in whole pixel
 crop. What says where the file is, and the frame of a video, is that of the media item.
 """
 
+LOCATION_OF_OBJECTS = (
+    "path", "path_raw", "root", "batch", "size_bytes", "modified_at", "content_hash", "format", *OF_VIDEOS.names
+)  # fmt: skip
+"""The columns that objects have from the media item that they are in: where the pixels are."""
+
+
+def object_schema(dimension: int) -> pa.Schema:
+    """Return the columns that are written once for each object; *dimension* is that of the embeddings."""
+    return pa.schema([*media_schema(dimension), *OF_OBJECTS])
+
 
 def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
     r"""Return the columns that ingestion writes, once for each row.

@@ -10,23 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from framedex.ids import media_id
 from framedex.records import Generation
 from framedex.storage.media import Media
-from framedex.storage.media_rows import OF_OBJECTS, media_schema
 from framedex.storage.tables import Table
 
 OBJECTS = "objects"
 """Its name in a generation, and in that one's summary."""
 TABLES = {"media": OBJECTS, "cells": "object_cells", "means": "object_means"}
 """The tables of objects, by the names of those of media that are made in the same way."""
-
-
-def object_schema(dimension: int) -> pa.Schema:
-    """Return the columns that are written once for each object; *dimension* is that of the embeddings."""
-    return pa.schema([*media_schema(dimension), *OF_OBJECTS])
 
 
 def objects_path(media: Path) -> Path:

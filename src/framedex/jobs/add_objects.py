@@ -1,0 +1,43 @@
+"""The job that adds objects to a dataset: boxes of annotation files, in pictures that it has."""
+
+from collections.abc import Sequence
+
+from framedex.encoders import Encoder
+from framedex.jobs.add import media_stay, nothing_new
+from framedex.jobs.annotated import writer
+from framedex.jobs.base import Base
+from framedex.jobs.create import with_boxes_said
+from framedex.jobs.objects import change_objects, known_objects
+from framedex.media.box_sources import BoxSource, read_boxes
+from framedex.storage.objects import OBJECTS
+from framedex.tasks import Commit, Report
+
+
+def add_objects(base: Base, sources: Sequence[BoxSource], encoder: Encoder, *, report: Report) -> Commit:
+    """Append objects and return the commit. Those that are there already are left out.
+
+    The first ones are indexed as a whole; later ones join what is there, until all is indexed anew.
+
+    Args:
+        base: the dataset.
+        sources: of boxes.
+        encoder: that of the dataset.
+        report: of the task.
+    """
+    boxes = read_boxes(sources, lambda count: report(f"reading boxes: {count:,}", 0.0))
+    write = writer(
+        boxes,
+        base,
+        encoder,
+        versions=base.head.tables,
+        roots=base.roots,
+        roles=base.head.summary.get("roles", {}),
+        known=known_objects(base),
+    )
+    objects = change_objects(base, write=write, tell=report.stages(0.0, 1.0))
+    summary = with_boxes_said({**base.head.summary, "skipped": {}}, boxes, unmatched=True)
+    if objects is None:
+        return nothing_new(base, summary)
+    joined = OBJECTS in base.head.tables
+    versions, summary = objects.apply(base.head.tables, summary)
+    return media_stay(base, versions, summary, partial=joined or bool(base.head.summary.get("partial")))
