@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,9 +19,9 @@ BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS]))
 _WORDS = {
     "original_id": ("count(original_id)", "ids"),
     "confidence": ("count(confidence)", "confidences"),
-    "iscrowd": ("count_if(iscrowd)", "marks of crowds"),
-    "truncated": ("count_if(truncated)", "marks of objects that go on outside"),
-    "difficult": ("count_if(difficult)", "marks of objects that are hard to recognise"),
+    "iscrowd": ("count_if(iscrowd)", "crowd flags"),
+    "truncated": ("count_if(truncated)", "truncated flags"),
+    "difficult": ("count_if(difficult)", "difficult flags"),
 }
 
 
@@ -79,16 +80,14 @@ def _box(name: str, values: dict[str, Any]) -> Box:
 
 
 def unsaid(block: pa.Table) -> pa.ListArray:
-    """Return the labels of each media item that have to be told beside its boxes: none where these tell them all.
+    """Return the labels of each media item that none of its boxes has.
 
-    Readers take the labels of boxes, in the order of the boxes, for labels of the picture, too. So labels that are
-    just these are not told twice; others come first.
+    Args:
+        block: with :data:`BOXES` and ``labels``.
     """
     labels, objects = column(block, "labels"), column(block, OBJECTS)
-    ends = objects.offsets.to_numpy()
+    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(objects).to_numpy())])
     names = objects.flatten().field("label").to_pylist()
-    told = [
-        [] if own == list(dict.fromkeys(names[start:end])) else own
-        for own, start, end in zip(labels.to_pylist(), ends - ends[0], ends[1:] - ends[0], strict=False)
-    ]
+    rows = zip(labels.to_pylist(), ends[:-1], ends[1:], strict=True)
+    told = [[each for each in own if each not in names[start:end]] for own, start, end in rows]
     return pa.array(told, labels.type)

@@ -26,7 +26,9 @@ def write_coco(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[s
 
     Images and categories are numbered from 1. The name of an image is its place in the archive with pictures, else the
     path within the source, so that the file can be put beside the pictures. Ids of annotations stay; those of labels,
-    captions and boxes without one are above them. Of boxes alone, there are no labels and captions.
+    captions and boxes without one are above them. Where there are objects, an image has all its ``labels`` beside its
+    name, as boxes say others; those that no box says are annotations too. Of boxes alone, there are no labels and
+    captions.
     """
     known = all_names(chosen, part(progress, 0.0, 0.1))
     info = {"description": chosen.dataset.display_name, "contributor": chosen.exported_by}
@@ -55,18 +57,19 @@ def write_coco(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[s
 def _images(chosen: Chosen, progress: Progress) -> Iterator[pa.Array]:
     """Yield the texts of the images."""
     folder, done = IMAGES if chosen.include_images else "", 0
-    for block in chosen.blocks(columns(chosen, "width", "height"), progress):
+    with_labels = chosen.with_objects and not chosen.boxes_only
+    for block in chosen.blocks(columns(chosen, "width", "height", *["labels"] * with_labels), progress):
         names = pc.binary_join_element_wise(folder, readable_names(chosen.media, block), "")
-        yield json.objects(
-            {
-                "id": json.integers(pa.array(np.arange(done + 1, done + len(block) + 1))),
-                "file_name": json.strings(names),
-                "width": json.integers(column(block, "width")),
-                "height": json.integers(column(block, "height")),
-                "media_id": json.quoted(column(block, "media_id")),
-            },
-            end=json.LINE_END,
-        )
+        fields = {
+            "id": json.integers(pa.array(np.arange(done + 1, done + len(block) + 1))),
+            "file_name": json.strings(names),
+            "width": json.integers(column(block, "width")),
+            "height": json.integers(column(block, "height")),
+            "media_id": json.quoted(column(block, "media_id")),
+        }
+        if with_labels:
+            fields["labels"] = json.arrays(column(block, "labels"))
+        yield json.objects(fields, end=json.LINE_END)
         done += len(block)
 
 

@@ -100,6 +100,11 @@ def grouped(parts: pa.Array, lists: pa.Array, separator: str = ", ") -> pa.Array
     return pc.if_else(pc.greater(lengths, 0), rows, None)
 
 
+def arrays(lists: pa.Array) -> pa.Array:
+    """Return lists of texts as JSON arrays; empty ones for nulls."""
+    return pc.binary_join_element_wise("[", pc.fill_null(grouped(strings(lists.flatten()), lists), ""), "]", "")
+
+
 def text_of(rows: pa.Array, end: str = LINE_END) -> memoryview:
     """Return all texts one after the other, as UTF-8, without a copy and without the end of the last."""
     if not len(rows):

@@ -13,7 +13,7 @@ from framedex.storage.media_rows import BOX, OF_VIDEOS
 
 OBJECT_ID = pa.field("object_id", pa.string())
 LABEL = pa.field("label", pa.string())
-BBOX = pa.field("bbox", pa.list_(pa.float64()))
+BBOX = pa.field("bbox", pa.list_(pa.float64(), len(BOX)))
 """``[x, y, width, height]`` in pixels of the picture."""
 CONFIDENCE = pa.field("confidence", pa.float64())
 """0 to 1, of objects that a model found, or annotations that say one; else null."""
@@ -104,8 +104,8 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
         case "label":
             return pc.list_element(column(rows, "labels"), 0) if len(rows) else pa.nulls(0, pa.string())
         case "bbox":
-            numbers = np.column_stack([rows[name].to_numpy() for name in BOX]).ravel()
-            return pa.ListArray.from_arrays(pa.array(np.arange(0, len(numbers) + 1, 4), pa.int32()), pa.array(numbers))
+            edges = np.stack([rows[name].to_numpy() for name in BOX], axis=1)
+            return pa.FixedSizeListArray.from_arrays(pa.array(edges.ravel()), len(BOX))
         case "url":
             return _urls(objects, rows)
         case "image_filename":  # that of the picture, which may have a part of its id

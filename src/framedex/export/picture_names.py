@@ -14,7 +14,7 @@ from framedex.storage.media import Media
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
-_VOC_FOLDERS = ("images", "JPEGImages", "annotations", "Annotations")
+_ANNOTATIONS = ("annotations", "Annotations")
 _ODD = r"(^|/)\.|\\"
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
@@ -42,11 +42,11 @@ def yolo_names(chosen: Chosen, progress: Progress) -> Names:
 
 
 def voc_names(chosen: Chosen, progress: Progress) -> Names:
-    """Return names as :func:`yolo_names`, for files below ``annotations`` in the place of the last ``images``.
+    """Return names as :func:`yolo_names`, for files below ``annotations`` beside ``images``.
 
     Without pictures, files lie where those of the source would be, whose folders keep their names.
     """
-    return _without_folders(chosen, progress, _VOC_FOLDERS if chosen.include_images else ())
+    return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
 def _without_folders(chosen: Chosen, progress: Progress, folders: tuple[str, ...]) -> Names:
@@ -66,6 +66,11 @@ def _without_folders(chosen: Chosen, progress: Progress, folders: tuple[str, ...
         return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names
+
+
+def stem(name: str) -> str:
+    """Return the name of a picture without its suffix."""
+    return re.sub(_IMAGE, "", name)
 
 
 def stems(names: pa.Array) -> pa.Array:

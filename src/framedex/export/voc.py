@@ -3,18 +3,17 @@
 import re
 from dataclasses import replace
 
-import pyarrow.compute as pc
-
 from framedex.export.box_lists import BOXES, boxes_in, left_out
 from framedex.export.chosen import Chosen, Progress, part
-from framedex.export.label_columns import IMAGES, columns
+from framedex.export.label_columns import columns
 from framedex.export.label_table import write_labels
-from framedex.export.picture_names import Names
+from framedex.export.picture_names import Names, stem
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.boxes_voc import voc_path, voc_text
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Signs that XML 1.0 has no place for (section 2.2)."""
+_ANNOTATIONS = "annotations/"
 _INSTEAD = "\ufffd"
 
 
@@ -31,13 +30,12 @@ def write_voc(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progre
         names: of the pictures.
         progress: called with the share that is done.
     """
-    folder = IMAGES if chosen.include_images else ""
     if chosen.with_objects:
         for block in chosen.blocks(columns(chosen, "width", "height").append(BOXES), part(progress, 0.0, 0.9)):
-            paths = pc.binary_join_element_wise(folder, names(chosen.media, block), "")
-            for name, size, boxes in boxes_in(block, paths):
+            for name, size, boxes in boxes_in(block, names(chosen.media, block)):
                 told = [replace(box, label=_in_xml(box.label)) for box in boxes]
-                archive.add(voc_path(name), voc_text(_in_xml(name), told, size).encode())
+                path = f"{_ANNOTATIONS}{stem(name)}.xml" if chosen.include_images else voc_path(name)
+                archive.add(path, voc_text(_in_xml(name), told, size).encode())
     write_labels(archive, chosen, names, part(progress, 0.9, 1.0))
     return left_out(chosen.objects, ("original_id", "confidence", "iscrowd"), "VOC")
 

@@ -18,7 +18,9 @@ from framedex.media.class_names import data_yaml
 
 NAME = "data.yaml"
 _LABELS = "labels/"
-_WHOLE_IMAGE = " 0.5 0.5 1 1\n"
+_WHOLE = " 0.5 0.5 1 1"
+_NEARLY_WHOLE = " 0.499999999999999999995 0.5 0.99999999999999999999 1"
+"""The same box in any number of 64 bits; a whole one is read as a label of the picture."""
 
 
 def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> list[str]:
@@ -40,7 +42,8 @@ def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progr
     numbers = {label: number for number, label in enumerate(known)}
     for block in chosen.blocks(columns(chosen, "width", "height").append(BOXES), part(progress, 0.0, 0.9)):
         for path, size, boxes in boxes_in(block, _paths(chosen, names, block)):
-            archive.add(path, yolo_text(boxes, size, numbers).encode())
+            text = yolo_text(boxes, size, numbers)
+            archive.add(path, text.replace(_WHOLE, _NEARLY_WHOLE).encode())
     write_labels(archive, chosen, names, part(progress, 0.9, 1.0))
     return left_out(chosen.objects, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
@@ -68,5 +71,5 @@ def _files(paths: pa.Array, texts: pa.Array) -> Iterator[tuple[str, str]]:
 
 def _lines(labels: pa.Array, known: pa.Array) -> pa.Array:
     """Return a line for each label of each picture; null where there are none."""
-    lines = pc.binary_join_element_wise(json.integers(numbers_of(labels, known)), _WHOLE_IMAGE, "")
+    lines = pc.binary_join_element_wise(json.integers(numbers_of(labels, known)), _WHOLE, "\n", "")
     return json.grouped(lines, labels, separator="")

@@ -32,10 +32,15 @@ class Annotations:
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
     _silent: set[str] = field(default_factory=set)  # files that are named, of which nothing is said
+    _told: set[str | None] = field(default_factory=set)  # files whose labels are said, also that there are none
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
-        """Return (labels, caption) of the file at a path within the source."""
+        """Return (labels, caption) of the file at a path within the source.
+
+        Those of objects in YOLO folders are its labels where no other file says any; that it has none is said by an
+        empty list.
+        """
         labels: tuple[str, ...] = ()
         caption = None
         if (key := self._key(path)) is not None:
@@ -45,7 +50,7 @@ class Annotations:
         stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
         if stem in self.of_stems:
             self.matched.add(_stem_key(stem))
-            labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
+            labels = labels if key in self._told else self.of_stems[stem]
         return labels, caption
 
     def _key(self, path: str) -> str | None:
@@ -61,13 +66,14 @@ class Annotations:
         """How many annotated files no picture had the name of."""
         return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
 
-    def add(self, name: str, labels: tuple[str, ...], caption: str | None) -> None:
-        """Add what one row says of one file; it may be nothing."""
+    def add(self, name: str, labels: tuple[str, ...] | None, caption: str | None) -> None:
+        """Add what one row says of one file; it may be nothing, also of labels alone, which are None then."""
         name = os.path.normpath(name)
         if "\\" in name:
             self._with_slashes[os.path.normpath(name.replace("\\", "/"))] = name
-        labels = parse_labels(labels)
-        if labels:
+        if labels is not None:
+            self._told.add(name)
+        if labels := parse_labels(labels):
             self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
@@ -110,11 +116,14 @@ def read_annotations(folder: str) -> Annotations:
     return found
 
 
-_Row = tuple[str, tuple[str, ...], str | None]
+_Row = tuple[str, tuple[str, ...] | None, str | None]
 
 
 def _read_coco(path: Path) -> Iterator[_Row]:
-    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption."""
+    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption.
+
+    An image that has ``labels``, names in a list, has these, whatever categories its annotations have.
+    """
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     if not isinstance(content, dict) or not isinstance(content.get("images"), list):
         raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
@@ -126,9 +135,11 @@ def _read_coco(path: Path) -> Iterator[_Row]:
     annotations = content.get("annotations") or []
     if not isinstance(annotations, list):
         raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
-    yield from ((name, (), None) for name in names.values())
+    labels = {image["id"]: image["labels"] for image in content["images"] if isinstance(image.get("labels"), list)}
+    yield from ((name, parse_labels(labels[id_]) if id_ in labels else None, None) for id_, name in names.items())
     for place, annotation in enumerate(annotations):
-        yield _coco_row(path, place, annotation, names, categories)
+        name, category, caption = _coco_row(path, place, annotation, names, categories)
+        yield name, None if annotation["image_id"] in labels else category, caption
 
 
 def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]) -> _Row:
@@ -139,7 +150,7 @@ def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str],
     if category is not None and (not isinstance(category, Hashable) or category not in categories):
         raise InvalidInput(f"{path}: annotations[{place}] has category_id {category!r}, which 'categories' lacks")
     caption = annotation.get("caption")
-    labels = () if category is None else (categories[category],)
+    labels = None if category is None else (categories[category],)
     return names[image], labels, None if caption is None else str(caption)
 
 
@@ -175,4 +186,7 @@ def _check_columns(path: Path, names: Any) -> None:
 
 def _table_row(row: Mapping[str, Any]) -> _Row:
     caption = row.get("caption")
-    return str(row["filename"]), parse_labels(row.get("label")), None if caption is None else str(caption)
+    label = row.get("label")
+    labels = parse_labels(label)
+    is_told = labels or isinstance(label, list) or (isinstance(label, str) and label.strip() == "[]")
+    return str(row["filename"]), labels if is_told else None, None if caption is None else str(caption)

@@ -3,6 +3,7 @@
 import os
 from array import array
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -16,6 +17,9 @@ _FORMATS: tuple[Source, ...] = ("coco", "voc", "yolo", "csv", "parquet")
 _NO_ID = -(2**63)
 _LARGEST = 2**62
 _NOBODY = -1
+_DIGITS = (
+    9  # behind the point, in pixels: a fraction of 64 bits leads back to so many, so that whole numbers stay whole
+)
 _WHOLE = (Decimal("0.5"), Decimal("0.5"), Decimal(1), Decimal(1))
 """A YOLO box around all of the picture is a label of that, and no object."""
 _CROWD, _TRUNCATED, _DIFFICULT = 1, 2, 4
@@ -128,7 +132,9 @@ class BoxIndex:
                 self.problems.add(Problem(f"a box of {path!r}", label, reason))
                 return None
             left, top, across, down = (Decimal(repr(each)) for each in (x, y, width, height))
-            return in_pixels(FractionBox(path, left, top, across, down, label, sure, ""), path, *size)
+            box = in_pixels(FractionBox(path, left, top, across, down, label, sure, ""), path, *size)
+            x, y, width, height = (round(side, _DIGITS) for side in (box.x, box.y, box.width, box.height))
+            return replace(box, x=x, y=y, width=width, height=height)
         flags, original = self._flags[number], self._ids.get(number)
         if original is None and self._number_id[number] != _NO_ID:
             original = str(self._number_id[number])
