@@ -49,7 +49,7 @@ def write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: Pro
     with archive.member(NAME, compressed=True) as member:
         member.write(f"filename,label,caption{_LINE_END}".encode())
         for block in chosen.blocks(columns(chosen, "labels", "caption"), progress):
-            labels = _label_cells(column(block, "labels"))
+            labels = _label_cells(column(block, "labels"), with_empty=chosen.with_objects)
             member.write(
                 _lines(_quoted(_paths(chosen, names, block)), _quoted(labels), _quoted(column(block, "caption")))
             )
@@ -77,9 +77,10 @@ def _lines(*cells: Any) -> memoryview:
     return json.text_of(lines, end="")
 
 
-def _label_cells(labels: pa.Array) -> pa.Array:
-    names = json.grouped(json.strings(labels.flatten()), labels)
-    return pc.binary_join_element_wise("[", names, "]", "")
+def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:
+    """Return JSON arrays; null for empty ones, unless boxes would be taken for labels of what has none."""
+    cells = json.arrays(labels)
+    return cells if with_empty else pc.if_else(pc.equal(cells, "[]"), None, cells)
 
 
 def _quoted(texts: pa.Array) -> Any:

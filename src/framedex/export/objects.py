@@ -18,6 +18,7 @@ N_OBJECTS = pa.field("n_objects", pa.int32())
 """How many objects are exported with a media item."""
 OBJECTS = "objects"
 """The column that holds the objects of each media item."""
+_HASH = "hash"  # DuckDB's, of 64 bits
 _MOST_OBJECTS = 2**16  # that are in memory with all that is exported of them
 
 
@@ -43,7 +44,7 @@ class ObjectsByMedia:
 
     def __init__(self, objects: Media, rows: Condition | RowIds) -> None:
         self.objects, self.rows = objects, as_condition(rows)
-        text = f"SELECT hash(parent_id) AS parent, {ROW_ID} FROM chosen"
+        text = f"SELECT {_HASH}(parent_id) AS parent, {ROW_ID} FROM chosen"
         found = objects.query(text, self.rows, ["parent_id"], keep=False)
         parents, row_ids = (found[name].to_numpy() for name in ("parent", ROW_ID))
         order = np.lexsort((row_ids, parents))
@@ -78,7 +79,7 @@ class ObjectsByMedia:
     def _places(self, media_ids: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return where the objects of media begin and end."""
         held = self.objects.sql.query(
-            "SELECT hash(media_id) AS parent FROM held", (), {"held": pa.table({"media_id": media_ids})}
+            f"SELECT {_HASH}(media_id) AS parent FROM held", (), {"held": pa.table({"media_id": media_ids})}
         )
         parents = held["parent"].to_numpy()
         return np.searchsorted(self._parents, parents), np.searchsorted(self._parents, parents, side="right")

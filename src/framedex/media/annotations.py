@@ -32,14 +32,13 @@ class Annotations:
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
     _silent: set[str] = field(default_factory=set)  # files that are named, of which nothing is said
-    _told: set[str | None] = field(default_factory=set)  # files whose labels are said, also that there are none
+    _complete: set[str | None] = field(default_factory=set)  # files of which a list is all labels, maybe none
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
         """Return (labels, caption) of the file at a path within the source.
 
-        Those of objects in YOLO folders are its labels where no other file says any; that it has none is said by an
-        empty list.
+        Objects of YOLO folders are labels, too, unless another file lists all that it has.
         """
         labels: tuple[str, ...] = ()
         caption = None
@@ -50,7 +49,8 @@ class Annotations:
         stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
         if stem in self.of_stems:
             self.matched.add(_stem_key(stem))
-            labels = labels if key in self._told else self.of_stems[stem]
+            if key not in self._complete:
+                labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
         return labels, caption
 
     def _key(self, path: str) -> str | None:
@@ -66,14 +66,15 @@ class Annotations:
         """How many annotated files no picture had the name of."""
         return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
 
-    def add(self, name: str, labels: tuple[str, ...] | None, caption: str | None) -> None:
-        """Add what one row says of one file; it may be nothing, also of labels alone, which are None then."""
+    def add(self, name: str, labels: tuple[str, ...], caption: str | None, *, complete: bool = False) -> None:
+        """Add what one row says of one file; it may be nothing, or that these are all its labels."""
         name = os.path.normpath(name)
+        if complete:
+            self._complete.add(name)
         if "\\" in name:
             self._with_slashes[os.path.normpath(name.replace("\\", "/"))] = name
-        if labels is not None:
-            self._told.add(name)
-        if labels := parse_labels(labels):
+        labels = parse_labels(labels)
+        if labels:
             self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
@@ -105,8 +106,8 @@ def read_annotations(folder: str) -> Annotations:
         if not path.is_file():
             continue
         try:
-            for row in reader(path):
-                found.add(*row)
+            for name_, labels, caption, complete in reader(path):
+                found.add(name_, labels, caption, complete=complete)
         except InvalidInput:
             raise
         except (OSError, ValueError, csv.Error, RecursionError) as error:
@@ -116,7 +117,7 @@ def read_annotations(folder: str) -> Annotations:
     return found
 
 
-_Row = tuple[str, tuple[str, ...] | None, str | None]
+_Row = tuple[str, tuple[str, ...], str | None, bool]
 
 
 def _read_coco(path: Path) -> Iterator[_Row]:
@@ -135,14 +136,16 @@ def _read_coco(path: Path) -> Iterator[_Row]:
     annotations = content.get("annotations") or []
     if not isinstance(annotations, list):
         raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
-    labels = {image["id"]: image["labels"] for image in content["images"] if isinstance(image.get("labels"), list)}
-    yield from ((name, parse_labels(labels[id_]) if id_ in labels else None, None) for id_, name in names.items())
+    listed = {image["id"]: image["labels"] for image in content["images"] if isinstance(image.get("labels"), list)}
+    yield from ((name, parse_labels(listed.get(number)), None, number in listed) for number, name in names.items())
     for place, annotation in enumerate(annotations):
-        name, category, caption = _coco_row(path, place, annotation, names, categories)
-        yield name, None if annotation["image_id"] in labels else category, caption
+        name, labels, caption = _coco_row(path, place, annotation, names, categories)
+        yield name, () if annotation["image_id"] in listed else labels, caption, False
 
 
-def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]) -> _Row:
+def _coco_row(
+    path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]
+) -> tuple[str, tuple[str, ...], str | None]:
     image = annotation.get("image_id") if isinstance(annotation, dict) else None
     if not isinstance(image, Hashable) or image not in names:
         raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
@@ -150,7 +153,7 @@ def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str],
     if category is not None and (not isinstance(category, Hashable) or category not in categories):
         raise InvalidInput(f"{path}: annotations[{place}] has category_id {category!r}, which 'categories' lacks")
     caption = annotation.get("caption")
-    labels = None if category is None else (categories[category],)
+    labels = () if category is None else (categories[category],)
     return names[image], labels, None if caption is None else str(caption)
 
 
@@ -187,6 +190,5 @@ def _check_columns(path: Path, names: Any) -> None:
 def _table_row(row: Mapping[str, Any]) -> _Row:
     caption = row.get("caption")
     label = row.get("label")
-    labels = parse_labels(label)
-    is_told = labels or isinstance(label, list) or (isinstance(label, str) and label.strip() == "[]")
-    return str(row["filename"]), labels if is_told else None, None if caption is None else str(caption)
+    is_list = isinstance(label, list) or (isinstance(label, str) and label.strip().startswith("["))
+    return str(row["filename"]), parse_labels(label), None if caption is None else str(caption), is_list
