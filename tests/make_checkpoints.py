@@ -2,6 +2,8 @@
 
     python -m tests.make_checkpoints tests/checkpoints/shapes-clip
 
+For ``tests/checkpoints/shapes-captioner`` see ``tests/make_captioner.py``.
+
 What it writes is a folder as any other of open_clip: a configuration and weights, the latter as float16. The tokenizer
 is the usual one, so the table of words has 49,408 rows; those of words that no caption has are zero and say nothing.
 
@@ -26,6 +28,7 @@ import numpy.typing as npt
 
 from framedex.encoders import OpenClipEncoder
 from framedex.encoders.open_clip_loading import load_engine
+from tests.make_captioner import CAPTIONER, make_captioner
 from tests.shapes import BACKGROUNDS, HELD_OUT, PAIRS, SEEN, SIZES, Pixels, Scene, draw, gallery, queries
 
 SIDE = 64
@@ -50,7 +53,7 @@ _SAID = (0.65, 0.65, 0.4, 0.25)
 _MOST_SCALE = 4.6  # of the logarithm by which similarities are multiplied, as in CLIP
 
 
-def main(folder: Path) -> None:
+def make_clip(folder: Path) -> None:
     """Train, write the folder, load it as a user would, and print the recall."""
     import torch
 
@@ -156,4 +159,5 @@ def find_all(encoder: OpenClipEncoder, pairs: tuple[tuple[str, str], ...]) -> li
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    path = Path(sys.argv[1])
+    (make_captioner if path.name == CAPTIONER else make_clip)(path)

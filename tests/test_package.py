@@ -19,7 +19,7 @@ MAY_LOAD = {
 }  # fmt: skip
 MUST_NOT_LOAD = [
     "IPython", "alembic", "duckdb", "fastapi", "faiss", "lance", "lancedb", "onnxruntime", "open_clip", "pandas",
-    "rich", "skimage", "sklearn", "torch", "torchvision", "typer",
+    "rich", "skimage", "sklearn", "torch", "torchvision", "transformers", "typer",
 ]  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """Enrichment of a dataset: which models there are, what was applied, and the start of one that makes a new dataset."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from framedex.context import Context, open_media
 from framedex.encoders import TextEncoder, choose_encoder
-from framedex.enrichers import ModelEntry, describe, make_tagger, read_models
+from framedex.enrichers import ModelEntry, describe, make_captioner, make_tagger, read_models
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.enrich import Plan, applied_to, encoded_by, enrich
@@ -148,6 +149,8 @@ def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str
         plan = Plan(plan.models, encoder, encoded_by(encoder, entry.id))
     if (entry := chosen.get(EnrichmentType.IMAGE_TAGGING)) is not None:
         plan = Plan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
+    if (entry := chosen.get(EnrichmentType.CAPTION_IMAGES)) is not None:
+        plan = replace(plan, captioner=make_captioner(entry), replace_captions=entry.replace)
     return plan
 
 

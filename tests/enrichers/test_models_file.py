@@ -10,6 +10,7 @@ from framedex.records import EnrichmentType
 
 ENCODES = 'type = "MULTIMODEL_IMAGE_ENCODING"\nencoder = "open_clip:here"\n'
 TAGS = 'type = "IMAGE_TAGGING"\n'
+SAYS = 'type = "CAPTION_IMAGES"\ncaptioner = "x"\n'
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -33,7 +34,8 @@ def test_read_models__relative_paths(tmp_path: Path) -> None:
             f"[a]\n{ENCODES}[b]\n{ENCODES.replace('here', 'ViT-B-32/b.pt')}"
             f"[c]\n{ENCODES.replace('here', 'ViT-B-32/openai')}"
             f"[d]\n{ENCODES.replace('here', './x')}"
-            f'[e]\n{TAGS}classifier = "onnx:m.onnx?size=8"\nlabels = "l.txt"\nvalues = "logits"\n',
+            f'[e]\n{TAGS}classifier = "onnx:m.onnx?size=8"\nlabels = "l.txt"\nvalues = "logits"\n'
+            f"[f]\n{SAYS}",
         )
     )
     assert [entry.encoder for entry in found[:4]] == [
@@ -44,6 +46,7 @@ def test_read_models__relative_paths(tmp_path: Path) -> None:
     ]
     assert (found[4].classifier, found[4].labels) == (f"onnx:{tmp_path}/m.onnx?size=8", f"{tmp_path}/l.txt")
     assert found[4].type is EnrichmentType.IMAGE_TAGGING
+    assert found[5].captioner == f"{tmp_path}/x"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +70,13 @@ def test_read_models__relative_paths(tmp_path: Path) -> None:
         (f"[a]\n{TAGS}encoder = 'gist'\nvocabulary = 'v'\ntop_k = 0", "top_k is 0"),
         (f"[a]\n{TAGS}encoder = 'gist'\nvocabulary = 'v'\nvalues = 'logits'", "values does not go with encoder"),
         (f"[a]\n{TAGS}classifier = 'onnx:x'\nlabels = 'l'\nvalues = 'odds'", "values is 'odds'"),
+        ("[a]\ntype = 'CAPTION_IMAGES'", "CAPTION_IMAGES needs captioner"),
+        ("[a]\ntype = 'CAPTION_OBJECTS'\nencoder = 'gist'", "CAPTION_OBJECTS needs captioner"),
+        (f"[a]\n{TAGS}captioner = 'x'", "needs encoder and vocabulary or"),
+        (f"[a]\n{SAYS}top_k = 2", "top_k does not go with captioner"),
+        (f"[a]\n{SAYS}max_tokens = 0", "max_tokens is 0"),
+        (f"[a]\n{SAYS}replace = 1", "replace is 1"),
+        (f"[a]\n{SAYS}prompt = ''", "prompt is ''"),
     ],
 )
 def test_read_models__says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:

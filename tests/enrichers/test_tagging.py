@@ -89,7 +89,8 @@ def models(tmp_path: Path, text: str) -> Path:
     ("entry", "missing"),
     [
         ("type = 'OBJECT_DETECTION'", "objects come with a later version"),
-        ("type = 'CAPTION_IMAGES'\nencoder = 'x'", "captions come with a later version"),
+        ("type = 'CAPTION_OBJECTS'\ncaptioner = 'x'", "objects come with a later version"),
+        ("type = 'CAPTION_IMAGES'\ncaptioner = 'x'", "no folder"),
         ("type = 'MULTIMODEL_IMAGE_ENCODING'\nencoder = 'gist'", "knows pictures only"),
         ("type = 'MULTIMODEL_IMAGE_ENCODING'\nencoder = 'onnx:m.onnx'", "knows pictures only"),
         ("type = 'MULTIMODEL_IMAGE_ENCODING'\nencoder = 'nothing'", "no encoder 'nothing'"),

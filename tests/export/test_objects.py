@@ -40,7 +40,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     home = tmp_path_factory.mktemp("objects")
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", coco_folder(home / "pictures"), Averages())
-        dataset.set_labels(dataset.where([{"filename": {"op": "is", "value": "a.png"}}]), ["pet", "dog"])
+        dataset.set_labels(dataset.where([{"file_name": {"op": "is", "value": "a.png"}}]), ["pet", "dog"])
         yield dataset
 
 
@@ -256,7 +256,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
 
 def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
     """Of some pictures the objects are those in them."""
-    only_a = [{"filename": {"op": "is", "value": "a.png"}}]
+    only_a = [{"file_name": {"op": "is", "value": "a.png"}}]
     result = dataset.export(tmp_path / "out.zip", "coco", vql=only_a)
     assert (result.total_media_items, result.total_objects) == (1, 2)
     found = json.loads(exported(dataset, tmp_path, "coco", vql=only_a)["annotations.json"])

@@ -1,16 +1,15 @@
 """Reading open_clip models: the engine is imported, the model built, its weights loaded and checked."""
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from types import ModuleType
 from typing import Any
 
 from framedex.encoders.open_clip_files import Files
 from framedex.encoders.open_clip_names import ModelName
+from framedex.encoders.torch_vision import import_torchvision
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 
 _LOADING = RLock()
@@ -27,29 +26,13 @@ def load_engine() -> Any:
     """
     with _LOADING:
         try:
-            _import_torchvision()
+            import_torchvision()
             import open_clip
         except ImportError as error:
             raise MissingDependency(
                 f"models of open_clip need packages that are not installed ({error}): pip install 'framedex[clip]'"
             ) from None
         return open_clip
-
-
-def _import_torchvision() -> None:
-    """Import torchvision, of which open_clip needs only transforms.
-
-    Its wheels are compiled for CUDA. Beside a PyTorch for CPUs their operators are missing, and the module that
-    describes these to compilers cannot be imported (torchvision 0.28, PyTorch 2.13); an empty one does.
-    """
-    try:
-        import torchvision
-    except RuntimeError as error:
-        if "torchvision::" not in str(error):
-            raise
-        described = "torchvision._meta_registrations"
-        sys.modules[described] = ModuleType(described)
-        import torchvision  # noqa: F401 - open_clip finds it then
 
 
 def build(name: ModelName, files: Files, engine: Any, *, allow_download: bool) -> Any:

@@ -1,19 +1,24 @@
 """Models that datasets are enriched by: which there are, which can run here, and what they say of pictures."""
 
 from framedex.enrichers.available import describe
+from framedex.enrichers.captioner import Captioner
 from framedex.enrichers.detector import Detections, Detector
 from framedex.enrichers.models_file import ModelEntry, read_models
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.enrichers.tagging import Tagger, Tags, make_tagger
+from framedex.enrichers.transformers_captioner import TransformersCaptioner, make_captioner
 
 __all__ = [
+    "Captioner",
     "Detections",
     "Detector",
     "ModelEntry",
     "OnnxDetector",
     "Tagger",
     "Tags",
+    "TransformersCaptioner",
     "describe",
+    "make_captioner",
     "make_tagger",
     "read_models",
 ]

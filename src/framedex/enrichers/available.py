@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from framedex.encoders import check_classifier, check_multimodal
+from framedex.enrichers.captioner_files import check_packages, find_captioner
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.vocabulary import read_lines, read_vocabulary
 from framedex.errors import Error
@@ -12,7 +13,6 @@ from framedex.settings import Settings
 _NOT_YET = {
     EnrichmentType.OBJECT_DETECTION: "objects come with a later version",
     EnrichmentType.CAPTION_OBJECTS: "objects come with a later version",
-    EnrichmentType.CAPTION_IMAGES: "models that write captions come with a later version",
 }
 
 
@@ -45,6 +45,9 @@ def _missing(entry: ModelEntry, settings: Settings) -> str | None:
             check_classifier(entry.classifier)
         if entry.vocabulary is not None:
             read_vocabulary(Path(entry.vocabulary))
+        if entry.captioner is not None:
+            check_packages()
+            find_captioner(Path(entry.captioner))
         if entry.labels is not None:
             read_lines(Path(entry.labels))
     except Error as error:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from framedex.encoders import beside
 from framedex.encoders.onnx_classifier import Values
+from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.errors import InvalidInput
 from framedex.records import EnrichmentType
 from framedex.settings import user_path
@@ -18,11 +19,14 @@ _Text = Annotated[str, Field(min_length=1)]
 _NEEDS: dict[EnrichmentType, tuple[tuple[str, ...], ...]] = {
     EnrichmentType.MULTIMODEL_IMAGE_ENCODING: (("encoder",),),
     EnrichmentType.IMAGE_TAGGING: (("encoder", "vocabulary"), ("classifier", "labels")),
+    EnrichmentType.CAPTION_IMAGES: (("captioner",),),
+    EnrichmentType.CAPTION_OBJECTS: (("captioner",),),
 }
 _MAY: dict[tuple[str, ...], tuple[str, ...]] = {
     ("encoder",): (),
     ("encoder", "vocabulary"): ("threshold", "top_k"),
     ("classifier", "labels"): ("threshold", "top_k", "values"),
+    ("captioner",): ("prompt", "max_tokens", "replace"),
 }
 _ANY = ("id", "type", "name", "vendor", "description", "dependencies")
 
@@ -44,6 +48,10 @@ class ModelEntry(BaseModel):
         values: what the classifier gives out.
         threshold: the least probability of a tag, 0 to 1.
         top_k: how many tags a picture has at most.
+        captioner: the folder of a model that writes captions.
+        prompt: what it is asked; None for what such a model is asked by default.
+        max_tokens: after which a caption ends.
+        replace: whether captions that people gave make way.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -61,6 +69,10 @@ class ModelEntry(BaseModel):
     values: Values = "probabilities"
     threshold: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     top_k: Annotated[int, Field(ge=1, le=1000)] = 3
+    captioner: _Text | None = None
+    prompt: _Text | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = MAX_TOKENS
+    replace: bool = False
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "ModelEntry":
@@ -82,7 +94,9 @@ class ModelEntry(BaseModel):
             key: beside(name, folder) for key in ("encoder", "classifier") if (name := getattr(self, key))
         }
         changes |= {
-            key: str(folder / user_path(path)) for key in ("vocabulary", "labels") if (path := getattr(self, key))
+            key: str(folder / user_path(path))
+            for key in ("vocabulary", "labels", "captioner")
+            if (path := getattr(self, key))
         }
         return self.model_copy(update=changes)
 

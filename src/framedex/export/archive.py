@@ -222,7 +222,7 @@ def _write_json(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
     with archive.member("metadata.json", compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"
-        schema = item_columns(chosen.media, objects=chosen.with_objects)
+        schema = item_columns(chosen.media, None if chosen.objects is None else chosen.objects.objects)
         for text in chosen.made_of(schema, lambda block: text_of(media_items(block)), progress):
             member.write(separator.encode())
             member.write(text)

@@ -15,7 +15,7 @@ from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES, OF_VIDEOS
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES, MODEL_CAPTION, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -49,7 +49,9 @@ EXPORTED = pa.schema(
 """The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level, ``frame_timestamp`` in seconds."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
-RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, *CLUSTERS, "embedding", "objects", "n_objects"})
+RESERVED = frozenset(
+    {*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding", "objects", "n_objects"}
+)
 """Names that no custom field has, because columns have them."""
 _ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here would load pandas with the package
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)

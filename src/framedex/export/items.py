@@ -11,19 +11,25 @@ from framedex.export.object_columns import FLAGS, OBJECT_ITEM
 from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.places import column
 from framedex.storage.media import Media
+from framedex.storage.media_rows import MODEL_CAPTION
 
 _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
-def item_columns(media: Media, *, objects: bool) -> pa.Schema:
+def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
     """Return the columns that items are made of, as :class:`framedex.export.chosen.Chosen` has them.
 
     Args:
         media: whose items they are.
-        objects: whether there are objects in them.
+        objects: those in them that are exported, too.
     """
-    lists = [objects_field(OBJECT_ITEM)] if objects else []
-    return pa.schema([*EXPORTED, URL, TAG_DATES, *custom_fields(media), *lists])
+    written = _model_caption(media)
+    lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
+    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media), *lists])
+
+
+def _model_caption(media: Media) -> list[pa.Field]:
+    return [MODEL_CAPTION] if MODEL_CAPTION.name in media.table.schema.names else []
 
 
 def media_items(block: pa.Table) -> pa.Array:
@@ -48,7 +54,8 @@ def media_items(block: pa.Table) -> pa.Array:
 
 def _metadata_items(block: pa.Table) -> pa.Array:
     """Return the arrays of what is known of each picture: all of one type, then those of the next."""
-    captions = _captions(column(block, "caption"))
+    by_model = column(block, MODEL_CAPTION.name) if MODEL_CAPTION.name in block.column_names else None
+    captions = _captions(column(block, "caption"), by_model)
     objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
     kinds = [_issues(column(block, "issues")), _labels(block), *objects, *edited_items(block), captions]
     return _arrays([*kinds, _video_infos(block)])
@@ -85,8 +92,11 @@ def _labels(block: pa.Table) -> pa.Array:
     return json.grouped(_item("image_label", found), labels)
 
 
-def _captions(caption: pa.Array) -> pa.Array:
-    found = _item("caption", json.objects({"text": json.strings(caption), "source": '"import"'}))
+def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
+    source: pa.Array | str = '"import"'
+    if by_model is not None:
+        source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
+    found = _item("caption", json.objects({"text": json.strings(caption), "source": source}))
     return pc.if_else(pc.is_valid(caption), found, None)
 
 
@@ -94,6 +104,8 @@ def _objects(objects: pa.ListArray) -> pa.Array:
     values = objects.flatten()
     edges = values.field("bbox")
     numbers = json.grouped(json.exact(edges.flatten()), edges)
+    is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
+    captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
     properties = {
         "object_id": json.quoted(values.field("object_id")),
         "original_id": json.strings(values.field("original_id")),
@@ -105,7 +117,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         "uniqueness_score": json.decimals(values.field("uniqueness_score")),
         "url": json.strings(values.field("url")),
         "cluster_id": json.quoted(values.field("cluster_id")),
-        "metadata_items": _arrays([_issues(values.field("issues")), _captions(values.field("caption"))]),
+        "metadata_items": _arrays([_issues(values.field("issues")), captions]),
     }
     return json.grouped(_item("object_label", json.objects(properties)), objects)
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from framedex.storage import tables
 from framedex.storage.known_ids import KnownIds
+from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
 
 _SOURCES_OWN = ("labels", "caption")
@@ -24,7 +25,7 @@ def carry_over(before: Table, after: Table, gone: npt.NDArray[np.bool_]) -> int:
         gone: bool, shape (rows before,): the replaced ones.
     """
     from_row = _origins(before, after, gone)
-    names = [name for name in after.schema.names if name in _SOURCES_OWN or is_edited(name)]
+    names = [name for name in after.schema.names if name in (*_SOURCES_OWN, MODEL_CAPTION.name) or is_edited(name)]
     old = before.scan([name for name in names if name in before.schema.names]).read_all()
     new = after.scan(names).read_all()
     columns: dict[str, Any] = {}

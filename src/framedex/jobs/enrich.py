@@ -9,14 +9,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.encoders import Encoder, weights_of
-from framedex.enrichers import Tagger, Tags
+from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.jobs.base import Base
+from framedex.jobs.enrich_columns import put_captions, put_embeddings
+from framedex.jobs.enrich_objects import ObjectRun
 from framedex.jobs.finish import MEDIA, finish
-from framedex.jobs.index import index
-from framedex.jobs.ingest import batch_of, checked, vectors_to_arrow
+from framedex.jobs.index import Tell, index
+from framedex.jobs.ingest import batch_of
 from framedex.jobs.labels import LABELS, judge_labels
-from framedex.jobs.picture_pass import Seen, look
+from framedex.jobs.objects import ObjectChange
+from framedex.jobs.picture_pass import look
 from framedex.jobs.restore import link_generation
 from framedex.jobs.rows import held_columns
 from framedex.records import DatasetStatus, EmbeddingConfig, EnrichmentType, Generation, SnapshotReason
@@ -29,7 +32,10 @@ from framedex.tasks import Commit, Report
 
 APPLIED = "enrichment_models"
 """In a generation's summary: the ids of the models that were applied, by type."""
-_ROWS = 4096  # that are written at a time
+CAPTIONED = "captioned_by"
+"""In a generation's summary: the weights of the captioner that wrote captions last."""
+OBJECTS_CAPTIONED = "objects_captioned_by"
+"""The same of captions of objects."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,35 @@ class Plan:
         encoder: makes new embeddings; None where these stay.
         config: how the media are encoded and grouped with it; None likewise.
         tagger: makes labels; None for none.
+        captioner: writes captions; None for none.
+        replace_captions: whether captions that people gave make way.
+        detector: finds objects; None for none.
+        object_encoder: makes the embeddings of these: that of the new dataset.
+        object_captioner: writes captions of objects; None for none.
     """
 
     models: Mapping[EnrichmentType, str]
     encoder: Encoder | None = None
     config: EmbeddingConfig | None = None
     tagger: Tagger | None = None
+    captioner: Captioner | None = None
+    replace_captions: bool = False
+    detector: Detector | None = None
+    object_encoder: Encoder | None = None
+    object_captioner: Captioner | None = None
+
+    @property
+    def stages(self) -> list[str]:
+        """What is done with it, in that order."""
+        stages = {
+            "encoding pictures": self.encoder,
+            "tagging pictures": self.tagger,
+            "captioning pictures": self.captioner,
+            "encoding objects": self.encoder,
+            "finding objects": self.detector,
+            "captioning objects": self.object_captioner,
+        }
+        return [stage for stage, model in stages.items() if model is not None]
 
 
 def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
@@ -81,17 +110,24 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
     summary = {**source.head.summary, "namespace": source.namespace, APPLIED: applied}
     version = tables.roll_back(base.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    if plan.encoder is not None:
-        version = run.encode(plan.encoder, Table(base.table, version))
-    if plan.tagger is not None:
-        version = run.tag(plan.tagger, Table(base.table, version))
+    version = run.media_columns(version)
+    for key, captioner in ((CAPTIONED, plan.captioner), (OBJECTS_CAPTIONED, plan.object_captioner)):
+        if captioner is not None:
+            summary[key] = captioner.weights.model_dump(mode="json")
     user = base.settings.user if base.settings.dataset_snapshots_enabled else None
+    last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
+    objects = run.objects(report.stages(run.end, last))
     if plan.encoder is None:
-        version = judge_labels(Table(base.table, version))
+        versions = {**source.head.tables, MEDIA: version}
+        if objects is not None:
+            versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
-        return _as_it_was(base, {**source.head.tables, MEDIA: version}, summary, user)
-    indexed = index(Table(base.table, version), config.thresholds, tell=report.stages(run.end, 1.0), apart=source.apart)
+        return _as_it_was(base, versions, summary, user)
+    indexed = index(Table(base.table, version), config.thresholds, tell=report.stages(last, 1.0), apart=source.apart)
     tables.sync(layout.dataset(dataset_id))
+    others = base.kept
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
     return finish(
         indexed,
         config,
@@ -100,7 +136,7 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
         rows=source.head.n_images,
         status=DatasetStatus.READY,
         summary=summary,
-        others=base.kept,
+        others=others,
         roots=base.roots,
         kept_by=user,
     )
@@ -149,32 +185,44 @@ class _Run:
     report: Report
     end: float = 0.85
 
-    def encode(self, encoder: Encoder, table: Table) -> int:
-        """Write new embeddings, and why a picture has none; return the version of the table, without an index."""
-        table = Table(table.path, tables.drop_columns(table, INDEX_SCHEMA.names))
-        schema = pa.schema(
-            [pa.field("embedding", pa.list_(pa.float32(), encoder.dimension)), table.schema.field("error")]
-        )
-        seen = look(
-            self.media,
-            encoder,
-            lambda batch: checked(encoder, encoder.encode_images(batch), len(batch)),
-            batch=batch_of(encoder),
-            settings=self.base.settings,
-            progress=self._part("encoding pictures", first=True),
-        )
+    def media_columns(self, version: int) -> int:
+        """Write what models say of pictures as columns of the media table; return the version that has them.
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for group in _gathered(seen):
-                vectors = vectors_to_arrow([each.found for each in group], encoder.dimension)
-                errors = pa.array([each.error for each in group], pa.string())
-                yield pa.RecordBatch.from_arrays([vectors, errors], schema=schema)
+        Args:
+            version: of the media table, which is its newest.
+        """
+        plan, path = self.plan, self.base.table
+        if plan.encoder is not None:
+            table = Table(path, tables.drop_columns(Table(path, version), INDEX_SCHEMA.names))
+            progress = self._part("encoding pictures")
+            version = put_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
+        if plan.tagger is not None:
+            version = self.tag(plan.tagger, Table(path, version))
+        if plan.captioner is not None:
+            progress = self._part("captioning pictures")
+            replaces = plan.replace_captions
+            table = Table(path, version)
+            version = put_captions(table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces)
+        if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index says it
+            version = judge_labels(Table(path, version))
+        return version
 
-        return tables.put_columns(table, batches(), schema)
+    def objects(self, tell: Tell) -> ObjectChange | None:
+        """Write objects, and what models say of them; return what was written, None for nothing."""
+        plan, run = self.plan, ObjectRun(self.base, self.media)
+        if plan.encoder is not None:
+            run.encode(plan.encoder, self._part("encoding objects"))
+        if plan.detector is not None:
+            assert plan.object_encoder is not None, "a plan with a detector has one"
+            model_id = plan.models[EnrichmentType.OBJECT_DETECTION]
+            run.detect(plan.detector, model_id, plan.object_encoder, self._part("finding objects"))
+        if plan.object_captioner is not None:
+            run.caption(plan.object_captioner, self._part("captioning objects"))
+        return run.settled(tell)
 
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Write the tags that pictures get behind the labels that they have; return the version of the table."""
-        tell = self._part("tagging pictures", first=False)
+        tell = self._part("tagging pictures")
         if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
             codes = _codes_of_vectors(tagger, table, tell)
         else:
@@ -204,22 +252,11 @@ class _Run:
             done += len(group)
         return codes
 
-    def _part(self, stage: str, *, first: bool) -> Callable[[float], None]:
-        """Return a progress of the first or the second of the models that are at work."""
-        start = 0.02 if first or self.plan.encoder is None else self.end / 2
-        end = self.end / 2 if first and self.plan.tagger is not None else self.end
-        return self.report.part(stage, start, end)
-
-
-def _gathered(groups: Iterator[list[Seen]]) -> Iterator[list[Seen]]:
-    held: list[Seen] = []
-    for group in groups:
-        held += group
-        if len(held) >= _ROWS:
-            yield held
-            held = []
-    if held:
-        yield held
+    def _part(self, stage: str) -> Callable[[float], None]:
+        """Return the progress of one of the stages, which take equal parts of the task."""
+        stages = self.plan.stages
+        start, length, turn = 0.02, (self.end - 0.02) / len(stages), stages.index(stage)
+        return self.report.part(stage, start + turn * length, start + (turn + 1) * length)
 
 
 def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:

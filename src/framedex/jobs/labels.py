@@ -17,7 +17,7 @@ from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.tables import Table
 
 LABELS = pa.field("labels", pa.list_(pa.string()))
-_CAPTION = pa.field("caption", pa.string())
+CAPTION = pa.field("caption", pa.string())
 _JUDGED = (
     "label_support",
     "label_distance",
@@ -50,7 +50,7 @@ def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
         if caption is not None and not isinstance(caption, str):
             raise InvalidInput(f"a caption is text or None; that of {media_id!r} is {caption!r}")
     texts = [storable(each) if each is not None and each.strip() else None for each in captions.values()]
-    return pa.array(texts, _CAPTION.type)
+    return pa.array(texts, CAPTION.type)
 
 
 def put_captions(media: Table, head: Generation, captions: pa.Array, place: Places) -> dict[str, int]:
@@ -62,7 +62,7 @@ def put_captions(media: Table, head: Generation, captions: pa.Array, place: Plac
         captions: new ones.
         place: int64, shape (N,): which of them a row gets; -1 where the old one stays.
     """
-    version = put_values(media, _CAPTION, captions, place)
+    version = put_values(media, CAPTION, captions, place)
     tables.sync(media.path)
     return {**head.tables, "media": version}
 

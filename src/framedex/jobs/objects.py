@@ -75,6 +75,8 @@ def change_objects(
     lost = np.empty(0, dtype=bool) if head is None else _rows_in(Table(path, start), gone)
     if not (added or lost.any() or anew):
         return None
+    if head is not None and lost.all() and not added:
+        return ObjectChange({}, {"first_free": head.summary["first_free"]})
     index_tell: Tell = lambda stage, share: tell(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
     indexed = _indexed(own, head is not None, table, start, lost, index_tell, anew=anew)
     return settled(base, indexed, path)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,6 +15,7 @@ from framedex.encoders import reading_detail
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.jobs.ahead import Stream, ahead
 from framedex.jobs.picture_runs import PICTURES, Place, Row, Run, is_long, runs
+from framedex.media.crops import cropped
 from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
@@ -22,7 +23,7 @@ from framedex.media.video import Video
 from framedex.pictures import frame_of, opened_video, read_row
 from framedex.settings import Settings
 from framedex.storage.media import Media
-from framedex.storage.media_rows import VIDEO
+from framedex.storage.media_rows import BOX, VIDEO
 
 R = TypeVar("R")
 Work = Callable[[Row, Picture], R]
@@ -178,6 +179,28 @@ def examined_pictures(
     yield from last
 
 
+class _Crops:
+    """Gives what is in boxes of pictures; the picture of boxes that follow each other is read once.
+
+    Args:
+        read: gives the whole picture, or frame, at a place.
+    """
+
+    def __init__(self, read: Callable[[Place, Budget], Picture]) -> None:
+        self._read = read
+        self._last: tuple[tuple[Any, ...], Picture] | None = None
+
+    def __call__(self, place: Place, budget: Budget) -> Picture:
+        """Return what is in the box of a place."""
+        row = place.row
+        of = (place.location, row.get("frame_number"))
+        if self._last is None or self._last[0] != of:
+            self._last = None  # two whole pictures are never held
+            whole = {name: value for name, value in row.items() if name not in BOX}
+            self._last = of, self._read(replace(place, row=whole), budget)
+        return cropped(self._last[1], *(row[name] for name in BOX))
+
+
 class _Examiner(Generic[R]):
     """Reads and decodes pictures and has them worked on; used by several threads at once.
 
@@ -186,7 +209,9 @@ class _Examiner(Generic[R]):
     """
 
     def __init__(self, media: Media, work: Work[R], failed: Failed[R], detail: int | None, settings: Settings) -> None:
-        self._work, self._failed, self._detail, self._settings = work, failed, detail, settings
+        self._of_objects = media.parents is not None
+        self._work, self._failed, self._settings = work, failed, settings
+        self._detail = None if self._of_objects else detail  # a box may be a small part of its picture
         roles: dict[str, str] = media.generation.summary.get("roles", {})
         self._readers: Mapping[str | None, Reader] = {
             role: Reader(settings, role) for role in chain([None], roles.values())
@@ -218,6 +243,7 @@ class _Examiner(Generic[R]):
                 except (CannotDecode, NotFound) as error:
                     yield from (self._failed(place.row, str(error)) for place in run)
                     return
+            read = _Crops(read) if self._of_objects else read
             for place in run:
                 if self._stopped.is_set():
                     return

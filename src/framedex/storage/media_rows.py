@@ -32,6 +32,11 @@ OF_VIDEOS = pa.schema(
 ``frame_number`` counts from 0 in the order of presentation, ``frame_time_s`` is the presentation time in seconds from
 the start. The path, size, time and hash of a frame are those of its video.
 """
+MODEL_CAPTION = pa.field("model_caption", pa.string())
+"""What a model wrote as a caption, null for nothing; only tables that were captioned have it.
+
+A caption is the model's as long as it equals this. So whatever changes a caption makes it somebody else's.
+"""
 
 BOX = ("box_x", "box_y", "box_width", "box_height")
 OF_OBJECTS = pa.schema(

@@ -1,0 +1,163 @@
+"""A folder of transformers with a model that writes captions: what is in it, checked without loading anything."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from framedex.encoders.weights import sha256_of
+from framedex.errors import InvalidInput, MissingDependency, NotFound
+from framedex.records import Weights
+
+CONTINUING = ("vision-encoder-decoder", "blip", "git")
+"""Types of models that caption by themselves: what they are asked is how the caption begins."""
+PACKAGES = ("torch", "transformers")
+
+_CONFIG = "config.json"
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_PICTURES = ("preprocessor_config.json", "processor_config.json")
+_WORDS = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+_CHAT = ("chat_template.jinja", "chat_template.json")
+_SAID_IN = ("processor_config.json", "tokenizer_config.json")  # where a chat template may be, too
+_DESCRIBING = (".json", ".jinja", ".txt", ".model")
+_HEADER_BYTES = 8  # of a safetensors file: the length of its header
+
+
+@dataclass(frozen=True)
+class CaptionerFiles:
+    """What a captioner is read from.
+
+    Attributes:
+        folder: absolute.
+        kind: the ``model_type`` of its configuration.
+        chats: whether it is asked in a conversation, by the template that the folder has.
+        checkpoints: files of its weights.
+        beside: files that say what else it is: its configuration, its tokenizer, how pictures are prepared.
+    """
+
+    folder: Path
+    kind: str
+    chats: bool
+    checkpoints: tuple[Path, ...]
+    beside: tuple[Path, ...]
+
+    def weights(self, asked: Mapping[str, str]) -> Weights:
+        """Return what captions depend on: hashes of the files, and what the model is asked."""
+        first, *others = self.checkpoints
+        hashes = {f"sha256 of {path.name}": sha256_of(path) for path in (*others, *self.beside)}
+        return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**asked, **hashes})
+
+
+def check_packages() -> None:
+    """Check that what captioners need is installed.
+
+    Raises:
+        MissingDependency: it is not.
+    """
+    if missing := [package for package in PACKAGES if find_spec(package) is None]:
+        raise MissingDependency(
+            f"models that write captions need {' and '.join(missing)}: pip install 'framedex[caption]'"
+        )
+
+
+def find_captioner(folder: Path) -> CaptionerFiles:
+    """Return what is in a folder of a captioner.
+
+    Args:
+        folder: absolute.
+
+    Raises:
+        NotFound: there is no such folder, or it lacks a file.
+        InvalidInput: it has a model of another kind, or a file is no such file or was cut off.
+    """
+    if not folder.is_dir():
+        raise NotFound(f"no folder {os.fspath(folder)!r} with a model that writes captions")
+    config = folder / _CONFIG
+    _need(folder, (_CONFIG,), "configuration")
+    kind = _json(config).get("model_type")
+    if not isinstance(kind, str):
+        raise InvalidInput(f"{os.fspath(config)!r} names no 'model_type', so it is no configuration of transformers")
+    chats = kind not in CONTINUING and _has_chat_template(folder)
+    if kind not in CONTINUING and not chats:
+        raise InvalidInput(
+            f"{os.fspath(folder)!r} has a model of the type {kind!r}: captions are written by models of the types "
+            f"{', '.join(CONTINUING)}, and by those of pictures and texts that have a chat template"
+        )
+    _need(folder, _PICTURES, "description of how pictures are prepared")
+    _need(folder, _WORDS, "tokenizer")
+    beside = sorted(path for path in folder.iterdir() if path.suffix in _DESCRIBING and path.is_file())
+    return CaptionerFiles(folder, kind, chats, _checkpoints(folder), tuple(beside))
+
+
+def _need(folder: Path, names: tuple[str, ...], what: str) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise NotFound(f"{os.fspath(folder)!r} has no {what}: no file {' or '.join(names)}")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{os.fspath(path)!r} is no JSON that can be read: {error}") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{os.fspath(path)!r} is a JSON object in models of transformers, not {content!r:.60}")
+    return content
+
+
+def _has_chat_template(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in _CHAT):
+        return True
+    return any((folder / name).is_file() and _json(folder / name).get("chat_template") for name in _SAID_IN)
+
+
+def _checkpoints(folder: Path) -> tuple[Path, ...]:
+    found = _need(folder, _WEIGHTS, "weights")
+    parts = (found,) if found.suffix != ".json" else tuple(_parts(found))
+    for part in parts:
+        if not part.is_file():
+            raise NotFound(f"{os.fspath(folder)!r} lacks {part.name!r}, a part of the weights that {found.name} names")
+        if part.suffix == ".safetensors":
+            _check_whole(part)
+    return parts
+
+
+def _parts(index: Path) -> list[Path]:
+    named = _json(index).get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
+        raise InvalidInput(f"{os.fspath(index)!r} has no 'weight_map' with the files of the weights")
+    names = sorted(set(named.values()))
+    if outside := [name for name in names if Path(name).name != name]:
+        raise InvalidInput(f"{os.fspath(index)!r} names {outside[0]!r}; the weights are in the same folder")
+    return [index.parent / name for name in names]
+
+
+def _check_whole(path: Path) -> None:
+    """Check that a file of safetensors has the size that its header says."""
+    try:
+        with path.open("rb") as file:
+            header = int.from_bytes(file.read(_HEADER_BYTES), "little")
+            size = os.fstat(file.fileno()).st_size
+            tensors = json.loads(file.read(header)) if header <= size else {}
+        ends = [each["data_offsets"][1] for name, each in tensors.items() if name != "__metadata__"]
+    except OSError as error:
+        raise NotFound(f"the weights {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        ends = []
+    if not ends:
+        raise InvalidInput(f"the weights {os.fspath(path)!r} are no file of safetensors, or one that was cut off")
+    if (wanted := _HEADER_BYTES + header + max(ends)) != size:
+        raise InvalidInput(
+            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {wanted:,}"
+        )

@@ -1,0 +1,24 @@
+"""Pixels as captioners take them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
+
+_LONGEST = 16
+"""How many times as long as wide the part of a picture is at most that a model is shown.
+
+Models that fit the shorter side would enlarge a picture of 10,000 × 1 pixels to gigabytes.
+"""
+
+
+def as_picture(pixels: Pixels) -> Any:
+    """Return a picture of Pillow; of one that is much longer than wide, the middle."""
+    from PIL import Image
+
+    height, width = pixels.shape[:2]
+    rows, columns = min(height, width * _LONGEST), min(width, height * _LONGEST)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    return Image.fromarray(np.ascontiguousarray(pixels[top : top + rows, left : left + columns]))
