@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.gallery import SETTINGS, Averages, fill
 from tests.pictures import photo, write
 
 SIZE = (160, 120)
-BOXES = {
+BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
     "a.png": [("cat", [10.5, 20, 40, 30.25], 7, 0, None), ("dog", [80, 10, 60, 90], 90, 1, 0.75)],
     "c.png": [
         ("dog", [0, 0, 160, 120], "x", 0, None),
@@ -380,8 +381,6 @@ def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:
             "box_height": [4.25, 1.0],
         }
     )
-    from dataclasses import replace
-
     (urls,) = object_columns(replace(media, generation=with_videos), rows, pa.schema([("url", pa.string())]))
     assert [url.rpartition("/")[2] for url in urls.to_pylist()] == [
         "clip.mp4#t=12.5&xywh=1,2,4,5",
