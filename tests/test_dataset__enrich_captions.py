@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from framedex import Dataset, InvalidInput, Workspace
+from framedex import Dataset, InvalidInput, Unavailable, Workspace
 from framedex.encoders.weights import sha256_of
 from framedex.records import DatasetStatus, ModelStatus
 from tests.captioning import CAPTION, SCENES, draw_all, register_captioner
@@ -135,6 +135,19 @@ def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Pat
     (pictures / "0.png").unlink()
     (pictures / "1.png").write_text("no picture")
     assert captions_of(source.enrich(CAPTION)) == {**SAID, "0.png": None, "1.png": None}
+
+
+def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, pictures: Path) -> None:
+    """Pictures whose captions stay are not opened; if all stay, none is."""
+    ids = ids_of(source)
+    source.set_captions({media_id: "mine" for path, media_id in ids.items() if path != "2.png"})
+    (pictures / "2.png").unlink()
+    with pytest.raises(Unavailable, match="none of the 1 pictures"):
+        source.enrich(CAPTION)
+    source.set_captions({ids["2.png"]: "mine"})
+    enriched = source.enrich(CAPTION)
+    assert set(captions_of(enriched).values()) == {"mine"}
+    assert enriched.enrichment_context().dataset_enrichment_models.enrichment_models == CAPTION
 
 
 def test_enrich__with_other_types(workspace: Workspace, pictures: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 from framedex.context import Context, open_media
 from framedex.encoders import TextEncoder, choose_encoder
-from framedex.enrichers import ModelEntry, describe, make_captioner, make_tagger, read_models
+from framedex.enrichers import FACES, ModelEntry, describe, make_captioner, make_detector, make_tagger, read_models
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
+from framedex.jobs.content import encoder_of
 from framedex.jobs.enrich import Plan, applied_to, encoded_by, enrich
 from framedex.jobs.picture_pass import has_pictures
 from framedex.names import copy_name
@@ -25,8 +26,10 @@ from framedex.records import (
 )
 from framedex.storage import datasets
 from framedex.storage.media import Media
+from framedex.storage.objects import count_objects
 from framedex.tasks import Commit, Job, Report, Task
 
+_DETECT = EnrichmentType.OBJECT_DETECTION
 _NO_FILES = "the media of this dataset are neither local files nor objects in a bucket"
 
 
@@ -35,13 +38,18 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
     with context.catalog.read() as connection:
         datasets.find_dataset(connection, dataset_id)
         head = datasets.head(connection, dataset_id)
-    entries = read_models(context.layout.models)
-    if not entries or head is None:
-        unfit = None if head is not None else "the dataset is not indexed yet"
-        return [describe(entry, context.settings, unfit=unfit) for entry in entries]
+    entries = _entries(context)
+    if head is None:
+        return [describe(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
     media = open_media(context, dataset_id)
     shown = has_pictures(media)
     return [describe(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
+
+
+def _entries(context: Context) -> list[ModelEntry]:
+    """Return the registered models, and those that are built in."""
+    registered = read_models(context.layout.models)
+    return registered if FACES.id in {entry.id for entry in registered} else [*registered, FACES]
 
 
 def _unfit(entry: ModelEntry, media: Media, *, shown: bool) -> str | None:
@@ -134,7 +142,7 @@ def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str
         InvalidInput: one is of another type, or not Active, or cannot be loaded.
         Conflict: one depends on a type that was not applied.
     """
-    entries = read_models(context.layout.models)
+    entries = _entries(context)
     shown = {model.id: model for model in list_models(context, dataset_id)}
     for kind, model_id in wanted.items():
         _check_applicable(shown, kind, model_id)
@@ -151,6 +159,31 @@ def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str
         plan = Plan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
     if (entry := chosen.get(EnrichmentType.CAPTION_IMAGES)) is not None:
         plan = replace(plan, captioner=make_captioner(entry), replace_captions=entry.replace)
+    return _with_objects(context, dataset_id, plan, chosen)
+
+
+def _with_objects(context: Context, dataset_id: str, plan: Plan, chosen: Mapping[EnrichmentType, ModelEntry]) -> Plan:
+    """Return a plan with the models that are about objects.
+
+    Raises:
+        InvalidInput: there is no encoder for what is found, as the dataset brought its embeddings.
+        Conflict: objects are to be captioned, and there are none.
+    """
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+    assert head is not None, "the dataset is READY"
+    if (entry := chosen.get(EnrichmentType.OBJECT_DETECTION)) is not None:
+        encoder = plan.encoder
+        if encoder is None:
+            assert head.embedding_config is not None, "an indexed dataset has one"
+            encoder = encoder_of(head.embedding_config, context.settings)
+        plan = replace(plan, detector=make_detector(entry), object_encoder=encoder)
+    if (entry := chosen.get(EnrichmentType.CAPTION_OBJECTS)) is not None:
+        if plan.detector is None and not count_objects(head):
+            raise Conflict(
+                f"the model {entry.id!r} captions objects; there are none: {_DETECT} has to be applied first"
+            )
+        plan = replace(plan, object_captioner=make_captioner(entry))
     return plan
 
 

@@ -3,12 +3,14 @@
 from framedex.enrichers.available import describe
 from framedex.enrichers.captioner import Captioner
 from framedex.enrichers.detector import Detections, Detector
+from framedex.enrichers.detectors import FACES, make_detector
 from framedex.enrichers.models_file import ModelEntry, read_models
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.enrichers.tagging import Tagger, Tags, make_tagger
 from framedex.enrichers.transformers_captioner import TransformersCaptioner, make_captioner
 
 __all__ = [
+    "FACES",
     "Captioner",
     "Detections",
     "Detector",
@@ -19,6 +21,7 @@ __all__ = [
     "TransformersCaptioner",
     "describe",
     "make_captioner",
+    "make_detector",
     "make_tagger",
     "read_models",
 ]

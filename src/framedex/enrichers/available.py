@@ -4,16 +4,12 @@ from pathlib import Path
 
 from framedex.encoders import check_classifier, check_multimodal
 from framedex.enrichers.captioner_files import check_packages, find_captioner
+from framedex.enrichers.detectors import check_detector
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.vocabulary import read_lines, read_vocabulary
 from framedex.errors import Error
-from framedex.records import EnrichmentModel, EnrichmentType, ModelStatus
+from framedex.records import EnrichmentModel, ModelStatus
 from framedex.settings import Settings
-
-_NOT_YET = {
-    EnrichmentType.OBJECT_DETECTION: "objects come with a later version",
-    EnrichmentType.CAPTION_OBJECTS: "objects come with a later version",
-}
 
 
 def describe(entry: ModelEntry, settings: Settings, *, unfit: str | None = None) -> EnrichmentModel:
@@ -24,7 +20,7 @@ def describe(entry: ModelEntry, settings: Settings, *, unfit: str | None = None)
         settings: whether weights may be fetched.
         unfit: why it does not fit the dataset; None if it does.
     """
-    missing = _NOT_YET.get(entry.type) or _missing(entry, settings) or unfit
+    missing = _missing(entry, settings) or unfit
     return EnrichmentModel(
         id=entry.id,
         name=entry.name,
@@ -45,6 +41,8 @@ def _missing(entry: ModelEntry, settings: Settings) -> str | None:
             check_classifier(entry.classifier)
         if entry.vocabulary is not None:
             read_vocabulary(Path(entry.vocabulary))
+        if entry.detector is not None:
+            check_detector(entry)
         if entry.captioner is not None:
             check_packages()
             find_captioner(Path(entry.captioner))

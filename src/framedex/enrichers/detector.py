@@ -18,7 +18,7 @@ class Detections:
         boxes: float32, shape (M, 4): x and y of the upper left corner, width, height; in pixels of the picture, and
             within it.
         labels: int64, shape (M,): places of the classes in the detector's ``labels``.
-        confidences: float32, shape (M,), in [0, 1].
+        confidences: float32, shape (M,), in [0, 1]; NaN where the detector only says yes or no.
     """
 
     boxes: Floats

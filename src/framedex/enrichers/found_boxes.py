@@ -1,6 +1,6 @@
 """What a detector finds in a picture, as boxes."""
 
-import math
+from math import isfinite, isnan
 
 from framedex.enrichers.detector import Detector
 from framedex.media.boxes import Box, fit_box
@@ -18,9 +18,9 @@ def found_boxes(detector: Detector, picture: Picture, name: str) -> list[Box]:
     found = detector.detect(picture.pixels)
     parts = zip(found.boxes.tolist(), found.labels.tolist(), found.confidences.tolist(), strict=True)
     boxes = [
-        Box(name, x, y, width, height, detector.labels[label], round(confidence, 6))
+        Box(name, x, y, width, height, detector.labels[label], None if isnan(confidence) else round(confidence, 6))
         for (x, y, width, height), label, confidence in parts
-        if all(map(math.isfinite, (x, y, width, height)))
+        if all(map(isfinite, (x, y, width, height)))
     ]
     fits = (fit_box(box, picture.width, picture.height).box for box in boxes)
     return [box for box in fits if box is not None]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from framedex.encoders import beside
 from framedex.encoders.onnx_classifier import Values
 from framedex.enrichers.captioner import MAX_TOKENS
+from framedex.enrichers.yolo_heads import Form
 from framedex.errors import InvalidInput
 from framedex.records import EnrichmentType
 from framedex.settings import user_path
@@ -19,6 +20,7 @@ _Text = Annotated[str, Field(min_length=1)]
 _NEEDS: dict[EnrichmentType, tuple[tuple[str, ...], ...]] = {
     EnrichmentType.MULTIMODEL_IMAGE_ENCODING: (("encoder",),),
     EnrichmentType.IMAGE_TAGGING: (("encoder", "vocabulary"), ("classifier", "labels")),
+    EnrichmentType.OBJECT_DETECTION: (("detector",),),
     EnrichmentType.CAPTION_IMAGES: (("captioner",),),
     EnrichmentType.CAPTION_OBJECTS: (("captioner",),),
 }
@@ -26,6 +28,7 @@ _MAY: dict[tuple[str, ...], tuple[str, ...]] = {
     ("encoder",): (),
     ("encoder", "vocabulary"): ("threshold", "top_k"),
     ("classifier", "labels"): ("threshold", "top_k", "values"),
+    ("detector",): ("names", "form", "size", "score", "iou"),
     ("captioner",): ("prompt", "max_tokens", "replace"),
 }
 _ANY = ("id", "type", "name", "vendor", "description", "dependencies")
@@ -48,6 +51,9 @@ class ModelEntry(BaseModel):
         values: what the classifier gives out.
         threshold: the least probability of a tag, 0 to 1.
         top_k: how many tags a picture has at most.
+        detector: the name of a model in ONNX that finds objects, ``onnx:<path>``, or ``faces``.
+        names: file with the names of its classes.
+        form, size, score, iou: as :class:`framedex.enrichers.OnnxDetector` takes them.
         captioner: the folder of a model that writes captions.
         prompt: what it is asked; None for what such a model is asked by default.
         max_tokens: after which a caption ends.
@@ -69,6 +75,12 @@ class ModelEntry(BaseModel):
     values: Values = "probabilities"
     threshold: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     top_k: Annotated[int, Field(ge=1, le=1000)] = 3
+    detector: _Text | None = None
+    names: _Text | None = None
+    form: Form | None = None
+    size: Annotated[int, Field(ge=32, le=8192)] | None = None
+    score: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
+    iou: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     captioner: _Text | None = None
     prompt: _Text | None = None
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = MAX_TOKENS
@@ -76,8 +88,7 @@ class ModelEntry(BaseModel):
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "ModelEntry":
-        if (ways := _NEEDS.get(self.type)) is None:  # of types that cannot run yet nothing is known to be needed
-            return self
+        ways = _NEEDS[self.type]
         given = self.model_fields_set - set(_ANY)
         fitting = [way for way in ways if given & set(way)] or list(ways)
         if len(fitting) > 1 or not set(fitting[0]) <= given:
@@ -91,11 +102,11 @@ class ModelEntry(BaseModel):
     def model(self, folder: Path) -> "ModelEntry":
         """Return the entry with paths that are relative to a folder made absolute."""
         changes: dict[str, Any] = {
-            key: beside(name, folder) for key in ("encoder", "classifier") if (name := getattr(self, key))
+            key: beside(name, folder) for key in ("encoder", "classifier", "detector") if (name := getattr(self, key))
         }
         changes |= {
             key: str(folder / user_path(path))
-            for key in ("vocabulary", "labels", "captioner")
+            for key in ("vocabulary", "labels", "names", "captioner")
             if (path := getattr(self, key))
         }
         return self.model_copy(update=changes)

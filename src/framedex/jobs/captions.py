@@ -1,12 +1,12 @@
 """Captions that models write: two columns of the media table, so that they are told from those that people give."""
 
 from collections.abc import Iterator
-from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 
 from framedex.jobs.labels import CAPTION
-from framedex.jobs.rows import held_columns
+from framedex.jobs.rows import Mask, held_columns
 from framedex.storage import tables
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
@@ -14,25 +14,48 @@ from framedex.storage.tables import Table
 _SCHEMA = pa.schema([CAPTION, MODEL_CAPTION])
 
 
-def put_model_captions(table: Table, texts: Iterator[str | None], *, replace: bool) -> int:
-    """Write captions of a model; return the new version of the table.
+def uncaptioned(table: Table, *, replace: bool) -> Mask:
+    """Return which rows a model is to caption: those without a caption, or with one that a model wrote.
 
-    Captions that a model wrote make way for them, those that people or the source gave stay.
+    Args:
+        table: the media table.
+        replace: whether all others are to be captioned, too.
+
+    Returns:
+        bool, shape (rows,).
+    """
+    if replace:
+        return np.ones(table.count(), bool)
+    free = [
+        not caption or caption == written
+        for old, model in _held(table)
+        for caption, written in zip(old, model, strict=True)
+    ]
+    return np.array(free, bool)
+
+
+def put_model_captions(table: Table, chosen: Mask, texts: Iterator[str | None]) -> int:
+    """Write captions of a model; return the new version of the table.
 
     Args:
         table: the media table, at its newest version.
-        texts: the caption of each row, in their order; where it is None or empty the row stays as it is.
-        replace: whether all captions make way.
+        chosen: bool, shape (rows,): which rows get one.
+        texts: the captions of these, in their order; where one is None or empty the row stays as it is.
     """
 
     def batches() -> Iterator[pa.RecordBatch]:
+        start = 0
         for old, model in _held(table):
-            new = [
-                (text, text) if text and (replace or not caption or caption == written) else (caption, written)
-                for text, caption, written in zip(islice(texts, len(old)), old, model, strict=True)
+            some = chosen[start : start + len(old)].tolist()
+            new = [next(texts) if each else None for each in some]
+            start += len(old)
+            columns = [
+                pa.array([text or held for text, held in zip(new, before, strict=True)], pa.string())
+                for before in (old, model)
             ]
-            columns = [pa.array([row[place] for row in new], pa.string()) for place in range(2)]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        more = sum(1 for _ in texts)  # whoever makes them learns that they were taken
+        assert not more, "there are as many captions as chosen rows"
 
     return tables.put_columns(table, batches(), _SCHEMA)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -68,6 +68,7 @@ def look(
     batch: int,
     settings: Settings,
     progress: Callable[[float], None],
+    chosen: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[list[Seen]]:
     """Yield what a model says of the pictures of a dataset, some at a time, in row order.
 
@@ -80,15 +81,16 @@ def look(
         batch: how many are asked for at a time.
         settings: limits.
         progress: called with the share of rows that are done; raises to stop.
+        chosen: shape (rows of the dataset,): which ones are looked at; None for all.
 
     Raises:
         Unavailable: no picture at all could be read, or an object store cannot be reached.
     """
-    total, done, shown = max(media.table.count(), 1), 0, 0
+    total, done, shown = max(media.table.count() if chosen is None else int(chosen.sum()), 1), 0, 0
     first_error: str | None = None
     pictures = examined_pictures(
         media,
-        _rows(media),
+        _rows(media) if chosen is None else compress(_rows(media), chosen),
         lambda _row, picture: Seen(model.prepare(picture.pixels)),
         lambda _row, reason: Seen(None, reason),
         detail=reading_detail(model),

@@ -1,0 +1,63 @@
+"""Faces, by a cascade that comes with scikit-image: no weights are to be fetched, and no GPU is needed."""
+
+from typing import Any
+
+import cv2
+import numpy as np
+
+from framedex.enrichers.detector import Detections, Pixels
+
+_LONGER = 640  # pixels of the longer side that are looked at
+_SMALLEST = 24  # pixels of a face in these: what the cascade was trained on
+_SCALE, _STEP, _AGREEING, _OVERLAP = 1.15, 1.0, 4, 0.3
+
+
+class FaceCascade:
+    """Finds faces that look into the camera, upright, from about 4 % of the picture's longer side on.
+
+    A cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001) as it was trained
+    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse: profiles
+    and turned heads are not found, and now and then something is that is no face.
+
+    Attributes:
+        name: by which people tell it from others.
+        labels: ``face``.
+    """
+
+    name = "faces"
+    labels: tuple[str, ...] = ("face",)
+
+    def __init__(self) -> None:
+        from skimage.data import lbp_frontal_face_cascade_filename
+        from skimage.feature import Cascade
+
+        self._cascade: Any = Cascade(lbp_frontal_face_cascade_filename())  # type: ignore[no-untyped-call]
+
+    def detect(self, pixels: Pixels) -> Detections:
+        """Return the faces in a picture.
+
+        Args:
+            pixels: uint8, shape (H, W, 3), RGB, upright.
+        """
+        height, width = pixels.shape[:2]
+        shown = min(_LONGER / max(height, width), 1.0)
+        size = max(round(width * shown), 1), max(round(height * shown), 1)
+        found: list[dict[str, int]] = []
+        if min(size) >= _SMALLEST:
+            small = cv2.equalizeHist(
+                cv2.cvtColor(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
+            )
+            found = self._cascade.detect_multi_scale(
+                small,
+                scale_factor=_SCALE,
+                step_ratio=_STEP,
+                min_size=(_SMALLEST, _SMALLEST),
+                max_size=(min(size), min(size)),
+                min_neighbor_number=_AGREEING,
+                intersection_score_threshold=_OVERLAP,
+            )
+        boxes = np.array([[each["c"], each["r"], each["width"], each["height"]] for each in found], np.float32)
+        scale = np.array([width / size[0], height / size[1]] * 2, np.float32)
+        return Detections(
+            boxes.reshape(-1, 4) * scale, np.zeros(len(found), np.int64), np.full(len(found), np.nan, np.float32)
+        )
