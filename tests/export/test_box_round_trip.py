@@ -124,13 +124,18 @@ ITEMS = st.lists(
 )
 
 
+def picture(number: int) -> bytes:
+    """Return a picture that tells its number."""
+    return encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1]))
+
+
 def fill(folder: Path, items: list[Any]) -> None:
     """Write pictures, and a COCO file with what there is to say of them."""
     images, annotations = [], []
     for number, (labels, boxes) in enumerate(items):
         path = folder / f"part {number % 2}" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1])))
+        path.write_bytes(picture(number))
         images.append({"id": number, "file_name": str(path.relative_to(folder))})
         if labels is not None:
             images[-1]["labels"] = labels
@@ -152,7 +157,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
     """A dataset of an unpacked export has the same boxes in the same order, and the same labels of pictures."""
@@ -160,17 +165,18 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
     fill(folder / "source", items)
     original = workspace.create_dataset(folder.name, folder / "source", Averages())
     before = content(original)
-    told = {tuple(labels) for labels, _ in items if labels is not None}
-    assert told <= {each.labels for each in before.values()}
-    assert [list(each.boxes) for each in before.values()] == [boxes for _, boxes in items]
+    for number, (labels, boxes) in enumerate(items):
+        found = before[picture(number)]
+        assert labels is None or found.labels == tuple(labels)
+        assert [(box.label, box.original_id) for box in found.boxes] == [(box.label, box.original_id) for box in boxes]
     again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
     after = content(again)
     wanted = as_held(before, format_)
     assert {data: each.labels for data, each in after.items()} == {data: each.labels for data, each in wanted.items()}
     for data, each in wanted.items():
-        for box, found in zip(each.boxes, after[data].boxes, strict=True):
+        for box, again_ in zip(each.boxes, after[data].boxes, strict=True):
             has_id = format_ != "coco" or box.original_id is not None
-            same = found if has_id else replace(found, original_id=None)
+            same = again_ if has_id else replace(again_, original_id=None)
             assert near(box, same) if format_ == "yolo" else box == same
     shutil.rmtree(folder)
     for dataset in (original, again):
@@ -194,9 +200,6 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
         }
     assert after == before
     assert sum(len(each.boxes) for each in after.values()) == {"coco-yolo": 542, "raccoon-voc": 64}[source]
-    third = workspace.create_dataset("third", unpacked(again, tmp_path / "2", format_), Averages())
-    assert as_held(content(third), format_).keys() == before.keys()
-    assert [each.boxes for each in content(third).values()] == [each.boxes for each in content(again).values()]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
