@@ -154,7 +154,7 @@ def test_size__that_the_model_cannot_run(tmp_path: Path) -> None:
 
 def test_operators__unknown(tmp_path: Path) -> None:
     """A model with an operator that the engine does not know is refused."""
-    with pytest.raises(InvalidInput, match=r"cannot be used: .*Imagined"):
+    with pytest.raises(InvalidInput, match=r"is no ONNX model that can be used: .*Imagined"):
         OnnxEncoder(single(tmp_path / "m.onnx", "Imagined"))
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from framedex.enrichers import Detector, OnnxDetector
 from framedex.enrichers.yolo_heads import Form
@@ -243,6 +244,16 @@ def test_model__that_takes_something_else(tmp_path: Path, shape: tuple[int, ...]
     """A model whose input is no picture is told with the shape."""
     with pytest.raises(InvalidInput, match="a detector takes one picture"):
         OnnxDetector(model(tmp_path, "yolox", shape=shape), names=NAMES)
+
+
+def test_model__that_takes_nothing(tmp_path: Path) -> None:
+    """A model without an input is told, too."""
+    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.0])
+    output = helper.make_tensor_value_info("output", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Constant", [], ["output"], value=value)], "g", [], [output])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "c.onnx")
+    with pytest.raises(InvalidInput, match="takes nothing; a detector takes one picture"):
+        OnnxDetector(tmp_path / "c.onnx", names=NAMES)
 
 
 def test_model__of_odd_size(tmp_path: Path) -> None:

@@ -60,6 +60,15 @@ def test_captions__batches_make_no_difference(trained: TransformersCaptioner) ->
     assert trained.captions(prepared[:0]) == []
 
 
+def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) -> None:
+    """What a folder says of chance and beams is of no account."""
+    said = json.loads((copied / "generation_config.json").read_text())
+    dice = {"do_sample": True, "temperature": 9.0, "top_k": 20, "top_p": 0.9, "num_beams": 3, "length_penalty": 2.0}
+    (copied / "generation_config.json").write_text(json.dumps({**said, **dice}))
+    prepared = np.stack([trained.prepare(each) for each in pictures()])
+    assert TransformersCaptioner(copied, device="cpu").captions(prepared) == trained.captions(prepared)
+
+
 def test_captions__begin_with_the_prompt() -> None:
     """A prompt is how a caption begins; the picture says how it goes on."""
     scene = Scene("red", "star", "black", "large")
@@ -114,7 +123,10 @@ def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) ->
     said = answering.captions(prepared)
     assert said == [answering.captions(each[None])[0] for each in prepared]
     assert all(0 < len(text.split()) <= 4 for text in said)
+    large = answering.prepare(np.zeros((1600, 3000, 3), np.uint8))
+    assert large[0].size == (1440, 768)
     other = TransformersCaptioner(tiny("llava"), max_tokens=4, device="cpu")
+    assert (other.batch, other.detail) == (2, 768)
     assert other.weights.settings["prompt"] == "Describe this picture in one sentence."
     assert other.captions(prepared) != said
 

@@ -9,6 +9,8 @@ from framedex import Workspace
 from framedex.errors import InvalidInput
 from framedex.media.annotations import read_annotations
 from framedex.media.annotations_yolo import read_yolo
+from framedex.media.boxes import Problems
+from framedex.media.boxes_yolo import read_yolo_boxes
 from tests.gallery import Averages
 from tests.pictures import photo, write
 
@@ -60,11 +62,23 @@ def test_labels__beside_a_table(tmp_path: Path) -> None:
     assert read_annotations(str(tmp_path)).find("images/a.jpg") == (("dog", "cat"), "a text")
 
 
-def test_names__of_a_text_file(tmp_path: Path) -> None:
-    """Without data.yaml the names come from classes.txt; one among the labels is no label file."""
-    make(tmp_path, {"a.txt": "0\n", "classes.txt": "cat\ndog\n"})
+@pytest.mark.parametrize("name", ["data.yaml", "config.yaml", "classes.txt", "labels/classes.txt"])
+def test_names__of_each_file(tmp_path: Path, name: str) -> None:
+    """Names are those that boxes have, too; a file of names among the labels is no label file."""
+    make(tmp_path, {"a.txt": "1 0.5 0.5 0.2 0.2\n"})
     (tmp_path / "data.yaml").unlink()
-    assert list(read_yolo(str(tmp_path))) == []
+    (tmp_path / name).write_text("names: [cat, bird]" if name.endswith(".yaml") else "cat\nbird\n")
+    write(tmp_path / "images/a.png", photo(1), "PNG")
+    assert list(read_yolo(str(tmp_path))) == [("images/a", ("bird",))]
+    assert [box.label for box in read_yolo_boxes(tmp_path, Problems())] == ["bird"]
+
+
+def test_names__of_the_first_file_that_has_some(tmp_path: Path) -> None:
+    """A file without names, or of another kind, hides none of those that follow."""
+    make(tmp_path, {"a.txt": "0\n"}, names="names: []\n")
+    with pytest.raises(InvalidInput, match="0 to -1"):
+        list(read_yolo(str(tmp_path)))
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n")
     (tmp_path / "classes.txt").write_text("bird\n")
     assert list(read_yolo(str(tmp_path))) == [("images/a", ("bird",))]
 

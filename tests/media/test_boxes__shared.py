@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from framedex.media.annotations_yolo import read_yolo
 from framedex.media.boxes import Box, Problems, Source, fit_box
 from framedex.media.boxes_coco import read_coco_boxes, write_coco_boxes
 from framedex.media.boxes_tables import read_csv_boxes, read_parquet_boxes, write_csv_boxes, write_parquet_boxes
@@ -100,3 +101,12 @@ def test_yolo__files_come_back_sign_by_sign(tmp_path: Path) -> None:
         assert [[float(cell) for cell in line] for line in again] == [
             [float(cell) for cell in line] for line in given_lines
         ]
+
+
+def test_yolo__labels_of_pictures_are_those_of_their_boxes() -> None:
+    """Readers of labels and of boxes know the same folders and names."""
+    folder = SHARED / "coco-yolo"
+    labels: dict[str, set[str]] = {}
+    for box in read_yolo_boxes(folder, Problems()):
+        labels.setdefault(box.stem, set()).add(box.label)
+    assert {stem: set(found) for stem, found in read_yolo(str(folder)) if found} == labels

@@ -9,19 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.encoders.onnx_graph import Graph
+from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
 from framedex.encoders.onnx_settings import OnnxSettings
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 
 Layout = Literal["nchw", "nhwc"]
-_TYPES: dict[str, type[np.generic]] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-}
 _VALUES = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _AT: dict[Layout, tuple[int, int, int]] = {"nchw": (1, 2, 3), "nhwc": (3, 1, 2)}  # axes of colours, rows and columns
-_QUIET = 4  # the engine's errors are raised; it need not print them too
 
 
 @dataclass(frozen=True)
@@ -46,8 +41,7 @@ class OnnxModel:
     """A model that takes one picture at a time, on one thread; several threads may call it at once.
 
     One picture at a time makes its vector the same in whichever batch it comes: products of other sizes are rounded
-    otherwise, and models that are quantized as they run scale by the whole batch. It is no slower: a thread for each
-    picture uses the processors better than threads that share one.
+    otherwise, and models that are quantized as they run scale by the whole batch. It is no slower.
 
     Attributes:
         path: the file.
@@ -76,9 +70,9 @@ class OnnxModel:
                 raise NotFound(f"{self._says} keeps weights in {name!r}, which is not beside it")
         self.output = self._chosen(graph, wanted.output)
         graph.end_at(self.output)
-        self._session = self._start(proto.SerializeToString())
+        self._running = RunningModel(proto.SerializeToString(), self._says, beside=path.parent)
         self.shape = self._input_shape(wanted.layout)
-        taken = self._session.get_outputs()[0]
+        taken = self._running.outputs[0]
         if taken.type not in _VALUES:
             raise InvalidInput(f"tensor {self.output!r} of {self._says} holds {taken.type}; a vector has real numbers")
 
@@ -96,10 +90,7 @@ class OnnxModel:
             InvalidInput: the model cannot be run on it.
         """
         batch = np.broadcast_to(picture, (self.shape.batch or 1, *picture.shape))
-        try:
-            found = self._session.run(None, {self._session.get_inputs()[0].name: np.ascontiguousarray(batch)})[0]
-        except Exception as error:  # the engine's errors have no root of their own
-            raise InvalidInput(f"{self._says} cannot be run: {_reason(error)}") from None
+        found = self._running.run(batch)[0]
         if not found.ndim or len(found) != len(batch):
             raise InvalidInput(
                 f"tensor {self.output!r} of {self._says} has the shape {found.shape} for {len(batch)} pictures; "
@@ -118,34 +109,19 @@ class OnnxModel:
         graph.check_tensor(name, self._says)
         return name
 
-    def _start(self, content: bytes) -> Any:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = _QUIET
-        options.add_session_config_entry(
-            "session.model_external_initializers_file_folder_path", os.fspath(self.path.parent)
-        )
-        try:
-            return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the engine's errors have no root of their own
-            raise InvalidInput(f"{self._says} cannot be used: {_reason(error)}") from None
-
     def _input_shape(self, wanted: Layout | None) -> Shape:
-        asked = self._session.get_inputs()[0]
-        sides = [side if isinstance(side, int) and side > 0 else None for side in asked.shape]
+        asked, sides, dtype = self._running.inputs[0], self._running.sides, self._running.dtype
         fits = [each for each in _AT if len(sides) == 4 and sides[_AT[each][0]] in (3, None)]
         # Colours that are told decide; where the model leaves all open, they come first as nearly everywhere.
         told = [each for each in fits if sides[_AT[each][0]] == 3]
         layout = wanted or next(iter(told or fits), None)
-        if layout is None or layout not in fits or asked.type not in _TYPES:
+        if layout is None or layout not in fits or dtype is None:
             raise InvalidInput(
                 f"the input {asked.name!r} of {self._says} is a {asked.type} of shape {asked.shape}; pictures go into "
                 f"one of 4 axes with 3 colours{f' as {wanted}' if wanted else ''}, of type float, float16 or uint8"
             )
         _, rows, columns = _AT[layout]
-        return Shape(layout, sides[rows], sides[columns], sides[0], _TYPES[asked.type])
+        return Shape(layout, sides[rows], sides[columns], sides[0], dtype)
 
 
 def final_output(path: Path) -> str:
@@ -170,17 +146,13 @@ def _read(path: Path) -> Any:
         import onnx
         import onnxruntime  # noqa: F401 - both are needed, so that both are asked for at once
     except ImportError:
-        raise MissingDependency("models in ONNX need ONNX Runtime: pip install framedex[onnx]") from None
+        raise MissingDependency(MISSING) from None
     try:
         proto = onnx.load(path, load_external_data=False)
     except OSError as error:
         raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # protobuf's own class, of a package that we do not name
-        raise InvalidInput(f"{os.fspath(path)!r} is no ONNX model, or a part of one: {_reason(error)}") from None
+        raise InvalidInput(f"{os.fspath(path)!r} is no ONNX model, or a part of one: {reason_of(error)}") from None
     if not proto.graph.node or not proto.graph.output:
         raise InvalidInput(f"{os.fspath(path)!r} is no ONNX model: it has no graph")
     return proto
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -16,7 +16,7 @@ ASKED = "Describe this picture in one sentence."
 """What a model that answers is asked where nothing else is."""
 
 _OVERSAMPLED = 2  # pixels that pictures are decoded with, for each that the model takes
-_FREE_DETAIL = 1024  # of models that take pictures of any size
+_FREE_DETAIL = 768  # of models that take pictures of any size
 
 
 class Way(Protocol):
@@ -123,9 +123,9 @@ class Answering:
         self.asked: str | None = ASKED if prompt is None else prompt
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        """Return the picture as it is, since such models take pictures of any size: shape (1,), of one object."""
+        """Return the picture, since such models take pictures of any size: shape (1,), of one object."""
         held = np.empty(1, object)
-        held[0] = as_picture(pixels)
+        held[0] = as_picture(pixels, shorter=_FREE_DETAIL)
         return held
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:

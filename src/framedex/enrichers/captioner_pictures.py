@@ -14,11 +14,20 @@ Models that fit the shorter side would enlarge a picture of 10,000 × 1 pixels t
 """
 
 
-def as_picture(pixels: Pixels) -> Any:
-    """Return a picture of Pillow; of one that is much longer than wide, the middle."""
+def as_picture(pixels: Pixels, *, shorter: int | None = None) -> Any:
+    """Return a picture of Pillow; of one that is much longer than wide, the middle.
+
+    Args:
+        pixels: uint8, shape (H, W, 3), RGB.
+        shorter: how many pixels the shorter side has at most; None for any number.
+    """
     from PIL import Image
 
     height, width = pixels.shape[:2]
     rows, columns = min(height, width * _LONGEST), min(width, height * _LONGEST)
     top, left = (height - rows) // 2, (width - columns) // 2
-    return Image.fromarray(np.ascontiguousarray(pixels[top : top + rows, left : left + columns]))
+    picture = Image.fromarray(np.ascontiguousarray(pixels[top : top + rows, left : left + columns]))
+    if shorter is None or min(rows, columns) <= shorter:
+        return picture
+    scale = shorter / min(rows, columns)
+    return picture.resize((round(columns * scale), round(rows * scale)), Image.Resampling.BICUBIC)

@@ -46,7 +46,7 @@ def check_detector(entry: ModelEntry) -> None:
 def _path(name: str) -> str:
     if not name.startswith(f"{SCHEME}:"):
         raise InvalidInput(f"a detector is {SCHEME}:<path of the model>, or {FACES.detector}; not {name!r}")
-    path, settings = parse_name(name)
-    if settings:
+    path, _ = parse_name(name)
+    if "?" in name:
         raise InvalidInput(f"settings of a detector are keys of their own, as score = 0.5; not a part of {name!r}")
     return path

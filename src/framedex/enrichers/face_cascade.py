@@ -16,8 +16,8 @@ class FaceCascade:
     """Finds faces that look into the camera, upright, from about 4 % of the picture's longer side on.
 
     A cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001) as it was trained
-    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse: profiles
-    and turned heads are not found, and now and then something is that is no face.
+    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse:
+    profiles and turned heads are not found, and now and then something is that is no face.
 
     Attributes:
         name: by which people tell it from others.

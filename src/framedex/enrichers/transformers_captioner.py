@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from framedex.settings import user_path
 
 _BATCHES = {"cpu": 8, "mps": 16, "cuda": 64}
 """How many captions are written at a time: fewer than pictures are encoded, as each takes many steps."""
+_CHATTING = 4  # times as much as the others do conversations and their pictures take
 
 
 class TransformersCaptioner:
@@ -36,7 +38,8 @@ class TransformersCaptioner:
         max_tokens: after which a caption ends, at the latest.
         device: ``auto`` for a GPU where there is one, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``. On CUDA weights
             are held in half precision.
-        batch: how many captions are written at a time; by default 8 on a CPU, 16 on MPS and 64 on CUDA.
+        batch: how many captions are written at a time; by default 8 on a CPU, 16 on MPS, 64 on CUDA, and a quarter of
+            that by models with a chat template.
 
     Attributes:
         name: the folder's path.
@@ -70,21 +73,19 @@ class TransformersCaptioner:
         self.name = os.fspath(files.folder)
         self.weights = files.weights({"prompt": self._way.asked or "", "max_tokens": str(max_tokens)})
         self.detail = self._way.detail
-        self.batch = _BATCHES[self._device.kind] if batch is None else batch
+        self.batch = batch or _BATCHES[self._device.kind] // (_CHATTING if files.chats else 1)
         with reading(files, "model"):  # what the parts of a folder make of each other shows only now
             self.captions(self.prepare(np.full((64, 64, 3), 128, np.uint8))[None])
 
     def _greedy(self, max_tokens: int) -> Any:
         """Return how texts are made: as the model says, but without chance and without looking for others."""
-        import copy
-
-        made = copy.deepcopy(self._model.generation_config)
+        made = deepcopy(self._model.generation_config)
         room = self._way.room
         made.max_new_tokens, made.max_length = max_tokens if room is None else min(max_tokens, room), None
         made.do_sample, made.num_beams = False, 1
         # These have a meaning only for chance and beams, and are warned of without.
         made.temperature = made.top_p = made.top_k = made.typical_p = None
-        made.early_stopping, made.length_penalty, made.num_beam_groups = False, 1.0, 1
+        made.early_stopping, made.length_penalty = False, 1.0
         return made
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
@@ -100,7 +101,6 @@ class TransformersCaptioner:
 
         Args:
             prepared: N prepared pictures, stacked.
-
         """
         parts = (prepared[at : at + self.batch] for at in range(0, len(prepared), self.batch))
         return [" ".join(storable(text).split()) for part in parts for text in self._texts(part)]

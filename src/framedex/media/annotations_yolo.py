@@ -7,30 +7,28 @@ from pathlib import Path
 
 from framedex.errors import InvalidInput
 from framedex.media.box_files import files_below
-from framedex.media.class_names import read_class_names
+from framedex.media.class_names import class_names_of, holds_class_names
 
-NAMES = ("data.yaml", "classes.txt")
-"""The files of class names, the first of which that is there counts."""
 _IMAGES, _LABELS, _SUFFIX = "images", "labels", ".txt"
 
 
 def read_yolo(folder: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield (a picture's path within the folder, without its suffix; the names of its objects, each once).
 
-    A YOLO folder has class names, and ``labels`` beside ``images``, in itself or in folders in it such as ``train``.
+    A YOLO folder has class names (see :mod:`framedex.media.class_names`), and ``labels`` beside ``images``, in itself
+    or in folders in it such as ``train``.
 
     Raises:
         InvalidInput: it is one, and a file of it cannot be understood; the message names it and what would be right.
     """
     parts = [part for part in _parts(folder) if _has(folder, part, _IMAGES) and _has(folder, part, _LABELS)]
-    path = next((path for path in (Path(folder) / name for name in NAMES) if path.is_file()), None)
-    names = read_class_names(path) if parts and path is not None else None
+    names = class_names_of(Path(folder)) if parts else None
     if names is None:
         return
     for part in parts:
         root = os.path.join(folder, part, _LABELS)  # noqa: PTH118 - names may be any bytes
         for name in files_below(root, _SUFFIX):
-            if os.path.basename(name) in NAMES:  # noqa: PTH119
+            if holds_class_names(name):
                 continue
             labels = _read(os.path.join(root, name), names)  # noqa: PTH118
             yield os.path.join(part, _IMAGES, name.removesuffix(_SUFFIX)), labels  # noqa: PTH118

@@ -21,13 +21,10 @@ from framedex.media.boxes import (
     problem,
     without_problems,
 )
-from framedex.media.class_names import data_yaml, read_class_names
+from framedex.media.class_names import NAMES, class_names_of, data_yaml, holds_class_names
 from framedex.media.yolo_numbers import fractions, pixels, text_of
 
-NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
-"""The files of class names, the first of which that has some counts."""
 _SUFFIX = ".txt"
-_NO_LABELS = "classes.txt"
 _LARGEST = 2**26  # bytes of a file: some 100,000 outlines
 _PICTURES, _LABELS = {"labels": "images"}, {"images": "labels"}
 _FORMS = "class x y width height [confidence], or class and the corners of an outline x1 y1 x2 y2 x3 y3 … [confidence]"
@@ -73,18 +70,20 @@ def read_yolo_boxes(folder: Path, problems: Problems) -> Iterator[FractionBox]:
     they cannot be told apart. Lines and files that cannot be understood are problems.
 
     Args:
-        folder: with the names of the classes, as :data:`NAMES` says.
+        folder: with the names of the classes; see :mod:`framedex.media.class_names`.
         problems: what is wrong is added; the rest is yielded.
 
     Raises:
         InvalidInput: there are no names of classes or no label files, or a folder cannot be read.
     """
-    names, beside, found = _class_names(folder), pictures_beside(os.fspath(folder)), 0
+    names, beside, found = class_names_of(folder), pictures_beside(os.fspath(folder)), 0
+    if not names:
+        raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must say them")
     try:
         for path in files_below(os.fspath(folder), _SUFFIX):
             where, stem = os.path.split(path.removesuffix(_SUFFIX))
             pictures = swapped(where, _PICTURES)
-            if (pictures is None and stem not in beside(where)) or path.endswith(_NO_LABELS):
+            if (pictures is None and stem not in beside(where)) or holds_class_names(path):
                 continue
             found += 1
             stem = os.path.join(where if pictures is None else pictures, stem)  # noqa: PTH118 - names may be any bytes
@@ -95,13 +94,6 @@ def read_yolo_boxes(folder: Path, problems: Problems) -> Iterator[FractionBox]:
         raise InvalidInput(
             f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside pictures of their names"
         )
-
-
-def _class_names(folder: Path) -> Mapping[int, str]:
-    for name in NAMES:
-        if (folder / name).is_file() and (names := read_class_names(folder / name)):
-            return names
-    raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must say them")
 
 
 def _boxes(folder: Path, path: str, stem: str, names: Mapping[int, str]) -> Iterator[FractionBox | Problem]:

@@ -1,15 +1,20 @@
 """Names of classes as YOLO tools keep them: ``names`` of a ``data.yaml``, or the lines of a ``classes.txt``.
 
+Which files of a folder may have them is said here, for all that read YOLO folders.
+
 Of YAML 1.2.2 this reads what such files are made of: a list or a mapping from numbers, in block or in flow style, of
 plain and quoted scalars of one line each.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framedex.errors import InvalidInput
 
+NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
+"""The files of a YOLO folder that may have the names of its classes; the first one that has some counts."""
 _QUOTED = r""" "(?:[^"\\]|\\.)*" | '(?:[^']|'')*' """
 _NUMBER = """[0-9]{1,9}|"[0-9]{1,9}"|'[0-9]{1,9}'"""
 _KEY = re.compile(r"""^(?:names|"names"|'names')[ \t]*:(?=\s|$)""", re.MULTILINE)
@@ -30,6 +35,26 @@ _SIGNS = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
     '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029", "\t": "\t",
 }  # fmt: skip
+
+
+def class_names_of(folder: Path) -> dict[int, str] | None:
+    """Return the names of a YOLO folder's classes by number; None where no file of :data:`NAMES` is there to say them.
+
+    Raises:
+        InvalidInput: a file cannot be read, or the names are written in another way.
+    """
+    said = None
+    for path in (folder / name for name in NAMES):
+        names = read_class_names(path) if path.is_file() else None
+        if names:
+            return names
+        said = names if said is None else said
+    return said
+
+
+def holds_class_names(path: str) -> bool:
+    """Return whether a file among those of labels is one of names."""
+    return os.path.basename(path) in NAMES  # noqa: PTH119 - names may be any bytes
 
 
 def read_class_names(path: Path) -> dict[int, str] | None:
