@@ -154,6 +154,7 @@ def test_coco__text_becomes_such_that_can_be_stored(tmp_path: Path) -> None:
         pytest.param(changed(images=[{"id": 1}]), id="image without a name"),
         pytest.param(changed(images=[{"file_name": "a.jpg"}]), id="image without an id"),
         pytest.param(changed(images=[{"id": [1], "file_name": "a.jpg"}]), id="image id no scalar"),
+        pytest.param(changed(images=[{"id": 1, "file_name": name} for name in "ab"]), id="image id doubled"),
         pytest.param(changed(categories=[{"id": 7}]), id="category without a name"),
         pytest.param(changed(categories=7), id="categories no array"),
         pytest.param(changed(annotations=7), id="annotations no array"),

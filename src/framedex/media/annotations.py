@@ -1,14 +1,14 @@
 """Image-level annotations that lie beside the pictures, found by the exact names of their files."""
 
 import csv
-import json
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from framedex.errors import InvalidInput
+from framedex.media.annotations_coco import read_coco
 from framedex.media.annotations_yolo import read_yolo
 from framedex.media.csv_fields import long_fields
 from framedex.media.labels import parse_labels, storable
@@ -100,7 +100,7 @@ def read_annotations(folder: str) -> Annotations:
         InvalidInput: a file is there and cannot be understood; the message names it and what would be right.
     """
     found = Annotations()
-    readers = dict(zip(FILES, (_read_coco, _read_csv, _read_parquet), strict=True))
+    readers = dict(zip(FILES, (read_coco, _read_csv, _read_parquet), strict=True))
     for name, reader in readers.items():
         path = Path(folder) / name
         if not path.is_file():
@@ -118,43 +118,6 @@ def read_annotations(folder: str) -> Annotations:
 
 
 _Row = tuple[str, tuple[str, ...], str | None, bool]
-
-
-def _read_coco(path: Path) -> Iterator[_Row]:
-    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption.
-
-    An image that has ``labels``, names in a list, has these, whatever categories its annotations have.
-    """
-    content = json.loads(path.read_text(encoding="utf-8-sig"))
-    if not isinstance(content, dict) or not isinstance(content.get("images"), list):
-        raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
-    try:
-        names = {image["id"]: str(image["file_name"]) for image in content["images"]}
-        categories = {category["id"]: str(category["name"]) for category in content.get("categories") or []}
-    except (KeyError, TypeError) as error:
-        raise InvalidInput(f"{path}: each image needs 'id' and 'file_name', each category 'id' and 'name'") from error
-    annotations = content.get("annotations") or []
-    if not isinstance(annotations, list):
-        raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
-    listed = {image["id"]: image["labels"] for image in content["images"] if isinstance(image.get("labels"), list)}
-    yield from ((name, parse_labels(listed.get(number)), None, number in listed) for number, name in names.items())
-    for place, annotation in enumerate(annotations):
-        name, labels, caption = _coco_row(path, place, annotation, names, categories)
-        yield name, () if annotation["image_id"] in listed else labels, caption, False
-
-
-def _coco_row(
-    path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]
-) -> tuple[str, tuple[str, ...], str | None]:
-    image = annotation.get("image_id") if isinstance(annotation, dict) else None
-    if not isinstance(image, Hashable) or image not in names:
-        raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
-    category = annotation.get("category_id")
-    if category is not None and (not isinstance(category, Hashable) or category not in categories):
-        raise InvalidInput(f"{path}: annotations[{place}] has category_id {category!r}, which 'categories' lacks")
-    caption = annotation.get("caption")
-    labels = () if category is None else (categories[category],)
-    return names[image], labels, None if caption is None else str(caption)
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
