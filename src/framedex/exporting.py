@@ -17,10 +17,11 @@ from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media, RowIds
+from framedex.storage.objects import objects_of
 from framedex.tasks import ExportTask
 
 Chooser = Callable[[Media], Condition | RowIds]
-"""Given a dataset's media, says which of them are exported; called on the export's thread."""
+"""Given a dataset's media, or its objects, says which of them are exported; called on the export's thread."""
 
 
 def start_export(
@@ -29,10 +30,20 @@ def start_export(
     path: str | os.PathLike[str],
     choose: Chooser,
     *,
+    entity_type: str,
     format: str,  # noqa: A002 - the interface's word
     include_images: bool,
 ) -> ExportTask:
     """Start an export of the dataset's present state, which it reads whatever is changed meanwhile.
+
+    Args:
+        context: the workspace.
+        dataset_id: whose media are exported.
+        path: the file.
+        choose: says which media; or, for ``OBJECTS``, which objects.
+        entity_type: what is chosen.
+        format: one of :data:`framedex.export.archive.FORMATS`.
+        include_images: also put the pictures' files into it.
 
     Raises:
         InvalidInput: there is no such format, or the place is one of the workspace's own files.
@@ -48,14 +59,17 @@ def start_export(
     def job(
         *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
     ) -> ExportResult:
+        boxes_only = entity_type == EntityType.OBJECTS
+        chosen_from = objects_of(media) if boxes_only else media
         return export_archive(
             media,
             dataset,
-            choose(media),
+            np.empty(0, np.uint64) if chosen_from is None else choose(chosen_from),
             target,
             format=format,
             include_images=include_images,
             exported_by=context.settings.user,
+            boxes_only=boxes_only,
             begin=begin,
             progress=progress,
             settle=settle,
@@ -89,11 +103,11 @@ def _check_place(layout: Layout, target: Path) -> None:
 def chooser(
     condition: Chooser, *, entity_type: str, filtered: bool, media_selection: Sequence[Mapping[str, Any]] | None
 ) -> Chooser:
-    """Return what chooses the media of an export.
+    """Return what chooses the media of an export, or the objects.
 
     Args:
         condition: what chooses without a selection.
-        entity_type: ``IMAGES`` for all media; ``VIDEOS`` for those of videos; or ``OBJECTS``, of which there are none.
+        entity_type: ``IMAGES`` for all media; ``VIDEOS`` for those of videos; or ``OBJECTS``.
         filtered: whether a filter was given with the export.
         media_selection: what is chosen instead.
 
@@ -104,8 +118,6 @@ def chooser(
         raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
     if filtered and media_selection is not None:
         raise InvalidInput("an export takes either vql or media_selection, not both")
-    if entity_type == EntityType.OBJECTS:
-        return lambda _media: np.empty(0, np.uint64)
     if entity_type == EntityType.VIDEOS and media_selection is None:
         return lambda media: _of_videos(media, condition(media))
     if media_selection is None:

@@ -432,11 +432,12 @@ class ExportResult(Record):
 
     ``missing_images`` are the file paths of pictures that could not be read and are therefore not in the ZIP, the first
     10,000 of them. ``message`` says in words what was written, how many could not be read, and what the format does not
-    hold.
+    hold. ``total_objects`` are in the media that were written.
     """
 
     path: str
     total_media_items: int
+    total_objects: int = 0
     images: int
     missing_images: list[str]
     message: str
@@ -460,9 +461,9 @@ class ExportStatus(StrEnum):
 class ExportRecord(Record):
     """An export, as the interface returns it.
 
-    ``progress`` is in percent, 0 to 100; ``entities_count`` is how many media it has, None until that is known;
-    ``result_message`` says what was written, or what went wrong. ``download_uri`` is where the ZIP file is once it is
-    COMPLETED.
+    ``progress`` is in percent, 0 to 100; ``entities_count`` is how many media it has, or objects where these were
+    chosen, None until that is known; ``result_message`` says what was written, or what went wrong. ``download_uri`` is
+    where the ZIP file is once it is COMPLETED.
     """
 
     id: str

@@ -266,7 +266,13 @@ class View:
             view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
         )
         return exporting.start_export(
-            self._context, self._dataset_id, path, choose, format=format, include_images=include_images
+            self._context,
+            self._dataset_id,
+            path,
+            choose,
+            entity_type=entity_type,
+            format=format,
+            include_images=include_images,
         )
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:

@@ -301,8 +301,8 @@ def test_view__export(gallery: Gallery, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["xml", "JSON", "", None, ["json"]])
 def test_export__unknown_format(gallery: Gallery, tmp_path: Path, format_: Any) -> None:
-    """There are five formats."""
-    with pytest.raises(InvalidInput, match=r"format must be 'json', 'parquet', 'coco', 'csv' or 'yolo', not "):
+    """There are six formats."""
+    with pytest.raises(InvalidInput, match=r"format must be 'json', 'parquet', 'coco', 'csv', 'yolo' or 'voc', not "):
         gallery.dataset.export(tmp_path / "out.zip", format_)
     assert list(tmp_path.iterdir()) == []
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from framedex.export.columns import EXPORTED, _column
+from framedex.export.columns import EXPORTED, column_of
 from framedex.ids import Kind, group_id
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES
@@ -52,7 +52,7 @@ def issue(kind: IssueType, sure: float, number: int | None) -> dict[str, Any]:
 @example([((1.0,) * len(ISSUES), 0, 2**31 - 1)] * 9)
 def test_issues__law(rows: list[Any]) -> None:
     """Each row has the issues of which a confidence is known, in the order of their types."""
-    found = _column(media_of(), block_of(rows), EXPORTED.field("issues"))
+    found = column_of(media_of(), block_of(rows), EXPORTED.field("issues"))
     found.validate(full=True)
     assert found.to_pylist() == [
         [
@@ -68,7 +68,7 @@ def test_issues__law(rows: list[Any]) -> None:
 @given(ROWS)
 def test_cluster_ids__law(rows: list[Any]) -> None:
     """Each row has the id of its cluster, or null."""
-    found = _column(media_of(), block_of(rows), EXPORTED.field("cluster_id"))
+    found = column_of(media_of(), block_of(rows), EXPORTED.field("cluster_id"))
     found.validate(full=True)
     assert found.to_pylist() == [
         None if number is None else group_id(DATASET, Kind.CLUSTER, 0, number) for _, _, number in rows

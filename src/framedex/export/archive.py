@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,18 +21,22 @@ from framedex.export.files import whole_file
 from framedex.export.items import item_columns, media_items
 from framedex.export.json_text import LINE_END, text_of
 from framedex.export.label_table import write_csv
-from framedex.export.picture_names import Names, readable_names, yolo_names
+from framedex.export.object_columns import OBJECT, OBJECT_ROWS
+from framedex.export.objects import N_OBJECTS, ObjectsByMedia, media_of, objects_field, objects_in
+from framedex.export.picture_names import Names, readable_names, voc_names, yolo_names
 from framedex.export.pictures import Copied, write_pictures
 from framedex.export.places import image_names, shown_text
+from framedex.export.voc import write_voc
 from framedex.export.yolo import write_yolo
 from framedex.export.zip_writer import Member, ZipWriter
 from framedex.records import Condition, DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import EVERYTHING, Media, RowIds
+from framedex.storage.objects import objects_of
 
 SCHEMA_VERSION = "1.1"
-Format = Literal["json", "parquet", "coco", "csv", "yolo"]
-FORMATS: tuple[str, ...] = ("json", "parquet", "coco", "csv", "yolo")
+Format = Literal["json", "parquet", "coco", "csv", "yolo", "voc"]
+FORMATS: tuple[str, ...] = ("json", "parquet", "coco", "csv", "yolo", "voc")
 _BLOCKS_A_GROUP = 4
 _BUFFERED_BYTES = 4 * 2**20
 _METADATA_SHARE = 0.2  # of an export with pictures
@@ -66,6 +71,7 @@ def export_archive(
     include_images: bool,
     exported_by: str,
     progress: Progress,
+    boxes_only: bool = False,
     begin: Callable[[int], None] = lambda _total: None,
     settle: Callable[[], None] = lambda: None,
     settings: Settings | None = None,
@@ -73,15 +79,16 @@ def export_archive(
     """Write media to a ZIP file and return what was written. An existing file is replaced when the new one is whole.
 
     Args:
-        media: what is exported.
+        media: what is exported, with all objects in them.
         dataset: whose media they are.
-        rows: which of them.
+        rows: which of them; or which objects.
         path: the ZIP file.
         format: one of ``FORMATS``.
         include_images: also put the pictures' files under ``images/``.
         exported_by: who is named as the exporter.
         progress: called with the share that is done; raises to stop, which leaves nothing behind.
-        begin: called with the number of media when writing begins.
+        boxes_only: whether objects are chosen, with the media that they are in.
+        begin: called with the number of media, or of objects, when writing begins.
         settle: called when all is written, before the file appears; raises to give it up.
         settings: limits, and how buckets are reached; by default those of the environment.
 
@@ -90,18 +97,32 @@ def export_archive(
         Unavailable: pictures are wanted that lie in a bucket that cannot be reached.
     """
     check_format(format)
+    objects = _objects(media, rows, boxes_only=boxes_only)
+    if boxes_only:
+        rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
-    chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings or load_settings())
+    settings = settings or load_settings()
+    chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
     with whole_file(path, settle=settle) as file:
-        begin(total)
+        begin(chosen.entities)
         copied, notes = _write(file, chosen, format, progress)
     return ExportResult(
         path=shown_text(path),
         total_media_items=total,
+        total_objects=chosen.n_objects,
         images=copied.count,
         missing_images=copied.missing,
         message=_message(chosen, copied, notes),
     )
+
+
+def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> ObjectsByMedia | None:
+    """Return the objects that were chosen, or those in media that were; None if the dataset has none."""
+    objects = objects_of(media)
+    if objects is None:
+        return None
+    is_all = isinstance(rows, Condition) and rows == EVERYTHING
+    return ObjectsByMedia(objects, rows if boxes_only or is_all else objects_in(objects, rows))
 
 
 def _write(
@@ -139,6 +160,9 @@ def _write_metadata(
             return readable_names, write_coco(archive, chosen, progress)
         case "csv":
             return readable_names, write_csv(archive, chosen, progress)
+        case "voc":
+            names = voc_names(chosen, part(progress, 0.0, 0.2))
+            return names, write_voc(archive, chosen, names, part(progress, 0.2, 1.0))
         case _:
             names = yolo_names(chosen, part(progress, 0.0, 0.2))
             return names, write_yolo(archive, chosen, names, part(progress, 0.2, 1.0))
@@ -147,7 +171,12 @@ def _write_metadata(
 
 def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
     """Return in words what was written and what was not."""
-    written = f"{chosen.total:,} media" + (f", {copied.count:,} pictures" if chosen.include_images else "")
+    written = (
+        f"{chosen.n_objects:,} objects in {chosen.total:,} media" if chosen.boxes_only else f"{chosen.total:,} media"
+    )
+    if chosen.with_objects and not chosen.boxes_only:
+        written += f", {chosen.n_objects:,} objects"
+    written += f", {copied.count:,} pictures" if chosen.include_images else ""
     missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
     return "; ".join([written, *missing, *notes])
 
@@ -169,7 +198,9 @@ class _Sink(io.RawIOBase):
 
 
 def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
-    schema = pa.schema([*EXPORTED, *custom_fields(chosen.media)])
+    of_objects = [N_OBJECTS, objects_field(OBJECT)] if chosen.with_objects else []
+    schema = OBJECT_ROWS if chosen.boxes_only else pa.schema([*EXPORTED, *custom_fields(chosen.media), *of_objects])
+    blocks = chosen.object_blocks if chosen.boxes_only else chosen.blocks
     with (
         archive.member("metadata.parquet") as member,
         # Each write of Arrow's own waits for the interpreter lock, which the thread that reads ahead wants too.
@@ -177,7 +208,7 @@ def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: Progress) -> No
         pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ORDERED) as writer,
     ):
         # A group is made while the last is written; with less, either would wait for the other.
-        for rows in _row_groups(chosen.blocks(schema, progress, ahead=_BLOCKS_A_GROUP)):
+        for rows in _row_groups(blocks(schema, progress, ahead=_BLOCKS_A_GROUP)):
             writer.write_table(rows)
 
 
@@ -191,7 +222,8 @@ def _write_json(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
     with archive.member("metadata.json", compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"
-        for text in chosen.made_of(item_columns(chosen.media), lambda block: text_of(media_items(block)), progress):
+        schema = item_columns(chosen.media, None if chosen.objects is None else chosen.objects.objects)
+        for text in chosen.made_of(schema, lambda block: text_of(media_items(block)), progress):
             member.write(separator.encode())
             member.write(text)
             separator = LINE_END

@@ -59,7 +59,9 @@ OF_BOXES = pa.schema(
 """What a table of objects has besides; ``bbox`` is x, y, width and height in pixels of the media item ``parent_id``."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
-RESERVED = frozenset({*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding"})
+RESERVED = frozenset(
+    {*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding", "objects", "n_objects"}
+)
 """Names that no custom field has, because columns have them."""
 _ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here would load pandas with the package
 _DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)
@@ -95,8 +97,8 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
 
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield media as the columns of a schema made by :func:`table_schema`, some ten thousand rows at a time."""
-    for block in gathered(media.blocks(condition, _needed(media, schema))):
-        yield pa.table([_column(media, block, field) for field in schema], schema=schema)
+    for block in gathered(media.blocks(condition, needed(media, schema))):
+        yield pa.table([column_of(media, block, field) for field in schema], schema=schema)
 
 
 def gathered(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -136,7 +138,7 @@ _STORED = {
 }
 
 
-def _needed(media: Media, schema: pa.Schema) -> list[str]:
+def needed(media: Media, schema: pa.Schema) -> list[str]:
     """Return the stored columns that a schema is made of; a table has those that people edit from the first edit on."""
     names = {stored_name(field) or field.name for field in schema}
     stored = {stored for name in names for stored in _STORED.get(name, (name,))}
@@ -144,7 +146,8 @@ def _needed(media: Media, schema: pa.Schema) -> list[str]:
     return sorted((stored & set(media.table.schema.names)) - without) or ["media_id"]
 
 
-def _column(media: Media, block: pa.Table, field: pa.Field) -> Any:
+def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
+    """Return a column, made of a block with the stored columns that are :func:`needed`."""
     if (edited := edited_column(media, block, field)) is not None:
         return edited
     match field.name:

@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 from framedex.export import json_text as json
 from framedex.export.columns import EXPORTED, URL
 from framedex.export.edited import TAG_DATES, custom_fields, edited_items
+from framedex.export.object_columns import FLAGS, OBJECT_ITEM
+from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.places import column
 from framedex.storage.media import Media
 from framedex.storage.media_rows import MODEL_CAPTION
@@ -14,10 +16,20 @@ from framedex.storage.media_rows import MODEL_CAPTION
 _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
-def item_columns(media: Media) -> pa.Schema:
-    """Return the columns, as :func:`framedex.export.columns.export_batches` has them, that items are made of."""
-    written = [MODEL_CAPTION] if MODEL_CAPTION.name in media.table.schema.names else []
-    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media)])
+def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
+    """Return the columns that items are made of, as :class:`framedex.export.chosen.Chosen` has them.
+
+    Args:
+        media: whose items they are.
+        objects: those in them that are exported, too.
+    """
+    written = _model_caption(media)
+    lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
+    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media), *lists])
+
+
+def _model_caption(media: Media) -> list[pa.Field]:
+    return [MODEL_CAPTION] if MODEL_CAPTION.name in media.table.schema.names else []
 
 
 def media_items(block: pa.Table) -> pa.Array:
@@ -42,15 +54,23 @@ def media_items(block: pa.Table) -> pa.Array:
 
 def _metadata_items(block: pa.Table) -> pa.Array:
     """Return the arrays of what is known of each picture: all of one type, then those of the next."""
-    found, *others = _issues(block), _labels(block), *edited_items(block), _captions(block), _video_infos(block)
+    by_model = column(block, MODEL_CAPTION.name) if MODEL_CAPTION.name in block.column_names else None
+    captions = _captions(column(block, "caption"), by_model)
+    objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
+    kinds = [_issues(column(block, "issues")), _labels(block), *objects, *edited_items(block), captions]
+    return _arrays([*kinds, _video_infos(block)])
+
+
+def _arrays(kinds: list[pa.Array]) -> pa.Array:
+    """Return the arrays of what is known of each row, given the items of each type, null where there are none."""
+    found, *others = kinds
     for items in others:
         # Joining that passes over nulls returns no rows at all where all are null (PyArrow 26.0.1).
         found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
     return pc.binary_join_element_wise("[", pc.fill_null(found, ""), "]", "")
 
 
-def _issues(block: pa.Table) -> pa.Array:
-    issues = column(block, "issues")
+def _issues(issues: pa.ListArray) -> pa.Array:
     values = issues.flatten()
     group, threshold = values.field("duplicate_group_id"), values.field("duplicate_threshold")
     properties = {
@@ -72,14 +92,34 @@ def _labels(block: pa.Table) -> pa.Array:
     return json.grouped(_item("image_label", found), labels)
 
 
-def _captions(block: pa.Table) -> pa.Array:
-    caption = column(block, "caption")
+def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
     source: pa.Array | str = '"import"'
-    if MODEL_CAPTION.name in block.column_names:
-        written = pc.fill_null(pc.equal(caption, column(block, MODEL_CAPTION.name)), False)
-        source = pc.if_else(written, '"model"', source)
+    if by_model is not None:
+        source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
     found = _item("caption", json.objects({"text": json.strings(caption), "source": source}))
     return pc.if_else(pc.is_valid(caption), found, None)
+
+
+def _objects(objects: pa.ListArray) -> pa.Array:
+    values = objects.flatten()
+    edges = values.field("bbox")
+    numbers = json.grouped(json.exact(edges.flatten()), edges)
+    is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
+    captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
+    properties = {
+        "object_id": json.quoted(values.field("object_id")),
+        "original_id": json.strings(values.field("original_id")),
+        "category_name": json.strings(values.field("label")),
+        "source": json.strings(values.field("source")),
+        "bbox": pc.binary_join_element_wise("[", numbers, "]", ""),
+        "confidence": json.exact(values.field("confidence")),
+        **{flag.name: pc.cast(values.field(flag.name), pa.string()) for flag in FLAGS},
+        "uniqueness_score": json.decimals(values.field("uniqueness_score")),
+        "url": json.strings(values.field("url")),
+        "cluster_id": json.quoted(values.field("cluster_id")),
+        "metadata_items": _arrays([_issues(values.field("issues")), captions]),
+    }
+    return json.grouped(_item("object_label", json.objects(properties)), objects)
 
 
 def _video_infos(block: pa.Table) -> pa.Array:

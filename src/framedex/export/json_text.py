@@ -57,6 +57,11 @@ def decimals(numbers: pa.Array) -> pa.Array:
     return or_null(pc.cast(pa.array(values, mask=~np.isfinite(values)), pa.string()))
 
 
+def exact(numbers: pa.Array) -> pa.Array:
+    """Return finite float64 numbers with as few digits as lead back to them; ``null`` for those that are null."""
+    return or_null(pc.cast(numbers, pa.string()))
+
+
 def or_null(texts: pa.Array) -> pa.Array:
     """Return JSON texts, ``null`` for those that are null."""
     return pc.fill_null(texts, "null")
@@ -93,6 +98,11 @@ def grouped(parts: pa.Array, lists: pa.Array, separator: str = ", ") -> pa.Array
     offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy())])
     rows = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), parts), separator)
     return pc.if_else(pc.greater(lengths, 0), rows, None)
+
+
+def arrays(lists: pa.Array) -> pa.Array:
+    """Return lists of texts as JSON arrays; empty ones for nulls."""
+    return pc.binary_join_element_wise("[", pc.fill_null(grouped(strings(lists.flatten()), lists), ""), "]", "")
 
 
 def text_of(rows: pa.Array, end: str = LINE_END) -> memoryview:

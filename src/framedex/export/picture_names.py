@@ -14,6 +14,7 @@ from framedex.storage.media import Media
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
+_ANNOTATIONS = ("annotations", "Annotations")
 _ODD = r"(^|/)\.|\\"
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
@@ -37,21 +38,39 @@ def yolo_names(chosen: Chosen, progress: Progress) -> Names:
     The label file of a picture has its name with another suffix, below ``labels`` in the place of the last ``images``
     of its path. Finding out takes eight bytes for each picture.
     """
+    return _without_folders(chosen, progress, ("images",))
+
+
+def voc_names(chosen: Chosen, progress: Progress) -> Names:
+    """Return names as :func:`yolo_names`, for files below ``annotations`` beside ``images``.
+
+    Without pictures, files lie where those of the source would be, whose folders keep their names.
+    """
+    return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
+
+
+def _without_folders(chosen: Chosen, progress: Progress, folders: tuple[str, ...]) -> Names:
     parts = [
         np.fromiter(map(hash, stems(readable_names(chosen.media, block)).to_pylist()), np.int64, len(block))
         for block in chosen.places(progress)
     ]
     hashes = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
     shared = frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    taken = f"(^|/)({'|'.join(folders)})"
 
     def names(media: Media, block: pa.Table) -> pa.Array:
         found = readable_names(media, block)
-        odd = pc.match_substring_regex(found, "(^|/)images/")
+        odd = pc.match_substring_regex(found, f"{taken}/") if folders else pa.repeat(pa.scalar(False), len(found))
         if shared:
             odd = pc.or_(odd, pa.array([hash(stem) in shared for stem in stems(found).to_pylist()], pa.bool_()))
-        return _replaced(found, odd, block, lambda name, _row: re.sub(r"(^|/)images(?=/)", r"\1pictures", name))
+        return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names
+
+
+def stem(name: str) -> str:
+    """Return the name of a picture without its suffix."""
+    return re.sub(_IMAGE, "", name)
 
 
 def stems(names: pa.Array) -> pa.Array:

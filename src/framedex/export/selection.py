@@ -1,4 +1,4 @@
-"""What a selective export takes: media by id, and clusters without some of their media."""
+"""What a selective export takes: media and objects by id, and clusters without some of their members."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,31 +6,37 @@ from typing import Any
 import numpy as np
 
 from framedex.errors import InvalidInput, NotFound
+from framedex.export.objects import media_of, objects_in
 from framedex.ids import Kind, parse_group_id
 from framedex.records import CLUSTER_LEVELS, Condition, EntityType
 from framedex.storage.media import Media, RowIds
+from framedex.storage.objects import objects_of
 
 
-def select(media: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
+def select(entities: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
     """Return the ids of the rows that a ``media_selection`` names, each once, in row order.
 
+    Media and objects may be named in the same selection, whichever are exported: an object stands for the media item
+    that it is in, and a media item for all objects in it.
+
     Args:
-        media: what is exported.
+        entities: what is exported: media, or the objects in them.
         selection: elements ``{"type": "media", "payload": {"media_ids": […]}}`` or ``{"type": "cluster", "payload":
             {"cluster_id": …, "cluster_filters": {"entity_type": …}, "exclude_media_ids": […]}}``; the payload's fields
-            may also stand beside ``type``.
+            may also stand beside ``type``. Ids are those of media or of objects; a cluster of objects has the
+            ``entity_type`` ``OBJECTS``; the default is what is exported.
 
     Raises:
         InvalidInput: an element is of another form.
-        NotFound: a media item or a cluster does not exist.
+        NotFound: a media item, an object or a cluster does not exist.
     """
     if isinstance(selection, str | Mapping) or not isinstance(selection, Sequence):
         raise InvalidInput(f"media_selection must be a list of elements, not {type(selection).__name__}")
-    parts = [_element(media, element, f"media_selection[{place}]") for place, element in enumerate(selection)]
+    parts = [_element(entities, element, f"media_selection[{place}]") for place, element in enumerate(selection)]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
 
 
-def _element(media: Media, element: Any, path: str) -> RowIds:
+def _element(entities: Media, element: Any, path: str) -> RowIds:
     if not isinstance(element, Mapping):
         raise InvalidInput(f"{path} must be an object with 'type' and 'payload', not {element!r}")
     payload = element.get("payload", element)
@@ -38,9 +44,9 @@ def _element(media: Media, element: Any, path: str) -> RowIds:
         raise InvalidInput(f"{path}.payload must be an object, not {payload!r}")
     match element.get("type"):
         case "media":
-            return _by_media_ids(media, _ids(payload, "media_ids", path))
+            return _by_media_ids(entities, _ids(payload, "media_ids", path))
         case "cluster":
-            return _by_cluster(media, payload, path)
+            return _by_cluster(entities, payload, path)
         case other:
             raise InvalidInput(f"{path}.type must be 'media' or 'cluster', not {other!r}")
 
@@ -52,35 +58,68 @@ def _ids(payload: Mapping[str, Any], name: str, path: str) -> list[str]:
     return list(value)
 
 
-def _by_media_ids(media: Media, ids: list[str]) -> RowIds:
+def _by_media_ids(entities: Media, ids: list[str]) -> RowIds:
+    """Return the rows of media and objects by their ids, as those that are exported."""
+    rows, known = _known(entities, ids)
+    other = _other(entities)
+    if other is not None and len(known) < len(set(ids)):
+        other_rows, other_known = _known(other, [each for each in ids if each not in known])
+        rows, known = np.union1d(rows, _as(entities, other, other_rows)), known | other_known
+    missing = [each for each in dict.fromkeys(ids) if each not in known]
+    if missing:
+        raise NotFound(f"{len(missing)} media ids are not in this dataset, the first is {missing[0]!r}")
+    return rows
+
+
+def _known(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
+    """Return the rows that have some of the ids, and which."""
     asked = [each for each in ids if each.isascii()]  # what is no Unicode cannot be a parameter, nor an id
     condition = Condition("list_contains($1::VARCHAR[], media_id)", (asked,), frozenset({"media_id"}))
     if len(asked) > 100:
         condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (asked,), frozenset({"media_id"}))
-    found = media.row_ids(condition)
-    if len(found) < len(set(ids)):
-        known = set(media.query("SELECT media_id FROM chosen", condition, ["media_id"])["media_id"].to_pylist())
-        missing = [each for each in dict.fromkeys(ids) if each not in known]
-        raise NotFound(f"{len(missing)} media ids are not in this dataset, the first is {missing[0]!r}")
-    return found
+    rows = entities.row_ids(condition)
+    if len(rows) == len(set(ids)):
+        return rows, set(ids)
+    return rows, set(entities.query("SELECT media_id FROM chosen", condition, ["media_id"])["media_id"].to_pylist())
 
 
-def _by_cluster(media: Media, payload: Mapping[str, Any], path: str) -> RowIds:
+def _other(entities: Media) -> Media | None:
+    """Return the objects in media, or the media that objects are in; None if there are none."""
+    return objects_of(entities) if entities.parents is None else entities.parents
+
+
+def _as(entities: Media, other: Media, rows: RowIds) -> RowIds:
+    """Return the rows of the media that objects are in, or of the objects that are in media."""
+    return media_of(other, rows) if entities.parents is None else objects_in(entities, rows)
+
+
+def _by_cluster(entities: Media, payload: Mapping[str, Any], path: str) -> RowIds:
     filters = payload.get("cluster_filters") or {}
-    entity_type = filters.get("entity_type", EntityType.IMAGES) if isinstance(filters, Mapping) else None
+    exported = EntityType.IMAGES if entities.parents is None else EntityType.OBJECTS
+    entity_type = filters.get("entity_type", exported) if isinstance(filters, Mapping) else None
     if entity_type not in list(EntityType):
         wanted = f"an object with an 'entity_type' of {', '.join(EntityType)}"
         raise InvalidInput(f"{path}.cluster_filters must be {wanted}, not {filters!r}")
     cluster_id = payload.get("cluster_id")
     if not isinstance(cluster_id, str):
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")
-    level, number = parse_group_id(media.dataset_id, Kind.CLUSTER, cluster_id)
+    is_own = (entity_type == EntityType.OBJECTS) == (entities.parents is not None)
+    clustered = entities if is_own else _other(entities)
+    if clustered is None:
+        raise NotFound(f"no cluster {cluster_id} in this dataset")
+    members = _members(clustered, cluster_id)
+    excluded = [] if payload.get("exclude_media_ids") is None else _ids(payload, "exclude_media_ids", path)
+    members = np.setdiff1d(members, _by_media_ids(clustered, excluded)) if excluded else members
+    return members if is_own else _as(entities, clustered, members)
+
+
+def _members(clustered: Media, cluster_id: str) -> RowIds:
+    level, number = parse_group_id(clustered.dataset_id, Kind.CLUSTER, cluster_id)
     column = f"cluster_{level}"
     # The bits of an id that name the level reach further.
-    if level >= CLUSTER_LEVELS or entity_type == EntityType.OBJECTS:
-        raise NotFound(f"no cluster {cluster_id} in this dataset")
-    members = media.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
+    members = np.empty(0, dtype=np.uint64)
+    if level < CLUSTER_LEVELS:
+        members = clustered.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))
     if not len(members):
         raise NotFound(f"no cluster {cluster_id} in this dataset")
-    excluded = [] if payload.get("exclude_media_ids") is None else _ids(payload, "exclude_media_ids", path)
-    return np.setdiff1d(members, _by_media_ids(media, excluded)) if excluded else members
+    return members

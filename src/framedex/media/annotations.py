@@ -32,10 +32,14 @@ class Annotations:
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
     _silent: set[str] = field(default_factory=set)  # files that are named, of which nothing is said
+    _complete: set[str | None] = field(default_factory=set)  # files of which a list is all labels, maybe none
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
-        """Return (labels, caption) of the file at a path within the source."""
+        """Return (labels, caption) of the file at a path within the source.
+
+        Objects of YOLO folders are labels, too, unless another file lists all that it has.
+        """
         labels: tuple[str, ...] = ()
         caption = None
         if (key := self._key(path)) is not None:
@@ -45,7 +49,8 @@ class Annotations:
         stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
         if stem in self.of_stems:
             self.matched.add(_stem_key(stem))
-            labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
+            if key not in self._complete:
+                labels = tuple(dict.fromkeys(labels + self.of_stems[stem]))
         return labels, caption
 
     def _key(self, path: str) -> str | None:
@@ -61,9 +66,11 @@ class Annotations:
         """How many annotated files no picture had the name of."""
         return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
 
-    def add(self, name: str, labels: tuple[str, ...], caption: str | None) -> None:
-        """Add what one row says of one file; it may be nothing."""
+    def add(self, name: str, labels: tuple[str, ...], caption: str | None, *, complete: bool = False) -> None:
+        """Add what one row says of one file; it may be nothing, or that these are all its labels."""
         name = os.path.normpath(name)
+        if complete:
+            self._complete.add(name)
         if "\\" in name:
             self._with_slashes[os.path.normpath(name.replace("\\", "/"))] = name
         labels = parse_labels(labels)
@@ -99,8 +106,8 @@ def read_annotations(folder: str) -> Annotations:
         if not path.is_file():
             continue
         try:
-            for row in reader(path):
-                found.add(*row)
+            for name_, labels, caption, complete in reader(path):
+                found.add(name_, labels, caption, complete=complete)
         except InvalidInput:
             raise
         except (OSError, ValueError, csv.Error, RecursionError) as error:
@@ -110,11 +117,14 @@ def read_annotations(folder: str) -> Annotations:
     return found
 
 
-_Row = tuple[str, tuple[str, ...], str | None]
+_Row = tuple[str, tuple[str, ...], str | None, bool]
 
 
 def _read_coco(path: Path) -> Iterator[_Row]:
-    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption."""
+    """Yield a row an image, and a row an annotation: the category's name (of boxes too) or the image's caption.
+
+    An image that has ``labels``, names in a list, has these, whatever categories its annotations have.
+    """
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     if not isinstance(content, dict) or not isinstance(content.get("images"), list):
         raise InvalidInput(f"{path} is not in COCO format: an object with 'images', 'annotations' and 'categories'")
@@ -126,12 +136,16 @@ def _read_coco(path: Path) -> Iterator[_Row]:
     annotations = content.get("annotations") or []
     if not isinstance(annotations, list):
         raise InvalidInput(f"{path}: 'annotations' must be an array, not {type(annotations).__name__}")
-    yield from ((name, (), None) for name in names.values())
+    listed = {image["id"]: image["labels"] for image in content["images"] if isinstance(image.get("labels"), list)}
+    yield from ((name, parse_labels(listed.get(number)), None, number in listed) for number, name in names.items())
     for place, annotation in enumerate(annotations):
-        yield _coco_row(path, place, annotation, names, categories)
+        name, labels, caption = _coco_row(path, place, annotation, names, categories)
+        yield name, () if annotation["image_id"] in listed else labels, caption, False
 
 
-def _coco_row(path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]) -> _Row:
+def _coco_row(
+    path: Path, place: int, annotation: Any, names: Mapping[Any, str], categories: Mapping[Any, str]
+) -> tuple[str, tuple[str, ...], str | None]:
     image = annotation.get("image_id") if isinstance(annotation, dict) else None
     if not isinstance(image, Hashable) or image not in names:
         raise InvalidInput(f"{path}: annotations[{place}] names no image of 'images'")
@@ -175,4 +189,6 @@ def _check_columns(path: Path, names: Any) -> None:
 
 def _table_row(row: Mapping[str, Any]) -> _Row:
     caption = row.get("caption")
-    return str(row["filename"]), parse_labels(row.get("label")), None if caption is None else str(caption)
+    label = row.get("label")
+    is_list = isinstance(label, list) or (isinstance(label, str) and label.strip().startswith("["))
+    return str(row["filename"]), parse_labels(label), None if caption is None else str(caption), is_list

@@ -3,6 +3,7 @@
 import os
 from array import array
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -16,6 +17,7 @@ _FORMATS: tuple[Source, ...] = ("coco", "voc", "yolo", "csv", "parquet")
 _NO_ID = -(2**63)
 _LARGEST = 2**62
 _NOBODY = -1
+_DIGITS = 9  # behind the point, in pixels: fractions of 64 bits lead back to so many
 _WHOLE = (Decimal("0.5"), Decimal("0.5"), Decimal(1), Decimal(1))
 """A YOLO box around all of the picture is a label of that, and no object."""
 _CROWD, _TRUNCATED, _DIFFICULT = 1, 2, 4
@@ -115,7 +117,7 @@ class BoxIndex:
         fit = fit_box(box, *size)
         if fit.problem is not None:
             self.problems.add(fit.problem)
-        return fit.box
+        return _rounded(fit.box) if fit.box is not None and fit.box.source == "yolo" else fit.box
 
     def _as_read(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         source, confidence = _FORMATS[self._format[number]], self._confidence[number]
@@ -174,3 +176,9 @@ class BoxIndex:
         self._asked = bytearray(len(self._names))
         edges: list[int] = np.concatenate([[0], np.cumsum(counts)]).tolist()
         return edges
+
+
+def _rounded(box: Box) -> Box:
+    """Return a box of which whole numbers of pixels are whole."""
+    x, y, width, height = (round(side, _DIGITS) for side in (box.x, box.y, box.width, box.height))
+    return replace(box, x=x, y=y, width=width, height=height)

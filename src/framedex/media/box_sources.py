@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.errors import InvalidInput
+from framedex.media.box_files import files_below
 from framedex.media.box_index import BoxIndex
 from framedex.media.boxes import Box, Problems, problem
 from framedex.media.boxes_coco import read_coco_boxes
 from framedex.media.boxes_tables import read_csv_boxes, read_parquet_boxes
 from framedex.media.boxes_voc import read_voc_boxes
-from framedex.media.boxes_yolo import NAMES, FractionBox, read_yolo_boxes
+from framedex.media.boxes_yolo import FractionBox, read_yolo_boxes
+from framedex.media.class_names import NAMES
 from framedex.settings import user_path
 
 Read = Callable[[Path, Problems], Iterator[Box | FractionBox]]
@@ -45,14 +47,14 @@ def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[B
     """Return what has boxes in a folder, by its name.
 
     That is ``annotations.json`` (COCO), ``object_annotations.csv`` and ``.parquet``; the folder itself as Pascal VOC
-    if there are XML files in ``Annotations`` or ``annotations``, in it or in a folder in it, or in itself; and as YOLO
-    if it has a file of class names, and ``labels`` in it or in a folder in it.
+    if there are XML files below ``Annotations`` or ``annotations``, in it or in a folder in it, or in itself; and as
+    YOLO if it has a file of class names, and ``labels`` in it or in a folder in it.
     """
     root = Path(folder)
     found = [BoxSource(root / name, read, loose) for name, read in _FILES.items() if (root / name).is_file()]
     try:
         parts = [root, *sorted(root / name for name in _folders(root))]
-        if _has_xml(root) or any(_has_xml(part / name) for part in parts for name in _VOC):
+        if _has_xml(root) or any(_has_xml_below(part / name) for part in parts for name in _VOC):
             found.append(BoxSource(root, read_voc_boxes, loose))
         if any((root / name).is_file() for name in NAMES) and any((part / _YOLO).is_dir() for part in parts):
             found.append(BoxSource(root, read_yolo_boxes, loose))
@@ -125,6 +127,11 @@ def _told(
 def _folders(root: Path) -> list[str]:
     with os.scandir(root) as entries:
         return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+
+
+def _has_xml_below(folder: Path) -> bool:
+    """Return whether a folder has XML files, or folders in it."""
+    return folder.is_dir() and next(files_below(os.fspath(folder), ".xml"), None) is not None
 
 
 def _has_xml(folder: Path) -> bool:

@@ -1,0 +1,127 @@
+"""Objects as columns of exports."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.export.columns import EXPORTED, ISSUE_STRUCT, URL, column_of, needed
+from framedex.export.places import column, uris
+from framedex.storage.media import LOCATION, Media
+from framedex.storage.media_rows import BOX, OF_VIDEOS
+
+OBJECT_ID = pa.field("object_id", pa.string())
+LABEL = pa.field("label", pa.string())
+BBOX = pa.field("bbox", pa.list_(pa.float64(), len(BOX)))
+"""``[x, y, width, height]`` in pixels of the picture."""
+CONFIDENCE = pa.field("confidence", pa.float64())
+"""0 to 1, of objects that a model found, or annotations that say one; else null."""
+ORIGINAL_ID = pa.field("original_id", pa.string())
+FLAGS = tuple(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult"))
+OBJECT = pa.schema(
+    [
+        OBJECT_ID,
+        LABEL,
+        BBOX,
+        CONFIDENCE,
+        pa.field("source", pa.string()),
+        ORIGINAL_ID,
+        *FLAGS,
+        pa.field("uniqueness_score", pa.float32()),
+        pa.field("cluster_id", pa.string()),
+        pa.field("caption", pa.string()),
+        pa.field("issues", pa.list_(ISSUE_STRUCT)),
+    ]
+)
+"""What ``metadata.parquet`` says of each object in a picture; ``cluster_id`` is that of the finest level of objects."""
+_OF_MEDIA = (
+    "media_type",
+    "video_id",
+    "video_name",
+    "frame_number",
+    "frame_timestamp",
+)
+OBJECT_ROWS = pa.schema(
+    [
+        OBJECT_ID,
+        pa.field("media_id", pa.string()),
+        pa.field("image_filename", pa.string()),
+        pa.field("file_path", pa.string()),
+        *(field for field in OBJECT if field != OBJECT_ID),
+        pa.field("width", pa.int32()),
+        pa.field("height", pa.int32()),
+        *map(EXPORTED.field, _OF_MEDIA),
+    ]
+)
+"""The columns of ``metadata.parquet`` where objects are exported, a row each.
+
+``media_id``, ``image_filename`` and ``file_path`` are those of the picture, ``width`` and ``height`` of what is in the
+box, in whole pixels.
+"""
+OBJECT_ITEM = pa.schema([*OBJECT, URL])
+"""What the JSON export says of each object; the URL is that of the picture, with the box."""
+
+_STORED = {
+    "object_id": ("media_id",),
+    "media_id": ("parent_id",),
+    "label": ("labels",),
+    "bbox": BOX,
+    "url": (*LOCATION, "frame_time_s", *BOX),
+    "image_filename": (*LOCATION, *OF_VIDEOS.names, "parent_id", "media_id"),
+}
+
+
+def stored_columns(objects: Media, schema: pa.Schema) -> list[str]:
+    """Return the stored columns that columns of objects are made of."""
+    own = {name for field in schema for name in _STORED.get(field.name, ())}
+    others = pa.schema([field for field in schema if field.name not in _STORED])
+    without = frozenset() if objects.has_videos else frozenset(OF_VIDEOS.names)
+    return sorted((own - without) | set(needed(objects, others)))
+
+
+def object_columns(objects: Media, rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:
+    """Return columns of objects, in one piece each.
+
+    Args:
+        objects: whose rows they are.
+        rows: with the columns that :func:`stored_columns` names.
+        schema: some columns of :data:`OBJECT_ROWS` and :data:`OBJECT_ITEM`.
+    """
+    return [_in_one_piece(_column(objects, rows, field)).cast(field.type) for field in schema]
+
+
+def _in_one_piece(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
+    match field.name:
+        case "object_id":
+            return rows["media_id"]
+        case "media_id":
+            return rows["parent_id"]
+        case "label":
+            return pc.list_element(column(rows, "labels"), 0) if len(rows) else pa.nulls(0, pa.string())
+        case "bbox":
+            edges = np.stack([rows[name].to_numpy() for name in BOX], axis=1)
+            return pa.FixedSizeListArray.from_arrays(pa.array(edges.ravel()), len(BOX))
+        case "url":
+            return _urls(objects, rows)
+        case "image_filename":  # that of the picture, which may have a part of its id
+            place = rows.schema.get_field_index("media_id")
+            return column_of(objects, rows.set_column(place, "media_id", rows["parent_id"]), field)
+        case _:
+            return column_of(objects, rows, field)
+
+
+def _urls(objects: Media, rows: pa.Table) -> pa.Array:
+    """Return the URIs of the pictures, with the whole pixels that the boxes touch (Media Fragments URI 1.0, 4.2.2)."""
+    x, y, width, height = (rows[name].to_numpy() for name in BOX)
+    left, top = (np.floor(np.maximum(start, 0)) for start in (x, y))
+    edges = (left, top, np.ceil(x + width) - left, np.ceil(y + height) - top)
+    box = pc.binary_join_element_wise(*(pc.cast(pa.array(edge.astype(np.int64)), pa.string()) for edge in edges), ",")
+    between: Any = "#xywh="
+    if objects.has_videos:
+        between = pc.if_else(pc.is_valid(column(rows, "frame_time_s")), "&xywh=", "#xywh=")
+    return pc.binary_join_element_wise(uris(objects, rows), between, box, "")

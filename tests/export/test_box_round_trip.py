@@ -1,0 +1,263 @@
+"""Boxes are read back by our own ingestion: a dataset of an unpacked export has what was exported."""
+
+import csv
+import itertools
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from framedex import Dataset, Workspace
+from framedex.context import open_media
+from framedex.media.boxes import Box, Problems, fit_box
+from framedex.media.boxes_coco import read_coco_boxes
+from framedex.media.boxes_tables import read_csv_boxes
+from framedex.media.boxes_voc import read_voc_boxes
+from framedex.storage.objects import objects_of
+from tests.boxes import SHARED
+from tests.gallery import Averages
+from tests.media.test_boxes__shared import sizes_of, yolo
+from tests.pictures import encode, flat
+
+FORMATS = ("coco", "csv", "yolo", "voc")
+HELD = {
+    "coco": {"original_id", "confidence", "iscrowd"},
+    "csv": {"confidence"},
+    "yolo": {"confidence"},
+    "voc": {"truncated", "difficult"},
+}
+"""What each format says of a box besides its place and its label."""
+SIZE = (48, 36)
+LABELS = st.sampled_from(["cat", "traffic light", "<b>&amp;", "a,b", '"', "ünder 猫", "two\nlines", "1"])
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A picture as it is annotated."""
+
+    labels: tuple[str, ...]
+    boxes: tuple[Box, ...]
+
+
+def content(dataset: Dataset) -> dict[bytes, Annotated]:
+    """Return what a dataset says of each picture, by the picture itself; boxes in the order of their table."""
+    media = open_media(dataset._context, dataset.id)
+    rows = dataset.to_arrow(["media_id", "file_path", "labels"]).to_pylist()
+    boxes: dict[str, list[Box]] = {row["media_id"]: [] for row in rows}
+    if (objects := objects_of(media)) is not None:
+        columns = [name for name in objects.table.schema.names if name != "embedding"]
+        for row in objects.table.scan(columns).read_all().to_pylist():
+            boxes[row["parent_id"]].append(_box(row))
+    found = {
+        Path(row["file_path"]).read_bytes(): Annotated(tuple(row["labels"]), tuple(boxes[row["media_id"]]))
+        for row in rows
+    }
+    assert len(found) == len(rows)
+    return found
+
+
+def _box(row: dict[str, Any]) -> Box:
+    edges = (row["box_x"], row["box_y"], row["box_width"], row["box_height"])
+    flags = {name: row[name] for name in ("iscrowd", "truncated", "difficult")}
+    return Box("", *edges, row["labels"][0], row["confidence"], row["original_id"], **flags)
+
+
+def as_held(found: dict[bytes, Annotated], format_: str) -> dict[bytes, Annotated]:
+    """Return boxes as far as a format holds them."""
+    plain = {"original_id": None, "confidence": None, "iscrowd": False, "truncated": False, "difficult": False}
+    lost: dict[str, Any] = {name: value for name, value in plain.items() if name not in HELD[format_]}
+    return {
+        data: Annotated(each.labels, tuple(replace(box, **lost) for box in each.boxes)) for data, each in found.items()
+    }
+
+
+def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
+    """Return the folder that an export with pictures is unpacked to."""
+    folder.mkdir(exist_ok=True)
+    dataset.export(folder / "out.zip", format_, include_images=True)
+    with zipfile.ZipFile(folder / "out.zip") as archive:
+        assert len(set(archive.namelist())) == len(archive.namelist())
+        archive.extractall(folder / "out")
+    return folder / "out"
+
+
+def near(first: Box, second: Box) -> bool:
+    """Return whether two boxes are equal to the millionth of a pixel."""
+    edges = [(box.x, box.y, box.width, box.height) for box in (first, second)]
+    same = replace(first, x=0, y=0, width=0, height=0) == replace(second, x=0, y=0, width=0, height=0)
+    return same and edges[0] == pytest.approx(edges[1], abs=1e-6)
+
+
+@st.composite
+def boxes_in_pictures(draw: st.DrawFn) -> Box:
+    """Boxes that lie within a picture; often its edges are theirs."""
+    sides = []
+    for size in SIZE:
+        start = draw(st.just(0.0) | st.integers(0, size - 2).map(float) | st.floats(0, size - 2))
+        longest = size - start
+        sides.append((start, draw(st.just(longest) | st.floats(1, longest))))
+    (x, width), (y, height) = sides
+    return Box(
+        "",
+        x,
+        y,
+        width,
+        height,
+        draw(LABELS),
+        draw(st.none() | st.floats(0, 1)),
+        draw(st.none() | st.integers(0, 10**12).map(str) | st.sampled_from(["x", "01", "-5"])),
+        iscrowd=draw(st.booleans()),
+    )
+
+
+ITEMS = st.lists(
+    st.tuples(st.none() | st.lists(LABELS, max_size=3, unique=True), st.lists(boxes_in_pictures(), max_size=4)),
+    min_size=1,
+    max_size=4,
+)
+
+
+def picture(number: int) -> bytes:
+    """Return a picture that tells its number."""
+    return encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1]))
+
+
+def fill(folder: Path, items: list[Any]) -> None:
+    """Write pictures, and a COCO file with what there is to say of them."""
+    images, annotations = [], []
+    for number, (labels, boxes) in enumerate(items):
+        path = folder / f"part {number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(number))
+        images.append({"id": number, "file_name": str(path.relative_to(folder))})
+        if labels is not None:
+            images[-1]["labels"] = labels
+        for box in boxes:
+            annotations.append({"image_id": number, "category_id": box.label, "iscrowd": int(box.iscrowd)})
+            annotations[-1]["bbox"] = [box.x, box.y, box.width, box.height]
+            annotations[-1] |= {} if box.confidence is None else {"score": box.confidence}
+            annotations[-1] |= {} if box.original_id is None else {"id": box.original_id}
+    names = {box.label for _, boxes in items for box in boxes}
+    categories = [{"id": name, "name": name} for name in sorted(names)]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "annotations.json").write_text(json.dumps(content))
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[Path]:
+    """New folders, one after the other."""
+    return (tmp_path / str(number) for number in itertools.count())
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(items=ITEMS)
+def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
+    """A dataset of an unpacked export has the same boxes in the same order, and the same labels of pictures."""
+    folder = next(folders)
+    fill(folder / "source", items)
+    original = workspace.create_dataset(folder.name, folder / "source", Averages())
+    before = content(original)
+    for number, (labels, boxes) in enumerate(items):
+        found = before[picture(number)]
+        assert labels is None or found.labels == tuple(labels)
+        assert [(box.label, box.original_id) for box in found.boxes] == [(box.label, box.original_id) for box in boxes]
+    again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
+    after = content(again)
+    wanted = as_held(before, format_)
+    assert {data: each.labels for data, each in after.items()} == {data: each.labels for data, each in wanted.items()}
+    for data, each in wanted.items():
+        for box, again_ in zip(each.boxes, after[data].boxes, strict=True):
+            has_id = format_ != "coco" or box.original_id is not None
+            same = again_ if has_id else replace(again_, original_id=None)
+            assert near(box, same) if format_ == "yolo" else box == same
+    shutil.rmtree(folder)
+    for dataset in (original, again):
+        workspace.delete_dataset(dataset.id)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+@pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
+    """Boxes of other people's files come back to the last bit, through each format."""
+    original = workspace.create_dataset("original", SHARED / source, Averages())
+    folder = unpacked(original, tmp_path, format_)
+    again = workspace.create_dataset("again", folder, Averages())
+    before, after = as_held(content(original), format_), content(again)
+    if format_ == "coco":
+        assert all(box.original_id is not None for each in after.values() for box in each.boxes)
+        after = {
+            data: Annotated(each.labels, tuple(replace(box, original_id=None) for box in each.boxes))
+            for data, each in after.items()
+        }
+    assert after == before
+    assert sum(len(each.boxes) for each in after.values()) == {"coco-yolo": 542, "raccoon-voc": 64}[source]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+@pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
+@pytest.mark.parametrize("format_", ["coco", "csv", "voc"])
+def test_export__has_what_the_original_files_say(
+    workspace: Workspace, tmp_path: Path, source: str, format_: str
+) -> None:
+    """Files without pictures have the boxes of the files that they came from, under the same names."""
+    problems = Problems()
+    folder, sizes = SHARED / source, sizes_of(SHARED / source)
+    given_ = yolo(folder, sizes, problems) if source == "coco-yolo" else read_voc_boxes(folder, problems)
+    wanted = [box for each in given_ if (box := fit_box(each, *sizes[each.name]).box) is not None]
+    dataset = workspace.create_dataset("d", folder, Averages())
+    dataset.export(tmp_path / "out.zip", format_)
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "out")
+    readers: dict[str, Any] = {
+        "coco": lambda: read_coco_boxes(tmp_path / "out/annotations.json", problems),
+        "csv": lambda: read_csv_boxes(tmp_path / "out/object_annotations.csv", problems),
+        "voc": lambda: read_voc_boxes(_with_pictures(tmp_path / "out", sizes), problems),
+    }
+    plain = [(box.name, box.label, box.x, box.y, box.width, box.height) for box in readers[format_]()]
+    assert sorted(plain) == sorted(
+        (box.name, box.label, *(round(edge, 9) for edge in (box.x, box.y, box.width, box.height))) for box in wanted
+    )
+    assert problems.count == 0
+
+
+def _with_pictures(folder: Path, names: Any) -> Path:
+    """Return a folder in which there are files of the names of pictures."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_voc__odd_names(workspace: Workspace, tmp_path: Path) -> None:
+    """Folders that are called as those of annotations, pictures of one stem and control characters are no trouble."""
+    names = ["annotations/a.png", "Annotations/a.png", "x/images/a.png", "JPEGImages/a.png", "b.png", "b.jpg"]
+    with (_made(tmp_path / "source") / "object_annotations.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["filename", "col_x", "row_y", "width", "height", "label"])
+        for number, name in enumerate(names):
+            path = tmp_path / "source" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode(flat((number, 0, 0), width=SIZE[0], height=SIZE[1])))
+            rows.writerow([name, number, 1, 5, 6, f"label\x01 {number}"])
+    dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
+    before = content(dataset)
+    after = content(workspace.create_dataset("again", unpacked(dataset, tmp_path, "voc"), Averages()))
+    assert after == {
+        data: Annotated((), tuple(replace(box, label=box.label.replace("\x01", "\ufffd")) for box in each.boxes))
+        for data, each in before.items()
+    }
+    assert all(len(each.boxes) == 1 for each in after.values())
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder

@@ -1,0 +1,388 @@
+"""Exports of pictures with their objects, and of objects that were chosen."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from framedex import Dataset, InvalidInput, NotFound, Workspace
+from framedex.context import open_media
+from framedex.export.archive import FORMATS
+from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
+from framedex.ids import Kind, group_id
+from framedex.storage.objects import objects_of
+from tests.export.test_archive import read_json
+from tests.gallery import SETTINGS, Averages, fill
+from tests.pictures import photo, write
+
+SIZE = (160, 120)
+BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
+    "a.png": [("cat", [10.5, 20, 40, 30.25], 7, 0, None), ("dog", [80, 10, 60, 90], 90, 1, 0.75)],
+    "c.png": [
+        ("dog", [0, 0, 160, 120], "x", 0, None),
+        ("cat", [1, 2, 30, 40], 12, 0, None),
+        ("cat", [1, 2, 30, 40], 12, 0, None),
+    ],
+}
+"""By picture: label, box, id, whether it is around a crowd, and confidence."""
+NAMES = ["a.png", "b.png", "c.png"]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    """Three pictures, of which two have objects; with labels, a caption and a tag."""
+    home = tmp_path_factory.mktemp("objects")
+    with Workspace(home / "workspace", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("pets", coco_folder(home / "pictures"), Averages())
+        dataset.set_labels(dataset.where([{"file_name": {"op": "is", "value": "a.png"}}]), ["pet", "dog"])
+        yield dataset
+
+
+def coco_folder(folder: Path) -> Path:
+    """Write the pictures, and their annotations as a COCO file."""
+    for seed, name in enumerate(NAMES):
+        write(folder / name, photo(seed))
+    annotations = [
+        {"id": id_, "image_id": NAMES.index(name), "category_id": label, "bbox": box, "iscrowd": crowd}
+        | ({} if confidence is None else {"score": confidence})
+        for name, boxes in BOXES.items()
+        for label, box, id_, crowd, confidence in boxes
+    ]
+    content = {
+        "images": [{"id": number, "file_name": name} for number, name in enumerate(NAMES)],
+        "categories": [{"id": name, "name": name} for name in ("cat", "dog")],
+        "annotations": [*annotations[::2], *annotations[1::2]],  # those of a picture are not beside each other
+    }
+    (folder / "annotations.json").write_text(json.dumps(content))
+    return folder
+
+
+def exported(dataset: Dataset, path: Path, format_: str, **options: Any) -> dict[str, bytes]:
+    """Return the files of an export."""
+    dataset.export(path / "out.zip", format_, **options)
+    with zipfile.ZipFile(path / "out.zip") as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def parquet(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(files["metadata.parquet"])).to_pylist()
+    return rows
+
+
+def of_type(item: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [each["properties"] for each in item["metadata_items"] if each["type"] == kind]
+
+
+def object_ids(dataset: Dataset) -> dict[tuple[str, str, tuple[float, ...]], str]:
+    """Return the ids of objects by picture, label and box."""
+    media = open_media(dataset._context, dataset.id)
+    objects = objects_of(media)
+    assert objects is not None
+    names = {row["media_id"]: row["path"] for row in media.table.scan(["media_id", "path"]).read_all().to_pylist()}
+    columns = ["media_id", "parent_id", "labels", "box_x", "box_y", "box_width", "box_height"]
+    return {
+        (
+            names[row["parent_id"]],
+            row["labels"][0],
+            (row["box_x"], row["box_y"], row["box_width"], row["box_height"]),
+        ): row["media_id"]
+        for row in objects.table.scan(columns).read_all().to_pylist()
+    }
+
+
+def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
+    """Each picture has an item for each of its objects, in the order of their annotations, beside its own labels."""
+    dataset.export(tmp_path / "out.zip")
+    items = {item["file_name"]: item for item in read_json(tmp_path / "out.zip")["media_items"]}
+    ids = object_ids(dataset)
+    cat, dog = of_type(items["a.png"], "object_label")
+    (score,) = [cat.pop("uniqueness_score")]
+    assert 0 <= score <= 1
+    assert len(str(cat.pop("cluster_id"))) == 36
+    assert cat == {
+        "object_id": ids["a.png", "cat", (10.5, 20, 40, 30.25)],
+        "original_id": "7",
+        "category_name": "cat",
+        "source": "coco",
+        "bbox": [10.5, 20, 40, 30.25],
+        "confidence": None,
+        "iscrowd": False,
+        "truncated": False,
+        "difficult": False,
+        "url": f"{items['a.png']['url']}#xywh=10,20,41,31",
+        "metadata_items": cat["metadata_items"],
+    }
+    assert (dog["original_id"], dog["confidence"], dog["iscrowd"]) == ("90", 0.75, True)
+    assert dog["url"].endswith("#xywh=80,10,60,90")
+    assert [each["category_name"] for each in of_type(items["a.png"], "image_label")] == ["pet", "dog"]
+    assert of_type(items["b.png"], "object_label") == []
+    assert [each["original_id"] for each in of_type(items["c.png"], "object_label")] == ["x", "12", "12"]
+
+
+def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
+    """Objects have items of their own; boxes that are equal are duplicates, in a group of objects."""
+    dataset.export(tmp_path / "out.zip")
+    items = read_json(tmp_path / "out.zip")["media_items"]
+    of_objects = [each for item in items for each in of_type(item, "object_label")]
+    groups = [
+        [issue["duplicate_group_id"] for issue in of_type(each, "issue") if issue["issue_type"] == "duplicates"]
+        for each in of_objects
+    ]
+    equal = [group for each, group in zip(of_objects, groups, strict=True) if each["original_id"] == "12"]
+    assert len(equal) == 2
+    assert equal[0] == equal[1] != []
+    of_media = {issue.get("duplicate_group_id") for item in items for issue in of_type(item, "issue")}
+    assert not of_media & {*equal[0]}
+
+
+def test_parquet__objects_of_media(dataset: Dataset, tmp_path: Path) -> None:
+    """A row is a picture, with a list of its objects and how many they are."""
+    rows = {row["image_filename"]: row for row in parquet(exported(dataset, tmp_path, "parquet"))}
+    assert {name: row["n_objects"] for name, row in rows.items()} == {"a.png": 2, "b.png": 0, "c.png": 3}
+    assert rows["b.png"]["objects"] == []
+    assert list(rows["a.png"]["objects"][0]) == OBJECT.names
+    found = {name: [(each["label"], each["bbox"]) for each in row["objects"]] for name, row in rows.items()}
+    assert found == {name: [(label, box) for label, box, *_ in BOXES.get(name, [])] for name in NAMES}
+    assert [each["confidence"] for each in rows["a.png"]["objects"]] == [None, 0.75]
+
+
+def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
+    """Where objects are exported a row is an object, with its picture's id and name."""
+    files = exported(dataset, tmp_path, "parquet", entity_type="OBJECTS")
+    assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == OBJECT_ROWS.names
+    rows = parquet(files)
+    ids, media = object_ids(dataset), dict(zip(dataset.where([]).media_ids(), NAMES, strict=True))
+    assert {(row["image_filename"], row["label"], tuple(row["bbox"])): row["object_id"] for row in rows} == ids
+    assert all(media[row["media_id"]] == row["image_filename"] for row in rows)
+    assert len(rows) == 5
+    (dog,) = (row for row in rows if row["original_id"] == "90")
+    assert (dog["width"], dog["height"], dog["media_type"], dog["source"]) == (60, 90, "image", "coco")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
+    """Media and objects are counted apart; the entities of an export of objects are these."""
+    result = dataset.export(tmp_path / "out.zip", format_, include_images=True)
+    assert (result.total_media_items, result.total_objects, result.images) == (3, 5, 3)
+    assert result.message.startswith("3 media, 5 objects, 3 pictures")
+    assert dataset.exports()[0].entities_count == 3
+    result = dataset.export(tmp_path / "out.zip", format_, include_images=True, entity_type="OBJECTS")
+    assert (result.total_media_items, result.total_objects, result.images) == (2, 5, 2)
+    assert result.message.startswith("5 objects in 2 media, 2 pictures")
+    assert dataset.exports()[0].entities_count == 5
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert len([name for name in archive.namelist() if name.endswith(".png")]) == 2
+
+
+def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -> None:
+    """What is lost is said."""
+
+    def said(format_: str) -> str:
+        return dataset.export(tmp_path / "out.zip", format_).message.removeprefix("3 media, 5 objects")
+
+    lost = "; 5 ids are left out: {0} files hold none; 1 crowd flags are left out: {0} files hold none"
+    assert said("json") == said("parquet") == said("coco") == ""
+    assert (said("csv"), said("yolo")) == (lost.format("CSV"), lost.format("YOLO"))
+    confidences = "; 1 confidences are left out: VOC files hold none; 1 crowd"
+    assert said("voc") == lost.format("VOC").replace("; 1 crowd", confidences)
+
+
+def test_coco__ids(dataset: Dataset, tmp_path: Path) -> None:
+    """Ids of annotations stay as they are; those of labels are above them; crowds and scores are told."""
+    found = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])
+    names = {each["id"]: each["file_name"] for each in found["images"]}
+    categories = {each["id"]: each["name"] for each in found["categories"]}
+    boxes: dict[str, list[Any]] = {}
+    for each in found["annotations"]:
+        if "bbox" in each:
+            told = categories[each["category_id"]], each["bbox"], each["id"], each["iscrowd"], each.get("score")
+            boxes.setdefault(names[each["image_id"]], []).append(told)
+            assert each["area"] == each["bbox"][2] * each["bbox"][3]
+    assert boxes == BOXES
+    (label,) = (each for each in found["annotations"] if "bbox" not in each)
+    assert (label["id"], categories[label["category_id"]], names[label["image_id"]]) == (91, "pet", "a.png")
+    assert [each["labels"] for each in found["images"]] == [["pet", "dog"], [], ["dog", "cat"]]
+
+
+def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
+    """Files are in a folder beside that of the pictures; without pictures, where these would be."""
+    files = exported(dataset, tmp_path, "voc", include_images=True)
+    assert [name for name in files if not name.startswith("images/")] == [
+        "annotations/a.xml", "annotations/c.xml", "image_annotations.csv"
+    ]  # fmt: skip
+    text = files["annotations/a.xml"].decode()
+    assert "<xmin>11.5</xmin>" in text
+    assert "<filename>a.png</filename>" in text
+    assert "<width>160</width>" in text
+    assert [*exported(dataset, tmp_path, "voc")] == ["a.xml", "c.xml", "image_annotations.csv"]
+
+
+def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
+    """Label files have boxes and nothing else; what is known of whole pictures is a table beside them."""
+    files = exported(dataset, tmp_path, "yolo")
+    assert [*files] == ["data.yaml", "labels/a.txt", "labels/c.txt", "image_annotations.csv"]
+    assert b'0: "cat"\n  1: "dog"\n' in files["data.yaml"]
+    assert [line.split()[0] for line in files["labels/a.txt"].splitlines()] == [b"0", b"1"]
+    assert b'"a.png","[""pet"", ""dog""]",\r\n"b.png","[]",\r\n' in files["image_annotations.csv"]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> None:
+    """An export of objects says nothing of others; label files say nothing of whole pictures, either."""
+    cats = [{"labels": {"op": "is", "value": "cat"}}]
+    files = exported(dataset, tmp_path, format_, entity_type="OBJECTS", vql=cats)
+    assert "image_annotations.csv" not in files
+    content = b"".join(files.values())
+    if format_ not in ("json", "parquet"):  # which say all of a picture that holds one
+        assert b'"pet"' not in content
+        assert b"dog" not in content
+        assert b"b.png" not in content
+    if format_ == "json":
+        items = json.loads(files["metadata.json"])["media_items"]
+        assert [[each["category_name"] for each in of_type(item, "object_label")] for item in items] == [
+            ["cat"], ["cat", "cat"]
+        ]  # fmt: skip
+    if format_ == "coco":
+        annotations = json.loads(files["annotations.json"])["annotations"]
+        assert [each["id"] for each in annotations] == [7, 12, 12]
+
+
+def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
+    """Of some pictures the objects are those in them."""
+    only_a = [{"file_name": {"op": "is", "value": "a.png"}}]
+    result = dataset.export(tmp_path / "out.zip", "coco", vql=only_a)
+    assert (result.total_media_items, result.total_objects) == (1, 2)
+    found = json.loads(exported(dataset, tmp_path, "coco", vql=only_a)["annotations.json"])
+    assert [each["name"] for each in found["categories"]] == ["cat", "dog", "pet"]
+    assert len([each for each in found["annotations"] if "bbox" in each]) == 2
+    nothing = dataset.export(tmp_path / "out.zip", "coco", vql=[{"any": []}])
+    assert (nothing.total_media_items, nothing.total_objects) == (0, 0)
+
+
+def chosen(dataset: Dataset, path: Path, selection: list[Any], entity_type: str) -> list[str]:
+    """Return what a selection exports: names of pictures, or original ids of objects."""
+    options: dict[str, Any] = {"entity_type": entity_type, "media_selection": selection}
+    rows = parquet(exported(dataset, path, "parquet", **options))
+    return [row["image_filename" if entity_type == "IMAGES" else "original_id"] for row in rows]
+
+
+def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
+    """An object that is named stands for its picture, and a picture for all objects in it."""
+    ids, media = object_ids(dataset), dataset.where([]).media_ids()
+    dog = ids["a.png", "dog", (80, 10, 60, 90)]
+    named = [{"type": "media", "media_ids": [dog, media[1]]}]
+    assert chosen(dataset, tmp_path, named, "IMAGES") == ["a.png", "b.png"]
+    assert chosen(dataset, tmp_path, named, "OBJECTS") == ["90"]
+    assert sorted(chosen(dataset, tmp_path, [{"type": "media", "media_ids": [media[0]]}], "OBJECTS")) == ["7", "90"]
+    with pytest.raises(NotFound, match="1 media ids are not in this dataset, the first is 'nothing'"):
+        chosen(dataset, tmp_path, [{"type": "media", "media_ids": [dog, "nothing"]}], "OBJECTS")
+
+
+def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> None:
+    """A cluster of objects is named with their entity type; its members are left out by id."""
+    rows = parquet(exported(dataset, tmp_path, "parquet", entity_type="OBJECTS"))
+    (first, second) = (row for row in rows if row["original_id"] == "12")
+    assert first["cluster_id"] == second["cluster_id"]
+    cluster = {"type": "cluster", "cluster_id": first["cluster_id"], "cluster_filters": {"entity_type": "OBJECTS"}}
+    members = [row["original_id"] for row in rows if row["cluster_id"] == first["cluster_id"]]
+    assert chosen(dataset, tmp_path, [cluster], "OBJECTS") == members
+    assert chosen(dataset, tmp_path, [cluster], "IMAGES") == sorted(
+        {row["image_filename"] for row in rows if row["cluster_id"] == first["cluster_id"]}
+    )
+    without = cluster | {"exclude_media_ids": [first["object_id"]]}
+    assert len(chosen(dataset, tmp_path, [without], "OBJECTS")) == len(members) - 1
+    # By default a cluster is one of what is exported.
+    by_default = {name: value for name, value in cluster.items() if name != "cluster_filters"}
+    assert chosen(dataset, tmp_path, [by_default], "OBJECTS") == members
+    with pytest.raises(NotFound):
+        chosen(dataset, tmp_path, [by_default], "IMAGES")
+    of_media = parquet(exported(dataset, tmp_path, "parquet"))[0]["cluster_id"]
+    pictures = {"type": "cluster", "cluster_id": of_media, "cluster_filters": {"entity_type": "IMAGES"}}
+    assert {*chosen(dataset, tmp_path, [pictures], "OBJECTS")} >= {"7", "90"}
+    unknown = group_id(dataset.id, Kind.CLUSTER, 0, 1)
+    with pytest.raises(NotFound, match=unknown):
+        chosen(dataset, tmp_path, [cluster | {"cluster_id": unknown}], "OBJECTS")
+
+
+def test_objects__either_a_filter_or_a_selection(dataset: Dataset, tmp_path: Path) -> None:
+    """What holds for exports of media holds for those of objects."""
+    with pytest.raises(InvalidInput, match="either vql or media_selection"):
+        dataset.export(tmp_path / "out.zip", entity_type="OBJECTS", vql=[], media_selection=[])
+    assert dataset.export(tmp_path / "out.zip", entity_type="OBJECTS", media_selection=[]).total_objects == 0
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("entity_type", ["IMAGES", "OBJECTS"])
+def test_export__however_objects_are_found(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
+) -> None:
+    """The same is written in blocks of any size, and where all ids have the same hash."""
+    before = exported(dataset, tmp_path, format_, entity_type=entity_type)
+    monkeypatch.setattr("framedex.export.objects._MOST_OBJECTS", 1)
+    monkeypatch.setattr("framedex.export.objects._HASH", "length")
+    after = exported(dataset, tmp_path, format_, entity_type=entity_type)
+    if format_ == "json":
+        assert (
+            json.loads(after.pop("metadata.json"))["media_items"]
+            == (json.loads(before.pop("metadata.json"))["media_items"])
+        )
+    if format_ == "parquet":
+        assert parquet(after) == parquet(before)
+    else:
+        assert after == before
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, tmp_path: Path, format_: str) -> None:
+    """Such an export is empty and has all of its columns."""
+    dataset = workspace.create_dataset("d", folder)
+    result = dataset.export(tmp_path / "out.zip", format_, True, entity_type="OBJECTS")
+    assert (result.message, result.total_objects) == ("0 objects in 0 media, 0 pictures", 0)
+    files = exported(dataset, tmp_path, format_, entity_type="OBJECTS")
+    if format_ == "parquet":
+        assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == OBJECT_ROWS.names
+    if format_ == "csv":
+        assert [*files] == ["object_annotations.csv"]
+
+
+def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
+    """Objects of one picture are together in the export, wherever they stand in their table."""
+    dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3))
+    for number in range(2):
+        rows = "".join(f"00{picture}.png,{number},1,5,6,{number}\n" for picture in range(3))
+        (tmp_path / "boxes.csv").write_text(f"filename,col_x,row_y,width,height,label\n{rows}")
+        dataset.add_objects(tmp_path / "boxes.csv")
+    found = parquet(exported(dataset, tmp_path, "parquet"))
+    assert [[each["label"] for each in row["objects"]] for row in found] == [["0", "1"]] * 3
+
+
+def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:
+    """The box in a frame of a video comes behind the frame's time."""
+    media = open_media(dataset._context, dataset.id)
+    with_videos = media.generation.model_copy(update={"tables": {**media.generation.tables, "videos": 1}})
+    rows = pa.table(
+        {
+            "path": ["clip.mp4", "a.png"],
+            "path_raw": pa.nulls(2, pa.binary()),
+            "root": pa.array([0, 0], pa.int32()),
+            "content_hash": pa.nulls(2, pa.binary()),
+            "frame_time_s": [12.5, None],
+            "box_x": [1.5, -0.5],
+            "box_y": [2.0, 0.0],
+            "box_width": [3.0, 2.0],
+            "box_height": [4.25, 1.0],
+        }
+    )
+    (urls,) = object_columns(replace(media, generation=with_videos), rows, pa.schema([("url", pa.string())]))
+    assert [url.rpartition("/")[2] for url in urls.to_pylist()] == [
+        "clip.mp4#t=12.5&xywh=1,2,4,5",
+        "a.png#xywh=0,0,2,1",
+    ]
