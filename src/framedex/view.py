@@ -193,7 +193,7 @@ class View:
         media_selection: Sequence[Any] | None = ...,
         wait: Literal[True] = ...,
         *,
-        entity_type: str = ...,
+        entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
     ) -> ExportResult: ...
     @overload
@@ -205,7 +205,7 @@ class View:
         media_selection: Sequence[Any] | None = ...,
         *,
         wait: Literal[False],
-        entity_type: str = ...,
+        entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
     ) -> ExportTask: ...
     def export(
@@ -216,7 +216,7 @@ class View:
         media_selection: Sequence[Any] | None = None,
         wait: bool = True,
         *,
-        entity_type: str = "IMAGES",
+        entity_type: str | None = None,
         vql: Sequence[Any] | None = None,
     ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
@@ -257,10 +257,11 @@ class View:
         format: str,  # noqa: A002 - the interface's word
         include_images: bool,
         media_selection: Sequence[Any] | None,
-        entity_type: str,
+        entity_type: str | None,
         vql: Sequence[Any] | None,
     ) -> ExportTask:
         """Start an export."""
+        entity_type = self.entity_type if entity_type is None else entity_type
         view = self if vql is None else self.where(vql)
         choose = exporting.chooser(
             view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
