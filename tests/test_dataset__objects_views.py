@@ -214,6 +214,16 @@ def test_objects__are_shown(street: Street) -> None:
     assert "3 objects" in objects.explore()._repr_html_()
 
 
+def test_objects__are_what_a_view_of_them_exports(street: Street, tmp_path: Path) -> None:
+    """Objects are exported by their view as by the name of their type, in the filter's choice."""
+    cats = [{"labels": {"op": "is", "value": "cat"}}]
+    for result in (
+        street.dataset.objects.where(cats).export(tmp_path / "a.zip", "csv"),
+        street.dataset.export(tmp_path / "b.zip", "csv", entity_type="OBJECTS", vql=cats),
+    ):
+        assert (result.total_objects, result.total_media_items) == (2, 1)
+
+
 def test_objects__choose_no_media(street: Street) -> None:
     """Edits and deletions are of media; a view of objects is refused, and says what would be right."""
     for edit in (

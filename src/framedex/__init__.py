@@ -31,8 +31,9 @@ from framedex.errors import (
     WorkspaceError,
 )
 from framedex.ranked_view import RankedView
+from framedex.result_pages import DuplicateGroups, ExplorePage
 from framedex.tasks import ExportTask, Task
-from framedex.view import DuplicateGroups, ExplorePage, View
+from framedex.view import View
 from framedex.workspace import Workspace
 
 __all__ = [

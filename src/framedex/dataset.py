@@ -36,13 +36,14 @@ from framedex.records import (
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.report import report_html
+from framedex.result_pages import DuplicateGroups, ExplorePage
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
 from framedex.storage.objects import holding, objects_of
 from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Report, Task
-from framedex.view import DuplicateGroups, ExplorePage, View
+from framedex.view import View
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,8 @@ from typing import Any
 
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
-from framedex.view import View, cluster_cards, duplicate_card
+from framedex.result_pages import cluster_cards, duplicate_card
+from framedex.view import View
 
 _WORST = 12
 _GROUPS = 24

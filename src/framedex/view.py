@@ -1,19 +1,19 @@
 """A view: a lazy selection of a dataset's media, or of the objects in them."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
-from pydantic import PrivateAttr
 
 from framedex import exporting, pictures
 from framedex.context import Context, open_entities
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.records import Cluster, Condition, DuplicateGroup, EntityType, ExploreResult, ExportResult, IssueSummary
+from framedex.records import Condition, EntityType, ExportResult, IssueSummary
 from framedex.render import html
+from framedex.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.search import issues as issue_search
 from framedex.search.conditions import explained
 from framedex.search.duplicates import duplicates, exact_duplicates
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 24
-_SHOWN_CLUSTERS = 12
-_SHOWN_MEMBERS = 8
-_SHOWN_SIDE = 160
 
 
 class View:
@@ -46,6 +43,11 @@ class View:
     def __init__(self, context: Context, dataset_id: str, vql: Filter = (), *, objects: bool = False) -> None:
         self._context, self._dataset_id, self._filter = context, dataset_id, vql
         self._objects = objects
+
+    @property
+    def entity_type(self) -> EntityType:
+        """What the view is of: ``IMAGES``, frames of videos too, or ``OBJECTS``."""
+        return EntityType.OBJECTS if self._objects else EntityType.IMAGES
 
     def where(self, vql: Sequence[Any]) -> "View":
         """Return the part of the view that also passes another filter.
@@ -123,7 +125,7 @@ class View:
         tags: Sequence[str] | str | None = None,
         anchor_media_id: str | None = None,
         anchor_type: str | None = None,
-    ) -> "ExplorePage":
+    ) -> ExplorePage:
         """Return a page of 100 clusters of the media, in the form of the interface.
 
         Clusters come largest first; with a caption, an anchor or a search in the filter, the one with the best member
@@ -153,7 +155,7 @@ class View:
         """
         if caption is not None and image_caption is not None and caption != image_caption:
             raise InvalidInput("caption and image_caption are two names of one parameter; they differ")
-        entity_type = self._entity_type if entity_type is None else entity_type
+        entity_type = self.entity_type if entity_type is None else entity_type
         check_arguments(entity_type, threshold, page_number)
         elements = explore_elements(labels, tags)
         view = self._of(entity_type)
@@ -191,7 +193,7 @@ class View:
         media_selection: Sequence[Any] | None = ...,
         wait: Literal[True] = ...,
         *,
-        entity_type: str = ...,
+        entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
     ) -> ExportResult: ...
     @overload
@@ -203,7 +205,7 @@ class View:
         media_selection: Sequence[Any] | None = ...,
         *,
         wait: Literal[False],
-        entity_type: str = ...,
+        entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
     ) -> ExportTask: ...
     def export(
@@ -214,7 +216,7 @@ class View:
         media_selection: Sequence[Any] | None = None,
         wait: bool = True,
         *,
-        entity_type: str = "IMAGES",
+        entity_type: str | None = None,
         vql: Sequence[Any] | None = None,
     ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
@@ -255,10 +257,11 @@ class View:
         format: str,  # noqa: A002 - the interface's word
         include_images: bool,
         media_selection: Sequence[Any] | None,
-        entity_type: str,
+        entity_type: str | None,
         vql: Sequence[Any] | None,
     ) -> ExportTask:
         """Start an export."""
+        entity_type = self.entity_type if entity_type is None else entity_type
         view = self if vql is None else self.where(vql)
         choose = exporting.chooser(
             view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
@@ -303,7 +306,7 @@ class View:
         exact: bool = False,
         limit: int | None = None,
         entity_type: str | None = None,
-    ) -> "DuplicateGroups":
+    ) -> DuplicateGroups:
         """Return groups of near-duplicates or of equal files, largest first, each with the member that is best to keep.
 
         Of videos the members are whole videos, with their ids as ``media_ids``. Two are as alike as the frames of the
@@ -323,7 +326,7 @@ class View:
         Raises:
             InvalidInput: the threshold is outside [0, 1], the limit is no count, or there is no such type.
         """
-        entity_type = self._entity_type if entity_type is None else entity_type
+        entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
         view = self._of(entity_type)
         media = view._media()
@@ -336,7 +339,7 @@ class View:
             found = duplicates(media, condition, threshold=threshold, limit=limit)
         return DuplicateGroups(found, view)
 
-    def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
+    def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
         media, settings = self._media(), self._context.settings
         if has_none(media):
@@ -373,10 +376,6 @@ class View:
         schema = table_schema(media, ["media_id", "image_filename", "labels"])
         rows = media.row_ids(self._condition(media))[:count]
         return [row for block in export_batches(media, rows, schema) for row in block.to_pylist()]
-
-    @property
-    def _entity_type(self) -> EntityType:
-        return EntityType.OBJECTS if self._objects else EntityType.IMAGES
 
     @property
     def _noun(self) -> str:
@@ -432,95 +431,3 @@ def check_media(view: View) -> None:
             "media are chosen by a view of media, and this is one of objects; "
             "ds.where(vql.objects(…)) has the media that hold some"
         )
-
-
-class ExplorePage(ExploreResult):
-    """An Explore result that a notebook shows with pictures. Its fields are those of the interface."""
-
-    _view: View = PrivateAttr()
-
-    @classmethod
-    def of(cls, result: ExploreResult, view: View) -> "ExplorePage":
-        """Return a result that can be shown."""
-        shown = cls(clusters=result.clusters, metadata=result.metadata)
-        shown._view = view
-        return shown
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether two pages say the same, whichever views they came from."""
-        return isinstance(other, ExploreResult) and (self.clusters, self.metadata) == (other.clusters, other.metadata)
-
-    __hash__ = None  # type: ignore[assignment] # a page holds lists, which have no hash
-
-    def _repr_html_(self) -> str:
-        shown = self.clusters[:_SHOWN_CLUSTERS]
-        rest = len(self.clusters) - len(shown)
-        return html.block(*cluster_cards(shown, self._view), html.note(f"and {rest} more on this page") if rest else "")
-
-
-def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
-    """Return a card with pictures for each cluster."""
-    return [
-        html.card(
-            html.heading(
-                _counted(cluster) + (f" · {', '.join(cluster.labels)}" if cluster.labels else ""),
-                3,
-            ),
-            html.row(
-                html.picture(jpeg, shown.file_name)
-                for shown, jpeg in zip(
-                    cluster.previews,
-                    view.thumbnails([shown.media_id for shown in cluster.previews]),
-                    strict=True,
-                )
-            ),
-        )
-        for cluster in clusters
-    ]
-
-
-def _counted(cluster: Cluster) -> str:
-    """Return in words what a cluster holds."""
-    if cluster.n_objects > 0:
-        return f"{cluster.n_objects:,} objects"
-    parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
-    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 pictures"
-
-
-class DuplicateGroups(list[DuplicateGroup]):
-    """Groups of duplicates, as a list that a notebook shows with pictures, the best of each group first."""
-
-    def __init__(self, groups: Iterable[DuplicateGroup], view: View) -> None:
-        super().__init__(groups)
-        self._view = view
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are plain lists: an open workspace cannot go with them."""
-        return list, (list(self),)
-
-    def _repr_html_(self) -> str:
-        if not self:
-            return html.block(html.note("no duplicates found"))
-        shown = self[:_SHOWN_CLUSTERS]
-        rest = len(self) - len(shown)
-        cards = (duplicate_card(group, self._view) for group in shown)
-        return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
-
-
-def duplicate_card(group: DuplicateGroup, view: View) -> str:
-    """Return a card with pictures of a group: first the one that is best to keep, and why."""
-    names = dict(zip(group.media_ids, group.file_names, strict=True))
-    others = [media_id for media_id in group.media_ids if media_id != group.keep]
-    shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
-    rest = len(names) - len(shown)
-    return html.card(
-        html.heading(
-            f"{len(names):,} {'objects' if view._objects else 'pictures'}, up to {group.similarity:.4f} alike", 3
-        ),
-        html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
-        html.row(
-            html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
-            for media_id, jpeg in zip(shown, view.thumbnails(shown), strict=True)
-        ),
-        html.note(f"and {rest:,} more") if rest else "",
-    )
