@@ -42,7 +42,7 @@ def test_models__and_enrich(run: Run) -> None:
     assert (made["display_name"], made["status_new"], made["dataset_id"]) == ("colours (enriched)", "READY", made["id"])
     found = json.loads(run("models", "colours (enriched)", "--json")[1])
     assert found["status"] == "ENRICHED"
-    assert [model["id"] for model in found["models"]] == ["hues", "names"]
+    assert [model["id"] for model in found["models"]] == ["hues", "names", "faces"]
     assert "applied" in run("models", "colours (enriched)")[1]
 
 

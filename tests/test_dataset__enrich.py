@@ -56,7 +56,7 @@ def errors_of(dataset: Dataset) -> dict[str, str | None]:
 
 def test_models__are_listed(source: Dataset) -> None:
     """Registered models have the interface's fields, in the order of the file."""
-    first, second = source.list_models()
+    first, second, built_in = source.list_models()
     assert first.model_dump(mode="json") == {
         "id": "hues",
         "name": "hues",
@@ -67,6 +67,7 @@ def test_models__are_listed(source: Dataset) -> None:
         "dependencies": None,
     }
     assert (second.id, second.vendor, second.status) == ("names", "local", "Active")
+    assert (built_in.id, built_in.type, built_in.status) == ("faces", "OBJECT_DETECTION", "Active")
 
 
 def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> None:
@@ -221,7 +222,7 @@ def test_enrich__no_picture_is_there(
     source: Dataset, pictures: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing at all can be read the task fails, and says so, however many rows are written at a time."""
-    monkeypatch.setattr("framedex.jobs.enrich._ROWS", rows)
+    monkeypatch.setattr("framedex.jobs.enrich_columns._ROWS", rows)
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
     pictures.rename(pictures.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="none of the 6 pictures could be read"):
@@ -255,7 +256,7 @@ def test_enrich__of_uris_that_are_no_files(workspace: Workspace, hues: Hues) -> 
         (["hues"], InvalidInput, "one at least"),
         ({"CAPTIONS": "hues"}, InvalidInput, "no type of enrichment 'CAPTIONS'"),
         ({"IMAGE_TAGGING": 3}, InvalidInput, "by its id"),
-        ({"IMAGE_TAGGING": "gone"}, NotFound, "no model 'gone'; there are: 'hues', 'names'"),
+        ({"IMAGE_TAGGING": "gone"}, NotFound, "no model 'gone'; there are: 'hues', 'names', 'faces'"),
         ({"IMAGE_TAGGING": "hues"}, InvalidInput, "is of the type MULTIMODEL_IMAGE_ENCODING"),
     ],
 )
@@ -303,7 +304,7 @@ def test_enrich__of_a_read_only_workspace(workspace: Workspace, source: Dataset)
     """Models can be listed there, and not applied."""
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as opened:
         dataset = opened.dataset("colours")
-        assert len(dataset.list_models()) == 2
+        assert len(dataset.list_models()) == 3
         with pytest.raises(OSError, match="opened for reading"):
             dataset.enrich(ENCODE)
     assert [path.name for path in (workspace.path / "datasets").iterdir()] == [source.id]

@@ -174,7 +174,7 @@ def test_enrich__with_other_types(workspace: Workspace, pictures: Path) -> None:
 def test_models__that_cannot_caption(workspace: Workspace, source: Dataset, entry: str, missing: str) -> None:
     """A captioner that is not there is Coming Soon, says what is missing, and cannot be applied."""
     register_captioner(workspace, f'[other]\ntype = "CAPTION_IMAGES"\n{entry}\n')
-    shapes, _, other = source.list_models()
+    shapes, _, other, _ = source.list_models()
     assert (shapes.status, other.status) == (ModelStatus.ACTIVE, ModelStatus.COMING_SOON)
     assert missing in other.description
     with pytest.raises(InvalidInput, match="Coming Soon"):

@@ -11,6 +11,7 @@ from framedex.storage.column_cache import ColumnCache
 from framedex.storage.heads import Heads
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
+from framedex.storage.objects import open_objects
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner
 
@@ -57,3 +58,13 @@ def open_media(context: Context, dataset_id: str) -> Media:
             )
     table = context.columns.open(context.layout.media(dataset_id), head.generation.tables["media"])
     return Media(dataset_id, head.generation, table, context.sql, head.roots, columns=context.columns)
+
+
+def open_entities(context: Context, dataset_id: str, *, objects: bool) -> Media:
+    """Return a dataset's media as :func:`open_media` does, or the objects in them, of which there may be none.
+
+    Raises:
+        Conflict: the dataset has no head yet.
+    """
+    media = open_media(context, dataset_id)
+    return open_objects(media) if objects else media

@@ -39,6 +39,7 @@ from framedex.report import report_html
 from framedex.search import explore as search_explore
 from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
+from framedex.storage.objects import holding, objects_of
 from framedex.storage.task_rows import TaskQuery
 from framedex.tasks import Commit, Report, Task
 from framedex.view import DuplicateGroups, ExplorePage, View
@@ -109,6 +110,11 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             InvalidFilter: the filter cannot be understood.
         """
         return self._view().where(vql)
+
+    @property
+    def objects(self) -> View:
+        """The objects in the media as a view, which has each as a media item of its own; empty where there are none."""
+        return View(self._context, self.id, objects=True)
 
     def explore(
         self,
@@ -373,27 +379,30 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return search_explore.vectors(open_media(self._context, self.id))
 
     def read(self, media_id: str) -> npt.NDArray[np.uint8]:
-        """Return a picture: uint8, shape (H, W, 3), RGB, upright.
+        """Return a picture, or what is in the box of an object: uint8, shape (H, W, 3), RGB, upright.
 
         Raises:
-            NotFound: there is no such media item, or its file is gone.
+            NotFound: there is no such media item or object, or its file is gone.
             CannotDecode: its file is no picture.
         """
-        return pictures.full_pixels(open_media(self._context, self.id), media_id, self._context.settings)
+        media = holding(open_media(self._context, self.id), media_id)
+        return pictures.full_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
-        """Return a JPEG of a picture whose longer side has at most 256 pixels.
+        """Return a JPEG of a picture, or of what is in the box of an object; its longer side has at most 256 pixels.
 
         Raises:
-            NotFound: there is no such media item, or its file is gone.
+            NotFound: there is no such media item or object, or its file is gone.
             CannotDecode: its file is no picture.
         """
-        folder = self._context.layout.thumbnails(self.id)
-        media, keep = open_media(self._context, self.id), not self._context.catalog.read_only
+        media, layout = open_media(self._context, self.id), self._context.layout
+        if objects_of(media) is not None and pictures.thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
+            media = holding(media, media_id)
+        folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only
         return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
-        """Write one self-contained HTML page with the issues, the near-duplicates and the clusters; return its path.
+        """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.
 
         Args:
             path: the file.
@@ -406,7 +415,13 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         target = user_path(path)
         with progress_bar("Reporting") as watcher:
             content = report_html(
-                self.info, self.embedding_config, self._view(), level=level, extra=extra, progress=watcher
+                self.info,
+                self.embedding_config,
+                self._view(),
+                objects=self.objects,
+                level=level,
+                extra=extra,
+                progress=watcher,
             )
         with whole_file(target) as file:
             file.write(content.encode())

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.benchmarking import SearchBenchmark
-from framedex.context import Context, open_media
+from framedex.context import Context, open_entities
+from framedex.errors import InvalidInput
 from framedex.ranked_view import RankedView
+from framedex.records import EntityType
 from framedex.render.progress import progress_bar
 from framedex.search.benchmark import SELECTIVITIES, measure_search
 from framedex.search.query_pictures import Box
+from framedex.search.questions import Question
 from framedex.search.searches import Searches
 from framedex.searching import open_searches, picture_question, text_question, upload
 
@@ -29,16 +32,17 @@ class DatasetSearches:
         diversity: float = 0.0,
         relevance: float = 0.0,
         compared: int | None = None,
+        entity_type: str = "IMAGES",
     ) -> RankedView:
-        """Return the media most like a picture, the best first.
+        """Return the media, or the objects, most like a picture, the best first.
 
         The first search of a larger dataset indexes its vectors, with a progress bar, and keeps the index beside the
         dataset; what is added later is indexed by the search that needs it. Filters come first: ``similar(…).where(…)``
         ranks only what passes.
 
         Args:
-            query: a media id, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a Pillow image, or a
-                vector of the dataset's dimension.
+            query: the id of a media item or an object, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a
+                Pillow image, or a vector of the dataset's dimension.
             limit: how many at most; None for all, in order.
             threshold: the largest cosine distance, 0 to 2.
             bounding_box: the part of the picture that counts: ``{x, y, width, height}`` as shares of its sides, or
@@ -47,6 +51,7 @@ class DatasetSearches:
             relevance: the least relevance, 0 to 1; from 0.5 on media match. With it the answer may be nothing.
             compared: how many media to compare before the search ends: more find more of the true nearest, and take
                 longer. None for as many as were measured to find 98 %; see :meth:`benchmark_search`.
+            entity_type: ``IMAGES``, frames of videos too, or ``OBJECTS``.
 
         Raises:
             InvalidInput: an argument cannot be used.
@@ -55,20 +60,27 @@ class DatasetSearches:
             NotIndexed: the dataset has no vectors.
         """
         with progress_bar("Indexing", late=True) as tell:
-            searches = self._searches(tell)
+            searches = self._searches(tell, entity_type)
             question = picture_question(
                 self._context, searches, query, box=bounding_box, most=threshold, compared=compared
             )
             searches.index  # noqa: B018 - made here, where its progress is shown
-        return RankedView(self._context, self.id, (), question, limit=limit, diversity=diversity, relevance=relevance)
+        return self._ranked(question, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def search(
-        self, text: str, limit: int | None = 100, *, by: str = "auto", diversity: float = 0.0, relevance: float = 0.0
+        self,
+        text: str,
+        limit: int | None = 100,
+        *,
+        by: str = "auto",
+        diversity: float = 0.0,
+        relevance: float = 0.0,
+        entity_type: str = "IMAGES",
     ) -> RankedView:
-        """Return the media that fit a text, the best first.
+        """Return the media, or the objects, that fit a text, the best first.
 
-        Words are looked for in captions, labels and file names: any of them, ranked by how rare they are; also
-        ``"a phrase"``, ``AND``, ``OR``, ``-without``, ``(…)`` and ``begin*``.
+        Words are looked for in captions, labels and file names, of objects in their own: any of them, ranked by how
+        rare they are; also ``"a phrase"``, ``AND``, ``OR``, ``-without``, ``(…)`` and ``begin*``.
 
         Args:
             text: what is looked for.
@@ -78,16 +90,17 @@ class DatasetSearches:
                 meaning can be searched, else words.
             diversity: as of :meth:`similar`; of words it has no effect; among captions it is of what these say.
             relevance: the least relevance, 0 to 1: of words a share of the best score.
+            entity_type: ``IMAGES``, frames of videos too, or ``OBJECTS``.
 
         Raises:
             InvalidInput: an argument cannot be used; or nothing can be searched by meaning: the dataset's encoder knows
                 no texts, and no text encoder is set or nothing has a caption.
         """
         with progress_bar("Indexing", late=True) as tell:
-            searches = self._searches(tell)
+            searches = self._searches(tell, entity_type)
             question = text_question(searches, text, by)
             question.ask(searches, None, 1, 0.0)  # what cannot be asked is said at once, and indices are made here
-        return RankedView(self._context, self.id, (), question, limit=limit, diversity=diversity, relevance=relevance)
+        return self._ranked(question, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Keep a picture to search by for a day, and return its anchor id, for explore and VQL ``similarity``.
@@ -120,5 +133,12 @@ class DatasetSearches:
                 measure_search(searches, queries=queries, k=k, selectivities=selectivities, tell=tell)
             )
 
-    def _searches(self, tell: Any) -> Searches:
-        return open_searches(self._context, open_media(self._context, self.id), tell)
+    def _searches(self, tell: Any, entity_type: str = EntityType.IMAGES) -> Searches:
+        if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
+            raise InvalidInput(f"entity_type must be IMAGES or OBJECTS, not {entity_type!r}")
+        media = open_entities(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
+        return open_searches(self._context, media, tell)
+
+    def _ranked(self, question: Question, entity_type: str, **options: Any) -> RankedView:
+        objects = entity_type == EntityType.OBJECTS
+        return RankedView(self._context, self.id, (), question, objects=objects, **options)

@@ -16,6 +16,7 @@ from framedex.storage import datasets, disk, task_rows
 from framedex.storage.kept import MEDIA, Kept, Limits, read_kept
 from framedex.storage.layout import names_dataset
 from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.objects import OBJECTS, objects_dataset
 from framedex.storage.table_files import DataFile, data_files, files_of, files_of_head
 
 EMBEDDINGS, INDEX, COLUMNS, REMNANTS = "embeddings", "index columns", "other columns", "deleted rows"
@@ -27,6 +28,7 @@ PARTS = (
     CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
+_OF_ROWS = (MEDIA, OBJECTS)  # tables with embeddings and index columns
 _SCHEMA = pa.schema(
     [
         pa.field("dataset_id", pa.string()),
@@ -57,13 +59,12 @@ class DiskUsage:
 
         The columns are ``dataset_id, dataset_name`` (null for the catalog and for what is left of deleted datasets),
         ``part, bytes, shared_bytes`` (of them, in files that have another name, too, as in a clone) and ``files`` (a
-        file counts where most of it is). Parts are ``embeddings``; ``other columns`` of the media; ``index columns``,
-        which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex lets go when
-        they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and
-        ``vector index``, for searches;
-        ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried; ``old
-        versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the marker of
-        the workspace.
+        file counts where most of it is). Parts are ``embeddings``; ``other columns`` of media and objects; ``index
+        columns``, which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex
+        lets go when they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and ``vector index``,
+        for searches; ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried;
+        ``old versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the
+        marker of the workspace.
         """
         return self._rows
 
@@ -153,7 +154,7 @@ def read_usage(context: Context) -> DiskUsage:
     for record in records:
         _count_dataset(context, record.id, counter)
         rows += counter.rows(record)
-    known = {record.id for record in records}
+    known = {each for record in records for each in (record.id, objects_dataset(record.id))}
     for parent in (context.layout.datasets, *context.layout.caches):
         for folder in disk.entries(parent):
             if folder.name not in known and names_dataset(folder):
@@ -176,27 +177,29 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
             try:
                 part_of, known = _classified(path, kept)
             except (OSError, ValueError):  # it is damaged, or just being changed: all of it may be needed
-                counter.add_all(path, COLUMNS if path.stem == MEDIA else TABLES)
+                counter.add_all(path, COLUMNS if path.stem in _OF_ROWS else TABLES)
             else:
                 _count_table(path, part_of, known, WORK if busy else OLD, counter)
         else:
             counter.add_all(path, OLD if disk.is_aside(path) else UPLOADS)
-    counter.add_all(context.layout.thumbnails(dataset_id), THUMBNAILS)
-    counter.add_all(context.layout.texts(dataset_id), TEXTS)
-    counter.add_all(context.layout.captions(dataset_id), VECTORS)
-    counter.add_all(context.layout.vectors(dataset_id), VECTORS)
-    counter.add_all(context.layout.anchors(dataset_id), VECTORS)
+    layout = context.layout
+    for entities in (dataset_id, objects_dataset(dataset_id)):
+        counter.add_all(layout.thumbnails(entities), THUMBNAILS)
+        counter.add_all(layout.texts(entities), TEXTS)
+        counter.add_all(layout.captions(entities), VECTORS)
+        counter.add_all(layout.vectors(entities), VECTORS)
+    counter.add_all(layout.anchors(dataset_id), VECTORS)
 
 
 def _classified(path: Path, kept: Kept) -> tuple[dict[str, str], dict[str, DataFile]]:
-    """Return which part the files of a table belong to, those that something kept needs; and the files with media."""
+    """Return which part the files of a table belong to, those that something kept needs; and the files with rows."""
     name = path.stem
     head = kept.head.tables.get(name) if kept.head else None
     snapshots = {each.tables[name] for each in kept.generations if name in each.tables} - {head}
     part_of = dict.fromkeys(files_of(path, [version for each, version in kept.unfinished if each == name]), WORK)
     part_of |= dict.fromkeys(files_of(path, snapshots), SNAPSHOTS)
-    part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name == MEDIA else TABLES)
-    return part_of, {file.path: file for file in data_files(path, head)} if name == MEDIA and head else {}
+    part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name in _OF_ROWS else TABLES)
+    return part_of, {file.path: file for file in data_files(path, head)} if name in _OF_ROWS and head else {}
 
 
 def _count_table(

@@ -50,8 +50,9 @@ class RankedView(View):
         limit: int | None,
         diversity: float = 0.0,
         relevance: float = 0.0,
+        objects: bool = False,
     ) -> None:
-        super().__init__(context, dataset_id, vql)
+        super().__init__(context, dataset_id, vql, objects=objects)
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidInput(f"limit must be a whole number from 0, or None for all, not {limit!r}")
         for name, value in (("diversity", diversity), ("relevance", relevance)):
@@ -69,14 +70,22 @@ class RankedView(View):
         Raises:
             InvalidFilter: the filter cannot be understood.
         """
+        return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
+
+    def _narrowed(self, vql: Filter, *, objects: bool) -> "RankedView":
+        return self._limited(self._limit, vql, objects=objects)
+
+    def _limited(self, limit: int | None, vql: Filter, *, objects: bool) -> "RankedView":
+        """Return the same search with another limit and filter, among media or among objects."""
         return RankedView(
             self._context,
             self._dataset_id,
-            parse([*self._filter, *parse(vql)]),
+            vql,
             self._question,
-            limit=self._limit,
+            limit=limit,
             diversity=self._diversity,
             relevance=self._relevance,
+            objects=objects,
         )
 
     def media_ids(self) -> list[str]:
@@ -115,20 +124,10 @@ class RankedView(View):
             found = found.append_column(field, scores[field.name])
         return found if columns is None else found.select(list(columns))
 
-    def __repr__(self) -> str:
-        return f"<framedex.RankedView of dataset {self._dataset_id}: {self.count()} media>"
-
     def _repr_html_(self) -> str:
         columns = ["media_id", "image_filename", "relevance_score", "relevance_score_type", "relevance"]
-        shown = RankedView(
-            self._context,
-            self._dataset_id,
-            self._filter,
-            self._question,
-            limit=SHOWN if self._limit is None else min(self._limit, SHOWN),
-            diversity=self._diversity,
-            relevance=self._relevance,
-        )
+        most = SHOWN if self._limit is None else min(self._limit, SHOWN)
+        shown = self._limited(most, self._filter, objects=self._objects)
         rows = shown.to_arrow(columns).to_pylist()
         if not rows:
             return html.block(html.note("nothing here matches"))

@@ -10,6 +10,7 @@ from framedex.view import View, cluster_cards, duplicate_card
 _WORST = 12
 _GROUPS = 24
 _CLUSTERS = 16
+_OF_OBJECTS = 8  # groups of duplicates, and clusters
 _SIDE = 160
 
 
@@ -18,6 +19,7 @@ def report_html(
     config: EmbeddingConfig,
     view: View,
     *,
+    objects: View,
     level: int,
     extra: str = "",
     progress: Callable[[str, float], None] | None = None,
@@ -28,6 +30,7 @@ def report_html(
         dataset: whose page it is.
         config: how it was indexed.
         view: what of it is shown.
+        objects: the objects in it; the page has a part about them where there are some.
         level: the clustering level that is shown, 0 to 4.
         extra: HTML that comes first.
         progress: called with what is being shown and the share that is done, 0 to 1.
@@ -46,6 +49,7 @@ def report_html(
         *_issues(view, [summary for summary in summaries if summary.count], tell),
         *_duplicates(view, tell),
         *_clusters(view, level, tell),
+        *_objects(objects, level, tell),
     )
 
 
@@ -94,3 +98,17 @@ def _clusters(view: View, level: int, tell: Tell) -> Iterator[str]:
     yield html.heading(f"Clusters at level {level}")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
+
+
+def _objects(view: View, level: int, tell: Tell) -> Iterator[str]:
+    """Yield what is said of objects: how many, their issues, and the largest groups and clusters."""
+    count = view.count()
+    if not count:
+        return
+    tell("objects", 0.9)
+    yield html.heading("Objects")
+    yield html.note(f"{count:,} objects; the largest groups of near-duplicates and clusters come first")
+    yield html.bars((summary.issue_type, summary.count) for summary in view.issue_summaries() if summary.count)
+    yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OF_OBJECTS))
+    yield html.heading(f"Clusters of objects at level {level}", 3)
+    yield from cluster_cards(view.explore(threshold=level).clusters[:_OF_OBJECTS], view)

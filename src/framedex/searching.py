@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from framedex.context import Context
 from framedex.encoders import reading_detail
@@ -19,6 +20,8 @@ from framedex.search.searches import Caches, Searches, Tell
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage.media import Media
+from framedex.storage.objects import has_none, holding
+from framedex.storage.tables import ROW_ID
 from framedex.vql import Filter, leading_searches
 from framedex.vql import searches as searches_in
 
@@ -27,13 +30,14 @@ _BY = ("auto", "words", "meaning", "both")
 
 
 def open_searches(context: Context, media: Media, tell: Tell | None = None) -> Searches:
-    """Return the searches of a state of a dataset."""
+    """Return the searches of a state of a dataset, among its media or among objects."""
     layout, dataset_id = context.layout, media.dataset_id
+    owner = dataset_id if media.parents is None else media.parents.dataset_id
     caches = Caches(
         vectors=layout.vectors(dataset_id),
         texts=layout.texts(dataset_id),
         captions=layout.captions(dataset_id),
-        uploads=layout.anchors(dataset_id),
+        uploads=layout.anchors(owner),
         keep=not context.catalog.read_only,
     )
     return Searches(media, media.generation.embedding_config, context.settings, context.indices, caches, tell)
@@ -48,6 +52,10 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
         NotFound: there is no such media item or upload to search by.
     """
     tests = searches_in(vql)
+    if has_none(media):
+        nothing = pa.schema([pa.field(ROW_ID, pa.uint64())]).empty_table()
+        condition_of(media, vql, dict.fromkeys(tests, nothing))
+        return Condition("FALSE")
     return condition_of(media, vql, open_searches(context, media).found(tests) if tests else None)
 
 
@@ -83,7 +91,7 @@ def picture_question(
     Args:
         context: the workspace.
         searches: of the dataset.
-        query: media id, path, bytes, array or Pillow image; or a vector.
+        query: id of a media item or an object, path, bytes, array or Pillow image; or a vector.
         box: the part of the picture that counts.
         most: the largest cosine distance.
         compared: how many rows to compare; None for as many as the index was measured for.
@@ -109,7 +117,8 @@ def _vector(context: Context, searches: Searches, query: Any, box: Box | None) -
         if box is None:
             return searches.vector_of(query)
         encoder = encoder_of(searches.embedding)
-        return encode_picture(crop(read_picture(searches.media, query, context.settings).pixels, box), encoder)
+        media = holding(searches.media, query)
+        return encode_picture(crop(read_picture(media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searches.embedding)
     return encode_picture(read_pixels(query, context.settings, box=box, detail=reading_detail(encoder)), encoder)
 
@@ -162,7 +171,7 @@ def explore_ranking(
         caption: text that is looked for: by meaning where that can be searched, else by its words.
         textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below. For words the
             distance is one less the share of the best score.
-        anchor_media_id: a media item, or a picture that was uploaded.
+        anchor_media_id: a media item, an object, or a picture that was uploaded.
         anchor_type: ``MEDIA`` or ``UPLOAD``; None for whichever it is.
 
     Raises:

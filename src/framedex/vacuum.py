@@ -27,6 +27,7 @@ from framedex.storage import blobs, datasets, disk
 from framedex.storage.kept import MEDIA, Limits, check_unused, has_superseded, named_uploads, prune, read_kept
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.layout import names_dataset
+from framedex.storage.objects import OBJECTS, objects_dataset
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.tables import Table, roll_back
 
@@ -149,13 +150,20 @@ def _clean_dataset(context: Context, record: DatasetRecord, limits: Limits, coun
     count.tables += len(doomed.folders)
     _clean_uploads(context, record.id, limits, count)
     _clean_thumbnails(context, record.id, count)
-    texts = disk.files_below(context.layout.texts(record.id))
-    _remove_partial((path for path, _ in texts if path.suffix == ".partial"), count)
-    _clean_vectors(context, record.id, count)
+    for entities in (record.id, objects_dataset(record.id)):
+        texts = disk.files_below(context.layout.texts(entities))
+        _remove_partial((path for path, _ in texts if path.suffix == ".partial"), count)
+        _clean_vectors(context, entities, count)
 
 
 def _clean_vectors(context: Context, dataset_id: str, count: _Count) -> None:
-    """Remove indices of vectors that did not become whole, and pictures that were searched by some time ago."""
+    """Remove indices of vectors that did not become whole, and pictures that were searched by some time ago.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset, or what stands for its objects.
+        count: gains what was freed.
+    """
     layout = context.layout
     indices = [*disk.entries(layout.vectors(dataset_id)), *disk.entries(layout.captions(dataset_id))]
     for path in [*indices, *(part for index in indices for part in disk.entries(index))]:
@@ -207,17 +215,29 @@ def _content_hashes(path: Path, versions: list[int]) -> Iterator[pa.Array]:
 
 
 def _clean_thumbnails(context: Context, dataset_id: str, count: _Count) -> None:
-    """Remove thumbnails of media that the dataset has not; if a snapshot with them comes back, they are made anew."""
-    folder = context.layout.thumbnails(dataset_id)
+    """Remove thumbnails of what the dataset has not; if a snapshot with it comes back, they are made anew."""
+    layout = context.layout
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset_id)
-    if head is None or not folder.is_dir():
+    if head is None:
         return
-    known, files = KnownIds(Table(context.layout.media(dataset_id), head.tables[MEDIA])), disk.files_below(folder)
+    for folder, name in (
+        (layout.thumbnails(dataset_id), MEDIA),
+        (layout.thumbnails(objects_dataset(dataset_id)), OBJECTS),
+    ):
+        if folder.is_dir():
+            version = head.tables.get(name)
+            known = None if version is None else KnownIds(Table(layout.table(dataset_id, name), version))
+            _remove_unknown(folder, known, count)
+
+
+def _remove_unknown(folder: Path, known: KnownIds | None, count: _Count) -> None:
+    """Remove the thumbnails in a folder but those of known ids; all for None."""
+    files = disk.files_below(folder)
     while group := [path for path, _ in islice(files, _FILES)]:
         _remove_partial((path for path in group if path.suffix == ".partial"), count)
         made = [path for path in group if path.suffix == ".jpg" and _UUID.match(path.name)]
-        there = known.contains([path.name[:36] for path in made])
+        there = [False] * len(made) if known is None else known.contains([path.name[:36] for path in made])
         for path, is_there in zip(made, there, strict=True):
             if not is_there:
                 count.freed_bytes += disk.remove_file(path)
@@ -240,6 +260,7 @@ def _remove_orphans(context: Context, count: _Count) -> None:
     # A dataset has its row before its folder, so that one whose row is not there now will never have one.
     with context.catalog.read() as connection:
         there = {record.id for record in datasets.list_datasets(connection)}
+    there |= {objects_dataset(dataset_id) for dataset_id in there}
     for place, path in enumerate([*folders, *caches]):
         if path.name not in there and names_dataset(path):
             count.freed_bytes += disk.remove_tree(path)

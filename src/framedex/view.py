@@ -1,4 +1,4 @@
-"""A view: a lazy selection of a dataset's media."""
+"""A view: a lazy selection of a dataset's media, or of the objects in them."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import PrivateAttr
 
 from framedex import exporting, pictures
-from framedex.context import Context, open_media
+from framedex.context import Context, open_entities
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
 from framedex.records import Cluster, Condition, DuplicateGroup, EntityType, ExploreResult, ExportResult, IssueSummary
@@ -22,6 +22,7 @@ from framedex.search.ranking import Ranking
 from framedex.search.similar_videos import similar_videos
 from framedex.searching import condition_for, explore_elements, explore_ranking, order_of
 from framedex.storage.media import Media
+from framedex.storage.objects import has_none
 from framedex.tasks import ExportTask
 from framedex.vql import Filter, parse
 
@@ -35,13 +36,16 @@ _SHOWN_SIDE = 160
 
 
 class View:
-    """The media of a dataset that a filter leaves. Nothing is read before a method asks for it.
+    """The media of a dataset that a filter leaves, or objects in them. Nothing is read before a method asks for it.
 
-    Each call looks at the dataset's present state. A view never changes; :meth:`where` returns a narrower one.
+    Each call looks at the dataset's present state. A view never changes; :meth:`where` returns a narrower one. In one
+    of objects (:attr:`framedex.Dataset.objects`) each object is a media item: its id is a ``media_id``, its picture is
+    what is in its box, and filters are about it. A dataset without objects has an empty one.
     """
 
-    def __init__(self, context: Context, dataset_id: str, vql: Filter = ()) -> None:
+    def __init__(self, context: Context, dataset_id: str, vql: Filter = (), *, objects: bool = False) -> None:
         self._context, self._dataset_id, self._filter = context, dataset_id, vql
+        self._objects = objects
 
     def where(self, vql: Sequence[Any]) -> "View":
         """Return the part of the view that also passes another filter.
@@ -52,7 +56,7 @@ class View:
         Raises:
             InvalidFilter: the filter cannot be understood; the error has the JSON path of the part that is wrong.
         """
-        return View(self._context, self._dataset_id, parse([*self._filter, *parse(vql)]))
+        return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
 
     def count(self) -> int:
         """Return the number of media."""
@@ -79,7 +83,10 @@ class View:
             columns: names of columns, in the wanted order; None for ``media_id, image_filename, file_path,
                 file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues``, those of
                 videos (``media_type, video_id, video_name, frame_number, frame_timestamp``) and ``cluster_0`` (finest)
-                to ``cluster_4``. ``embedding`` (float32 lists of unit length) comes on request.
+                to ``cluster_4``; of objects also ``parent_id`` (the media item that it is in), ``label``,
+                ``confidence`` (null where none is known), ``source`` and ``bbox`` (x, y, width and height in pixels of
+                that item).
+                ``embedding`` (float32 lists of unit length) comes on request, and of media custom fields by name.
 
         Raises:
             InvalidInput: a column does not exist.
@@ -104,7 +111,7 @@ class View:
 
     def explore(
         self,
-        entity_type: str = "IMAGES",
+        entity_type: str | None = None,
         threshold: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
@@ -125,7 +132,7 @@ class View:
 
         Args:
             entity_type: ``IMAGES``; ``VIDEOS``, where each cluster is a video and its id that of the video; or
-                ``OBJECTS``, of which there are none yet.
+                ``OBJECTS``: then all filters, those of the view too, are about objects. By default what the view is of.
             threshold: clustering level, 0 (finest) to 4; says nothing about videos.
             page_number: from 0.
             vql: a further filter.
@@ -135,7 +142,8 @@ class View:
             textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below.
             labels: only media that have any of these: a list, also as JSON, or bare as ``[dog,puppy]``.
             tags: likewise of tags, by id or name; ``untagged`` stands for having none.
-            anchor_media_id: order by likeness to a media item, or to a picture that :meth:`Dataset.upload` was given.
+            anchor_media_id: order by likeness to a media item, to an object, or to a picture that
+                :meth:`Dataset.upload` was given.
             anchor_type: ``MEDIA`` or ``UPLOAD``; by default whichever it is.
 
         Raises:
@@ -145,10 +153,13 @@ class View:
         """
         if caption is not None and image_caption is not None and caption != image_caption:
             raise InvalidInput("caption and image_caption are two names of one parameter; they differ")
+        entity_type = self._entity_type if entity_type is None else entity_type
         check_arguments(entity_type, threshold, page_number)
         elements = explore_elements(labels, tags)
-        view = self if vql is None and not elements else self.where([*parse(vql), *elements])
-        media, folder = view._media(), view._thumbnails()
+        view = self._of(entity_type)
+        view = view if vql is None and not elements else view.where([*parse(vql), *elements])
+        media = view._media()
+        folder = view._thumbnails(media)
         condition = view._condition(media)
         ranking = explore_ranking(
             self._context,
@@ -291,7 +302,7 @@ class View:
         *,
         exact: bool = False,
         limit: int | None = None,
-        entity_type: str = "IMAGES",
+        entity_type: str | None = None,
     ) -> "DuplicateGroups":
         """Return groups of near-duplicates or of equal files, largest first, each with the member that is best to keep.
 
@@ -303,48 +314,54 @@ class View:
         Args:
             threshold: least cosine similarity, 0 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
                 0.999 and 1.0 is used.
-            exact: instead, groups of files with equal content, broken ones too; the threshold then says nothing.
+            exact: instead, groups of files with equal content, broken ones too, or of equal boxes in such; the
+                threshold then says nothing.
             limit: at most so many groups.
-            entity_type: ``IMAGES``, frames of videos too; ``VIDEOS``; or ``OBJECTS``, of which there are none yet.
+            entity_type: ``IMAGES``, frames of videos too; ``VIDEOS``; or ``OBJECTS``: then the filter of the view is
+                about objects. By default what the view is of.
 
         Raises:
             InvalidInput: the threshold is outside [0, 1], the limit is no count, or there is no such type.
         """
+        entity_type = self._entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
-        media = self._media()
-        condition = self._condition(media)
-        if entity_type == EntityType.OBJECTS:
-            return DuplicateGroups([], self)
+        view = self._of(entity_type)
+        media = view._media()
+        condition = view._condition(media)
         if entity_type == EntityType.VIDEOS:
             found = similar_videos(media, condition, threshold=threshold, exact=exact, limit=limit)
-            return DuplicateGroups(found, self)
-        if exact:
-            return DuplicateGroups(exact_duplicates(media, condition, limit=limit), self)
-        return DuplicateGroups(duplicates(media, condition, threshold=threshold, limit=limit), self)
+        elif exact:
+            found = exact_duplicates(media, condition, limit=limit)
+        else:
+            found = duplicates(media, condition, threshold=threshold, limit=limit)
+        return DuplicateGroups(found, view)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = _SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
-        media, folder, settings = self._media(), self._thumbnails(), self._context.settings
-        keep = not self._context.catalog.read_only
+        media, settings = self._media(), self._context.settings
+        if has_none(media):
+            return [None] * len(media_ids)
+        folder, keep = self._thumbnails(media), not self._context.catalog.read_only
         return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
 
     def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
         """Return what says which media of a dataset's state are in the view, for an edit of that state.
 
         Raises:
-            InvalidInput: the view is of another dataset.
+            InvalidInput: the view is of another dataset, or of objects.
         """
+        check_media(self)
         if dataset_id != self._dataset_id:
             raise InvalidInput(f"a selection is a view of the same dataset; this is one of {self._dataset_id}")
         return self._condition
 
     def __repr__(self) -> str:
-        return f"<framedex.View of dataset {self._dataset_id}: {self.count()} media>"
+        return f"<framedex.{type(self).__name__} of dataset {self._dataset_id}: {self.count()} {self._noun}>"
 
     def _repr_html_(self) -> str:
         shown = self._head(SHOWN)
         return html.block(
-            html.heading(f"{self.count():,} media", 3),
+            html.heading(f"{self.count():,} {self._noun}", 3),
             html.row(
                 html.picture(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
                 for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
@@ -357,11 +374,29 @@ class View:
         rows = media.row_ids(self._condition(media))[:count]
         return [row for block in export_batches(media, rows, schema) for row in block.to_pylist()]
 
-    def _media(self) -> Media:
-        return open_media(self._context, self._dataset_id)
+    @property
+    def _entity_type(self) -> EntityType:
+        return EntityType.OBJECTS if self._objects else EntityType.IMAGES
 
-    def _thumbnails(self) -> Path:
-        return self._context.layout.thumbnails(self._dataset_id)
+    @property
+    def _noun(self) -> str:
+        return "objects" if self._objects else "media"
+
+    def _of(self, entity_type: str) -> "View":
+        """Return what the same filter leaves of entities of a type."""
+        objects = entity_type == EntityType.OBJECTS
+        return self if objects == self._objects else self._narrowed(self._filter, objects=objects)
+
+    def _narrowed(self, vql: Filter, *, objects: bool) -> "View":
+        """Return such a view with another filter, of media or of objects."""
+        return View(self._context, self._dataset_id, vql, objects=objects)
+
+    def _media(self) -> Media:
+        """Return what the view is of: media, or the objects in them."""
+        return open_entities(self._context, self._dataset_id, objects=self._objects)
+
+    def _thumbnails(self, media: Media) -> Path:
+        return self._context.layout.thumbnails(media.dataset_id)
 
     def _condition(self, media: Media) -> Condition:
         return condition_for(self._context, media, self._filter)
@@ -375,14 +410,28 @@ def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
     """Return the media ids of a selection: those of a view as it is now, one id, or several, each once.
 
     Raises:
-        InvalidInput: it is nothing of that.
+        InvalidInput: it is nothing of that, or a view of objects.
     """
     if isinstance(selection, View):
+        check_media(selection)
         return selection.media_ids()
     ids = [selection] if isinstance(selection, str) else selection
     if not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
         raise InvalidInput(f"media are chosen by a view, an id or a list of ids, not {selection!r}")
     return list(dict.fromkeys(ids))
+
+
+def check_media(view: View) -> None:
+    """Check that a view is of media, not of objects.
+
+    Raises:
+        InvalidInput: it is of objects.
+    """
+    if view._objects:
+        raise InvalidInput(
+            "media are chosen by a view of media, and this is one of objects; "
+            "ds.where(vql.objects(…)) has the media that hold some"
+        )
 
 
 class ExplorePage(ExploreResult):
@@ -432,6 +481,8 @@ def cluster_cards(clusters: Sequence[Any], view: View) -> list[str]:
 
 def _counted(cluster: Cluster) -> str:
     """Return in words what a cluster holds."""
+    if cluster.n_objects > 0:
+        return f"{cluster.n_objects:,} objects"
     parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
     return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 pictures"
 
@@ -463,7 +514,9 @@ def duplicate_card(group: DuplicateGroup, view: View) -> str:
     shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
     rest = len(names) - len(shown)
     return html.card(
-        html.heading(f"{len(names):,} pictures, up to {group.similarity:.4f} alike", 3),
+        html.heading(
+            f"{len(names):,} {'objects' if view._objects else 'pictures'}, up to {group.similarity:.4f} alike", 3
+        ),
         html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
         html.row(
             html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")

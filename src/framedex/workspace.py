@@ -198,7 +198,7 @@ class Workspace:
                 raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
             datasets.remove_dataset(connection, record.id)
         layout = self._context.layout
-        for folder in (layout.dataset(record.id), *(cache / record.id for cache in layout.caches)):
+        for folder in (layout.dataset(record.id), *layout.cached(record.id)):
             shutil.rmtree(folder, ignore_errors=True)
 
     def tasks(self, **query: Any) -> TaskPage:

@@ -88,8 +88,9 @@ def models(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("entry", "missing"),
     [
-        ("type = 'OBJECT_DETECTION'", "objects come with a later version"),
-        ("type = 'CAPTION_OBJECTS'\ncaptioner = 'x'", "objects come with a later version"),
+        ("type = 'OBJECT_DETECTION'\ndetector = 'onnx:m.onnx'", "no model file"),
+        ("type = 'OBJECT_DETECTION'\ndetector = 'm.onnx'", "a detector is onnx:<path of the model>, or faces"),
+        ("type = 'CAPTION_OBJECTS'\ncaptioner = 'x'", "no folder"),
         ("type = 'CAPTION_IMAGES'\ncaptioner = 'x'", "no folder"),
         ("type = 'MULTIMODEL_IMAGE_ENCODING'\nencoder = 'gist'", "knows pictures only"),
         ("type = 'MULTIMODEL_IMAGE_ENCODING'\nencoder = 'onnx:m.onnx'", "knows pictures only"),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -195,6 +196,18 @@ def test_files__that_are_no_json(copied: Path, name: str) -> None:
     (copied / name).write_bytes((copied / name).read_bytes()[:40])
     with pytest.raises(InvalidInput, match=str(copied)):
         TransformersCaptioner(copied, device="cpu")
+
+
+def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of any other machine, though no variable forbids it."""
+    asked: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda _socket, address: asked.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_args, **_named: asked.append(host))
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    for folder in (TRAINED, tiny("blip"), tiny("llava")):
+        TransformersCaptioner(folder, device="cpu")
+    assert not asked
 
 
 def test_captioner__bad_arguments(tmp_path: Path) -> None:

@@ -94,6 +94,17 @@ def _issues() -> st.SearchStrategy[dict[str, Any]]:
     ).map(lambda test: {"issues": test})
 
 
+def _objects() -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {"op": st.just("has")},
+        optional={
+            "value": st.one_of(names, st.lists(names, max_size=3)),
+            "min_count": st.integers(1, 3),
+            "confidence_min": shares,
+        },
+    ).map(lambda test: {"objects": test})
+
+
 def _single(key: str, values: st.SearchStrategy[float]) -> st.SearchStrategy[dict[str, Any]]:
     return values.map(lambda value: {key: {"op": key, "value": value}})
 
@@ -133,6 +144,10 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "date_added": (_ordered("date_added", moments, moment_span), ("batch",)),
     "batch": (_elements("batch", op=st.just("is"), value=st.integers(0, 3)), ("batch",)),
     "batches": (_elements("batch", op=st.just("one_of"), value=st.lists(st.integers(0, 3), max_size=3)), ("batch",)),
+    "objects": (_objects(), ("objects",)),
+    "confidence": (_ordered("confidence", shares, None), ("confidence",)),
+    "source": (_elements("source", op=st.just("is"), value=names), ("source",)),
+    "sources": (_elements("source", op=st.just("one_of"), value=st.lists(names, max_size=3)), ("source",)),
     "text": (_elements("text", op=st.sampled_from(("fts", "semantic")), value=_searched), ()),
     "similarity": (
         _elements("similarity", op=st.sampled_from(("media", "upload")), value=_searched, threshold=st.floats(0, 2)),
@@ -179,8 +194,19 @@ _CELLS = {
     "kind": _maybe(st.sampled_from(_MEDIA)),
     **dict.fromkeys(_SIZES, _maybe(sizes)),
     "batch": _maybe(st.integers(0, 3)),
+    "confidence": _maybe(shares),
+    "source": _maybe(names),
+    "objects": _maybe(
+        st.lists(
+            st.fixed_dictionaries(
+                {"labels": _maybe(st.lists(st.sampled_from(NAMES[:3]), max_size=2)), "confidence": _maybe(shares)}
+            ),
+            max_size=4,
+        )
+    ),
 }
 rows = st.fixed_dictionaries(_CELLS)
+"""Rows of media, with what is known of the ``objects`` in them."""
 
 
 @st.composite
@@ -210,6 +236,9 @@ SCHEMA = pa.schema(
         *(pa.field(name, pa.string()) for name in ("path", "kind")),
         *(pa.field(name, pa.int64()) for name in _SIZES),
         pa.field("batch", pa.int32()),
+        pa.field("confidence", pa.float64()),
+        pa.field("source", pa.string()),
+        pa.field("media_id", pa.string()),
     ]
 )
 SCOPE = Scope(SCHEMA.names, TAGS, FIELDS, ADDED)

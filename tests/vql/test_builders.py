@@ -38,6 +38,14 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
     (vql.size("between", (1, 2), "width"), {"size": {"op": "between", "value": [1, 2], "of": "width"}}),
     (vql.date_added("ge", NOON), {"date_added": {"op": "ge", "value": "2024-05-17T12:00:00+00:00"}}),
     (vql.batch(0), {"batch": {"op": "is", "value": 0}}),
+    (vql.objects(), {"objects": {"op": "has"}}),
+    (
+        vql.objects(["cat", "dog"], min_count=2, confidence_min=0.5),
+        {"objects": {"op": "has", "value": ["cat", "dog"], "min_count": 2, "confidence_min": 0.5}},
+    ),
+    (vql.confidence("between", (0.25, 0.5)), {"confidence": {"op": "between", "value": [0.25, 0.5]}}),
+    (vql.source("coco"), {"source": {"op": "is", "value": "coco"}}),
+    (vql.source(["coco", "voc"]), {"source": {"op": "one_of", "value": ["coco", "voc"]}}),
     (vql.batch([0, 2]), {"batch": {"op": "one_of", "value": [0, 2]}}),
 ]
 
@@ -64,6 +72,10 @@ def test_builders__are_there_for_all_keys() -> None:
         (lambda: vql.size("between", 3), "$[0].size.value"),
         (lambda: vql.text("like", "x"), "$[0].text.op"),
         (lambda: vql.field("a", "lt"), "$[0].field.value"),
+        (lambda: vql.objects("cat", min_count=0), "$[0].objects.min_count"),
+        (lambda: vql.objects(confidence_min=2), "$[0].objects.confidence_min"),
+        (lambda: vql.confidence("between", [0.5, 0.25]), "$[0].confidence.value"),
+        (lambda: vql.confidence("ge", 1.5), "$[0].confidence.value"),
     ],
 )
 def test_builder__refuses_at_once(build: Any, path: str) -> None:

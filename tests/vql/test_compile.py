@@ -1,7 +1,9 @@
 """The compiled filter finds the rows that the plain meaning of the filter names."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,20 +15,32 @@ from hypothesis import strategies as st
 from framedex.errors import InvalidFilter
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.sql import Sql
-from framedex.vql import Scope, compile_filter, evaluate, parse, searches
-from framedex.vql.compile import duplicate_level
+from framedex.vql import Related, Scope, compile_filter, evaluate, parse, searches
+from framedex.vql.compile import MAX_RELATIONS, duplicate_level
 from framedex.vql.leaves import SearchTest
 from framedex.vql.parsing import MAX_ELEMENTS
 from framedex.vql.values import MAX_VALUES
-from tests.vql.strategies import SCHEMA, SCOPE, filters, rows, single_tests
+from tests.vql.strategies import FIELDS, SCHEMA, SCOPE, filters, rows, single_tests
 
 SQL = Sql()
-Rows = list[dict[str, Any]]
+Rows = Sequence[dict[str, Any]]
 
 
-def scope_of(table: pa.Table) -> Scope:
-    """Return the scope of the random filters on a table that may lack columns."""
-    return replace(SCOPE, columns=table.column_names)
+def scope_of(table: pa.Table, contents: Rows = ()) -> Scope:
+    """Return the scope of the random filters on a table that may lack columns, of rows that may hold objects."""
+    return replace(SCOPE, columns=table.column_names, find=lambda related: related_in(related, contents))
+
+
+def related_in(related: Related, contents: Rows) -> pa.Table:
+    """Return the ids of media that a filter names by what holds for others."""
+    held = table_of(*contents)
+    if related.of_objects:
+        schema = pa.schema([pa.field("parent_id", pa.string()), SCHEMA.field("labels"), SCHEMA.field("confidence")])
+        objects = [{**each, "parent_id": str(n)} for n, row in enumerate(contents) for each in row.get("objects") or ()]
+        held = pa.Table.from_pylist(objects, schema=schema)
+    names = ", ".join(related.columns)
+    text = f"WITH chosen AS (SELECT {names} FROM media WHERE {related.condition.text}) {related.statement}"
+    return SQL.query(text, related.condition.params, {**related.condition.relations, "media": held})
 
 
 def answers(vql: list[Any]) -> dict[SearchTest, list[int]]:
@@ -36,10 +50,10 @@ def answers(vql: list[Any]) -> dict[SearchTest, list[int]]:
     }
 
 
-def found(vql: list[Any], table: pa.Table) -> list[int]:
+def found(vql: list[Any], table: pa.Table, contents: Rows = (), scope: Scope | None = None) -> list[int]:
     """Return the numbers of the rows that DuckDB finds."""
     relations = {test: pa.table({"_rowid": pa.array(hits, pa.uint64())}) for test, hits in answers(vql).items()}
-    condition = compile_filter(parse(vql), scope_of(table), relations)
+    condition = compile_filter(parse(vql), scope or scope_of(table, contents), relations)
     numbered = table.append_column("_rowid", pa.array(range(table.num_rows), pa.uint64()))
     text = f"SELECT _rowid FROM media WHERE {condition.text} ORDER BY _rowid"
     result = SQL.query(text, condition.params, {**condition.relations, "media": numbered})
@@ -56,14 +70,14 @@ def expected(vql: list[Any], contents: Rows) -> list[int]:
 
 def table_of(*contents: dict[str, Any]) -> pa.Table:
     """Return rows as an Arrow table; what a row lacks is missing."""
-    return pa.Table.from_pylist(list(contents), schema=SCHEMA)
+    return pa.Table.from_pylist([{**row, "media_id": str(n)} for n, row in enumerate(contents)], schema=SCHEMA)
 
 
 @settings(max_examples=150, deadline=None)
 @given(filters, st.lists(rows, min_size=1, max_size=8))
 def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
     """DuckDB finds exactly the rows that the plain-Python meaning keeps."""
-    assert found(vql, table_of(*contents)) == expected(vql, contents)
+    assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
 @settings(max_examples=400, deadline=None)
@@ -71,17 +85,17 @@ def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
 def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -> None:
     """The same holds of tests by themselves, on rows that have what they look at."""
     vql, contents = case
-    assert found(vql, table_of(*contents)) == expected(vql, contents)
+    assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
 @settings(max_examples=60, deadline=None)
-@given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names)))
+@given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names[:-1])))
 def test_compile__columns_that_the_table_lacks_are_missing_values(
     vql: list[Any], contents: Rows, lacking: set[str]
 ) -> None:
     """A table without a column is a table whose cells of that column are all empty."""
     seen = [{name: value for name, value in row.items() if name not in lacking} for row in contents]
-    assert found(vql, table_of(*contents).drop_columns(sorted(lacking))) == expected(vql, seen)
+    assert found(vql, table_of(*contents).drop_columns(sorted(lacking)), seen) == expected(vql, seen)
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,7 +103,77 @@ def test_compile__columns_that_the_table_lacks_are_missing_values(
 def test_not__is_the_set_complement(vql: list[Any], contents: Rows) -> None:
     """A filter and its `not` share no row and leave none out."""
     table = table_of(*contents)
-    assert sorted(found(vql, table) + found([{"not": vql}], table)) == list(range(len(contents)))
+    assert sorted(found(vql, table, contents) + found([{"not": vql}], table, contents)) == list(range(len(contents)))
+
+
+def of_objects(vql: list[Any], media: Rows, objects: Rows) -> tuple[list[int], list[int]]:
+    """Return the numbers of the objects that DuckDB finds, and of those that the plain meaning keeps.
+
+    Object *n* is in the media item *n* of as many as there are, counted around.
+    """
+    parents = [str(number % len(media)) for number in range(len(objects))]
+    table = table_of(*objects).append_column("parent_id", pa.array(parents, pa.string())).drop_columns(OF_MEDIA)
+    find = partial(related_in, contents=media)
+    own = Scope(table.column_names, added=SCOPE.added, media=scope_of(table_of(*media), media), find=find)
+    parsed, hits = parse(vql), answers(vql)
+    rows_of = [{**row, "_rowid": n, "parent": media[n % len(media)]} for n, row in enumerate(objects)]
+    return found(vql, table, scope=own), [row["_rowid"] for row in rows_of if evaluate(parsed, row, own, hits)]
+
+
+OF_MEDIA = ["tags", *(known.column for known in FIELDS.values())]
+"""Columns that objects have not."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(filters, st.lists(rows, min_size=1, max_size=3), st.lists(rows, min_size=1, max_size=6))
+def test_objects__equal_the_evaluator(vql: list[Any], media: Rows, objects: Rows) -> None:
+    """Of objects, tests of tags, custom fields and further objects are about the media that they are in."""
+    compiled, plain = of_objects(vql, media, objects)
+    assert compiled == plain
+
+
+@settings(max_examples=200, deadline=None)
+@given(single_tests(), st.sampled_from(["plain", "not", "any", "beside"]))
+def test_objects__each_test_equals_the_evaluator(case: tuple[list[Any], Rows], form: str) -> None:
+    """The same holds of each test alone, and within and beside others."""
+    (test,), contents = case
+    label = {"labels": {"op": "is", "value": "cat"}}
+    forms = {
+        "plain": [test],
+        "not": [{"not": [test, test]}],
+        "any": [{"any": [test, {"tags": {"op": "is", "value": "keep"}}]}],
+        "beside": [{"not": {"any": [label, {"not": test}]}}, test],
+    }
+    media = [{**row, "tags": [1] if place else None} for place, row in enumerate(contents)]
+    compiled, plain = of_objects(forms[form], media, [*contents, *contents])
+    assert compiled == plain
+
+
+def test_objects__ask_once_of_their_media() -> None:
+    """Tests of media beside each other are one question, however many they are; there are not many questions."""
+    asked: list[Related] = []
+
+    def find(related: Related) -> pa.Table:
+        asked.append(related)
+        return pa.table({"media_id": pa.array(["0"])})
+
+    scope = Scope(["parent_id", "labels"], media=SCOPE, find=find)
+    tests = [{"field": {"name": "price; --", "op": "is", "value": value}} for value in range(2000)]
+    condition = compile_filter(parse([{"any": tests}, {"labels": {"op": "is", "value": "cat"}}]), scope)
+    assert len(asked) == len(condition.relations) == 1
+    assert condition.columns == {"parent_id", "labels"}
+    pairs = [{"any": [test, {"labels": {"op": "is", "value": "cat"}}]} for test in tests[: MAX_RELATIONS + 1]]
+    with pytest.raises(InvalidFilter, match="100 places"):
+        compile_filter(parse(pairs), scope)
+
+
+def test_objects__wrong_names_have_the_path_in_the_whole_filter() -> None:
+    """An error within what is asked of media names the place in the filter that was written."""
+    scope = Scope(["parent_id"], media=SCOPE)
+    vql = [{"labels": {"op": "is", "value": "x"}}, {"not": {"field": {"name": "gone", "op": "missing"}}}]
+    with pytest.raises(InvalidFilter) as caught:
+        compile_filter(parse(vql), scope)
+    assert caught.value.path == "$[1].not.field.name"
 
 
 @pytest.mark.parametrize(

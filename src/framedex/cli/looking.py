@@ -6,11 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from framedex.cli.options import (
+    EntityOption,
     JsonOption,
     LimitOption,
     NameArgument,
     VqlOption,
     WorkspaceOption,
+    counted,
     open_workspace,
     parse_vql,
 )
@@ -22,7 +24,7 @@ def explore(
     name: NameArgument,
     threshold: Annotated[int, typer.Option(help="Clustering level, 0 (finest) to 4.")] = 0,
     page: Annotated[int, typer.Option(help="Page of 100 clusters, from 0.")] = 0,
-    entity_type: Annotated[str, typer.Option(help="IMAGES, OBJECTS or VIDEOS.")] = "IMAGES",
+    entity_type: EntityOption = "IMAGES",
     vql: VqlOption = None,
     caption: Annotated[str | None, typer.Option(help="Order by what fits a text.")] = None,
     anchor: Annotated[
@@ -61,24 +63,28 @@ def explore(
             )
             for c in result.clusters
         ]
-        print_table(("images", "labels", "for example", "cluster"), rows)
+        print_table((counted(entity_type), "labels", "for example", "cluster"), rows)
 
 
 def duplicates(
     name: NameArgument,
     threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
     exact: Annotated[bool, typer.Option("--exact", help="Instead, files with equal content.")] = False,
+    entity_type: EntityOption = "IMAGES",
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show groups of near-duplicates, largest first, each with the one that is best to keep."""
     with open_workspace(workspace) as ws:
-        groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=limit or (None if as_json else 100))
+        most = limit or (None if as_json else 100)
+        groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=most, entity_type=entity_type)
         if as_json:
             print_json(groups)
             return
-        print_table(("images", "similarity", "best to keep", "because", "others"), map(_duplicates_row, groups))
+        print_table(
+            (counted(entity_type), "similarity", "best to keep", "because", "others"), map(_duplicates_row, groups)
+        )
 
 
 def _duplicates_row(group: DuplicateGroup) -> tuple[Any, ...]:
@@ -90,13 +96,16 @@ def _duplicates_row(group: DuplicateGroup) -> tuple[Any, ...]:
 def issues(
     name: NameArgument,
     issue_type: Annotated[str | None, typer.Option("--type", help="Only this issue.")] = None,
+    objects: Annotated[bool, typer.Option("--objects", help="Instead, with the objects in them.")] = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is wrong with the pictures, the worst of each kind first."""
     with open_workspace(workspace) as ws:
-        found = ws.dataset(name).issues(issue_type, limit=limit or (None if as_json else 20)).to_pylist()
+        dataset = ws.dataset(name)
+        view = dataset.objects if objects else dataset.where([])
+        found = view.issues(issue_type, limit=limit or (None if as_json else 20)).to_pylist()
         if as_json:
             print_json(found)
             return
@@ -142,6 +151,6 @@ def report(
     level: Annotated[int, typer.Option(min=0, max=4, help="Clustering level to show.")] = 3,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Write one self-contained HTML page: issues, near-duplicates, clusters."""
+    """Write one self-contained HTML page: issues, near-duplicates, clusters, objects."""
     with open_workspace(workspace) as ws:
         say(f"wrote {ws.dataset(name).report(output, level=level)}")

@@ -3,15 +3,23 @@
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace, workspace_folder
 from framedex.cli.output import print_json, print_table, say
+from framedex.dataset import Dataset
 from framedex.errors import Conflict
+from framedex.jobs.create import UNUSABLE_BOXES
 from framedex.records import DatasetRecord, DatasetStatus
 from framedex.workspace import Workspace
+
+BoxesOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Boxes around objects: a COCO file, a table, or a folder of VOC or YOLO files; may be repeated."),
+]
+_SHOWN_PROBLEMS = 5
 
 
 def create(
@@ -23,6 +31,7 @@ def create(
     encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
     frames_per_second: Annotated[float, typer.Option(help="Frames of videos that become media.")] = 1.0,
     scene_changes: Annotated[bool, typer.Option("--scene-changes", help="And the first frames of scenes.")] = False,
+    boxes: BoxesOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -30,17 +39,38 @@ def create(
     with Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
         dataset = ws.create_dataset(
-            name, source, encoder=encoder, frames_per_second=frames_per_second, scene_changes=scene_changes
+            name,
+            source,
+            encoder=encoder,
+            frames_per_second=frames_per_second,
+            scene_changes=scene_changes,
+            boxes=boxes or None,
         )
         seconds = time.perf_counter() - start
         if as_json:
-            print_json({**dataset.info.model_dump(mode="json"), "skipped": dataset.skipped})
+            print_json({**dataset.info.model_dump(mode="json"), **_left_out(dataset)})
             return
         info, config = dataset.info, dataset.embedding_config
-        say(f"{info.display_name}: {dataset.count():,} {_kind(info)} in {seconds:.1f} s")
+        say(f"{info.display_name}: {dataset.count():,} {_kind(info)}{_objects(dataset)} in {seconds:.1f} s")
         say(f"encoder {config.encoder} ({config.reason})")
-        for reason, count in dataset.skipped.items():
-            say(f"left out: {count:,} {reason}")
+        _say_left_out(dataset)
+
+
+def _objects(dataset: Dataset) -> str:
+    """Return in words how many objects a dataset has; nothing where it has none."""
+    return f", {count:,} objects" if (count := dataset.objects.count()) else ""
+
+
+def _left_out(dataset: Dataset) -> dict[str, Any]:
+    return {"n_objects": dataset.objects.count(), "skipped": dataset.skipped, "box_problems": dataset.box_problems}
+
+
+def _say_left_out(dataset: Dataset) -> None:
+    for reason, count in dataset.skipped.items():
+        say(f"left out: {count:,} {reason}")
+    problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        say(f"  {problem}")
 
 
 def _kind(info: DatasetRecord) -> str:
@@ -75,11 +105,35 @@ def add(
             print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
             return
         say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
-        for reason, count in dataset.skipped.items():
-            say(f"left out: {count:,} {reason}")
+        _say_left_out(dataset)
         if info.status_new is DatasetStatus.PARTIAL_INDEX:
             joined = "they joined the clusters that were there" if added else "earlier additions are not settled"
             say(f"{joined}; `framedex reindex` finds all anew")
+
+
+def add_objects(
+    name: NameArgument,
+    boxes: Annotated[
+        list[Path],
+        typer.Argument(help="COCO files, tables (.csv, .parquet), or folders of Pascal VOC or YOLO files."),
+    ],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add boxes around objects in the pictures of a dataset; those that it has already are left out."""
+    with open_workspace(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        before = dataset.objects.count()
+        dataset.add_objects(boxes)
+        seconds = time.perf_counter() - start
+        count = dataset.objects.count()
+        if as_json:
+            added = {"added": count - before, **_left_out(dataset)}
+            print_json({**dataset.info.model_dump(mode="json"), **added})
+            return
+        say(f"{dataset.name}: {count - before:,} objects added in {seconds:.1f} s, {count:,} in all")
+        _say_left_out(dataset)
 
 
 def reindex(
@@ -129,12 +183,13 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                 {
                     **info.model_dump(mode="json"),
                     "embedding_config": config.model_dump(mode="json"),
+                    "n_objects": dataset.objects.count(),
                     "issues": [summary.model_dump(mode="json") for summary in summaries],
                     "skipped": dataset.skipped,
                 }
             )
             return
-        say(f"{info.display_name}: {info.n_images:,} images, {info.status_new}, id {info.id}")
+        say(f"{info.display_name}: {info.n_images:,} images{_objects(dataset)}, {info.status_new}, id {info.id}")
         say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries

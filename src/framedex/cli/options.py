@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from framedex.errors import InvalidInput, WorkspaceError
+from framedex.records import EntityType
 from framedex.settings import load_settings, user_path
 from framedex.storage.layout import MARKER
 from framedex.workspace import Workspace
@@ -23,6 +24,8 @@ TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="A tag's name or
 IdsOption = Annotated[
     list[str] | None, typer.Option("--ids", help="Ids of pictures, with commas between them or each with --ids.")
 ]
+EntityOption = Annotated[str, typer.Option("--entity-type", help="IMAGES, OBJECTS or VIDEOS.")]
+KindOption = Annotated[str, typer.Option("--entity-type", help="IMAGES or OBJECTS.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
 
 
@@ -50,6 +53,11 @@ def parse_vql(vql: str | None) -> list[Any] | None:
     if not isinstance(parsed, list):
         raise InvalidInput(f"--vql must be a JSON array of filters, not {vql!r}")
     return parsed
+
+
+def counted(entity_type: str) -> str:
+    """Return what a column of counts is called."""
+    return "objects" if entity_type == EntityType.OBJECTS else "images"
 
 
 def number(name: str, text: str | None) -> float:

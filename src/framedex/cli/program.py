@@ -9,7 +9,7 @@ import typer
 from framedex.cli.edits import not_duplicates, tag, tags, untag
 from framedex.cli.enriching import enrich, models
 from framedex.cli.looking import duplicates, explore, export, issues, report
-from framedex.cli.making import add, create, ls, reindex, rm, show
+from framedex.cli.making import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.output import printable
 from framedex.cli.sample import demo
 from framedex.cli.searches import bench_search, search, similar
@@ -22,8 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, add, reindex, models, enrich, not_duplicates, tag, untag, tags, ls, show, explore, search, similar,
-    duplicates, issues, export, report, cleanup, du, vacuum, rm, demo,
+    create, add, add_objects, reindex, models, enrich, not_duplicates, tag, untag, tags, ls, show, explore, search,
+    similar, duplicates, issues, export, report, cleanup, du, vacuum, rm, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

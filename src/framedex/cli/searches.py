@@ -8,6 +8,7 @@ import typer
 from framedex.benchmarking import HEADER, check_target
 from framedex.cli.options import (
     JsonOption,
+    KindOption,
     NameArgument,
     VqlOption,
     WorkspaceOption,
@@ -33,18 +34,21 @@ def search(
     limit: _FoundOption = 20,
     vql: VqlOption = None,
     relevance: _RelevanceOption = 0.0,
+    entity_type: KindOption = "IMAGES",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the pictures that fit TEXT, the best first."""
+    """Show the pictures, or the objects, that fit TEXT, the best first."""
     with open_workspace(workspace) as ws:
-        found = ws.dataset(name).search(text, limit, by=by, relevance=relevance)
+        found = ws.dataset(name).search(text, limit, by=by, relevance=relevance, entity_type=entity_type)
         _show(found, vql, as_json=as_json)
 
 
 def similar(
     name: NameArgument,
-    query: Annotated[str, typer.Argument(help="The path of a picture, or the id of one in the dataset.")],
+    query: Annotated[
+        str, typer.Argument(help="The path of a picture, or the id of one in the dataset, or of an object.")
+    ],
     box: Annotated[str | None, typer.Option(metavar="X,Y,W,H", help="The part of it that counts, in pixels.")] = None,
     limit: _FoundOption = 20,
     threshold: Annotated[float | None, typer.Option(help="The largest cosine distance, 0 to 2.")] = None,
@@ -53,13 +57,20 @@ def similar(
     diversity: Annotated[
         float, typer.Option(help="0 for the nearest, to 1 for the most unlike each other of the nearer ones.")
     ] = 0.0,
+    entity_type: KindOption = "IMAGES",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the pictures most like QUERY, the best first."""
+    """Show the pictures, or the objects, most like QUERY, the best first."""
     with open_workspace(workspace) as ws:
         found = ws.dataset(name).similar(
-            query, limit, threshold=threshold, bounding_box=_box(box), diversity=diversity, relevance=relevance
+            query,
+            limit,
+            threshold=threshold,
+            bounding_box=_box(box),
+            diversity=diversity,
+            relevance=relevance,
+            entity_type=entity_type,
         )
         _show(found, vql, as_json=as_json)
 

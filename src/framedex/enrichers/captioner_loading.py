@@ -91,7 +91,7 @@ def load_part(files: CaptionerFiles, kind: str) -> Any:
     """
     engine = load_engine()
     # Pillow's filters average over what is left out, and are the same whether torchvision is installed or not.
-    more = {} if kind == "AutoTokenizer" else {"backend": "pil"}
+    more = {"backend": "pil"} if kind == "AutoImageProcessor" else {}
     with reading(files, kind.removeprefix("Auto").lower()):
         return getattr(engine, kind).from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, **more

@@ -115,10 +115,10 @@ class Answering:
     room: int | None = None
 
     def __init__(self, files: CaptionerFiles, prompt: str | None) -> None:
-        self._folder = files.folder
         self._processor = load_part(files, "AutoProcessor")
         if not hasattr(self._processor, "apply_chat_template") or not hasattr(self._processor, "tokenizer"):
-            raise InvalidInput(f"{os.fspath(self._folder)!r} does not describe how pictures and texts are put together")
+            raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
+        self._processor.image_processor = load_part(files, "AutoImageProcessor")
         self._processor.tokenizer.padding_side = "left"  # answers follow at once, in all rows
         self.asked: str | None = ASKED if prompt is None else prompt
 

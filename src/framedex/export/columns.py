@@ -15,7 +15,7 @@ from framedex.ids import Kind, group_prefix
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES, MODEL_CAPTION, OF_VIDEOS
+from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, ISSUES, MODEL_CAPTION, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -47,6 +47,16 @@ EXPORTED = pa.schema(
     ]
 )
 """The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level, ``frame_timestamp`` in seconds."""
+OF_BOXES = pa.schema(
+    [
+        pa.field("parent_id", pa.string()),
+        pa.field("label", pa.string()),
+        pa.field("confidence", pa.float64()),
+        pa.field("source", pa.string()),
+        pa.field("bbox", pa.list_(pa.float64(), len(BOX))),
+    ]
+)
+"""What a table of objects has besides; ``bbox`` is x, y, width and height in pixels of the media item ``parent_id``."""
 URL = pa.field("url", pa.string())
 """Where the picture is; a column of the JSON export only."""
 RESERVED = frozenset(
@@ -64,6 +74,8 @@ _HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), n
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
     """Return the columns of ``to_arrow``: all but the embedding, or those asked for, in that order.
 
+    Custom fields are those of media; objects have none.
+
     Raises:
         InvalidInput: a column does not exist.
     """
@@ -71,9 +83,12 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
     for name in CLUSTERS:
         schema = schema.append(pa.field(name, pa.string()))
     embedding = media.table.schema.field("embedding")
+    of_objects = media.parents is not None
+    if of_objects:
+        schema = pa.schema([*schema, *OF_BOXES])
     if columns is None:
         return schema
-    known = {field.name: field for field in [*schema, embedding, *custom_fields(media)]}
+    known = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
     unknown = [name for name in columns if name not in known]
     if unknown or isinstance(columns, str):
         raise InvalidInput(f"no columns {unknown or columns!r}; there are: {', '.join(known)}")
@@ -118,6 +133,8 @@ _STORED = {
     "cluster_id": ("cluster_0",),
     "tags": (TAGS,),
     "issues": (*ISSUES, DUPLICATES[0]),
+    "label": ("labels",),
+    "bbox": BOX,
 }
 
 
@@ -140,10 +157,8 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
             return file_paths(media, block)
         case "url":
             return uris(media, block)
-        case "file_size_bytes":
-            return block["size_bytes"]
-        case "uniqueness_score":
-            return block["uniqueness"]
+        case "file_size_bytes" | "uniqueness_score" as name:
+            return block[_STORED[name][0]]
         case "cluster_id":
             return _group_ids(media, block, "cluster_0", Kind.CLUSTER, 0)
         case name if name in CLUSTERS:
@@ -152,6 +167,8 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
             return _without_nulls(column(block, "labels"))
         case "issues":
             return _issues(media, block)
+        case "label" | "bbox" as name:
+            return _of_boxes(block, name)
         case "media_type" | "video_id" | "video_name" | "frame_number" | "frame_timestamp":
             return _of_videos(media, block, field)
         case name:
@@ -175,6 +192,21 @@ def _without_nulls(lists: pa.ListArray) -> pa.ListArray:
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = np.concatenate([[0], np.cumsum(lengths.to_numpy())])
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), lists.flatten())
+
+
+def _of_boxes(block: pa.Table, name: str) -> pa.Array:
+    """Return a column about boxes that is not stored as such."""
+    if name == "label":
+        return _first_values(column(block, "labels"))
+    corners = np.stack([block[side].to_numpy() for side in BOX], axis=1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(corners.ravel()), len(BOX))
+
+
+def _first_values(lists: pa.ListArray) -> pa.Array:
+    """Return the first value of each list; null of empty lists and nulls."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    starts = np.cumsum(lengths) - lengths
+    return lists.flatten().take(pa.array(starts, mask=lengths == 0))
 
 
 def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:

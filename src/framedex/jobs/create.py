@@ -28,6 +28,7 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, Report
 
+UNUSABLE_BOXES = "parts of annotations that cannot be used"
 BOX_PROBLEMS = "box_problems"
 """In a generation's summary: what was wrong with the annotations of objects, the first hundred."""
 _WITH_BOXES = 0.7
@@ -222,7 +223,7 @@ def with_boxes_said(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmat
     """
     if boxes is None:
         return dict(summary)
-    counts = {"parts of annotations that cannot be used": boxes.problems.count}
+    counts = {UNUSABLE_BOXES: boxes.problems.count}
     if unmatched:
         counts["pictures with boxes that are not there"] = boxes.unmatched
     said = [*summary.get(BOX_PROBLEMS, []), *map(str, boxes.problems.sample)]

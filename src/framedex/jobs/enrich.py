@@ -104,10 +104,12 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
     """
     link_generation(source.head, layout=layout, dataset_id=dataset_id, tell=report.stages(0.0, 0.02))
     config = plan.config or source.config
-    base = replace(source, dataset_id=dataset_id, config=config, table=layout.media(dataset_id))
+    inherited = {**source.head.summary, "namespace": source.namespace}
+    head = source.head.model_copy(update={"summary": inherited})
+    base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
     run = _Run(base, media, plan, report)
     applied = {**applied_to(source.head), **plan.models}
-    summary = {**source.head.summary, "namespace": source.namespace, APPLIED: applied}
+    summary: dict[str, Any] = {**inherited, APPLIED: applied}
     version = tables.roll_back(base.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     version = run.media_columns(version)

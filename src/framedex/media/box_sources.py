@@ -12,7 +12,8 @@ from framedex.media.boxes import Box, Problems, problem
 from framedex.media.boxes_coco import read_coco_boxes
 from framedex.media.boxes_tables import read_csv_boxes, read_parquet_boxes
 from framedex.media.boxes_voc import read_voc_boxes
-from framedex.media.boxes_yolo import NAMES, FractionBox, read_yolo_boxes
+from framedex.media.boxes_yolo import FractionBox, read_yolo_boxes
+from framedex.media.class_names import NAMES
 from framedex.settings import user_path
 
 Read = Callable[[Path, Problems], Iterator[Box | FractionBox]]

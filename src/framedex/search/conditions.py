@@ -1,12 +1,16 @@
 """Filters on the media of one state of a dataset: what their names stand for there, and how they are run."""
 
 from datetime import datetime
+from functools import partial
+
+import pyarrow as pa
 
 from framedex.records import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
+from framedex.storage.objects import has_none, objects_of
 from framedex.storage.tables import ROW_ID
-from framedex.vql import Filter, Found, KnownField, Scope, compile_filter
+from framedex.vql import Filter, Found, KnownField, Related, Scope, compile_filter
 
 _SHOWN = 200
 
@@ -26,7 +30,14 @@ def condition_of(media: Media, vql: Filter, found: Found | None = None) -> Condi
 
 
 def scope_of(media: Media) -> Scope:
-    """Return what the names in a filter stand for."""
+    """Return what the names in a filter stand for; of objects, tags and custom fields are those of their media."""
+    if media.parents is not None:
+        return Scope(
+            columns=frozenset(media.table.schema.names),
+            added=times_added(media),
+            media=scope_of(media.parents),
+            find=partial(_related, media),
+        )
     return Scope(
         columns=frozenset(media.table.schema.names),
         tags=tag_numbers(tags_of(media)),
@@ -35,7 +46,16 @@ def scope_of(media: Media) -> Scope:
             for each in fields_of(media)
         },
         added=times_added(media),
+        find=partial(_related, media),
     )
+
+
+def _related(media: Media, related: Related) -> pa.Table:
+    """Return the ids of media that a filter names by objects in them, or one of objects by what these are in."""
+    others = objects_of(media) if media.parents is None else media.parents
+    if others is None or has_none(media):
+        return pa.table({"media_id": pa.array([], pa.string())})
+    return others.query(related.statement, related.condition, related.columns, keep=True)
 
 
 def times_added(media: Media) -> dict[int, datetime]:
@@ -48,7 +68,7 @@ def explained(condition: Condition) -> str:
     """Return a condition as people read it: the statement, the values of its parameters, the columns it reads."""
     values = [f"${place} = {_shown(value)}" for place, value in enumerate(condition.params, 1)]
     searched = [
-        f"{name}: {len(condition.relations[name])} rows of {_shown(test)}"
+        f"{name}: {len(condition.relations[name])} rows of {test if isinstance(test, str) else _shown(test)}"
         for name, test in zip(condition.relations, condition.searches, strict=True)
     ]
     columns = ", ".join(sorted(condition.columns)) or "none"

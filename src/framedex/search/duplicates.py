@@ -15,8 +15,10 @@ from framedex.ids import Kind, content_group_id, group_id
 from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
 from framedex.search.explore import file_name
 from framedex.search.issues import check_limit
-from framedex.search.preferences import OLDEST, PREFERENCES, Columns, Preference, reason
+from framedex.search.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
 from framedex.storage.media import Media
+from framedex.storage.media_rows import BOX
+from framedex.storage.objects import has_none
 from framedex.vql.compile import duplicate_level
 
 
@@ -40,11 +42,13 @@ def duplicates(
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
     found = _grouped(media, condition, (column, (column,)), limit)
+    # What a file takes says nothing of an object in it.
+    preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
     measures = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
     members = _Members.of(media, found, measures)
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     return members.groups(
-        PREFERENCES,
+        preferences,
         ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in found["key"].to_pylist()],
         threshold=DUPLICATE_LEVELS[level],
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
@@ -55,7 +59,8 @@ def duplicates(
 def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = None) -> list[DuplicateGroup]:
     """Return the groups of files with equal content, largest first, then in the order of their first members.
 
-    Broken files are among them. Media whose files were not read, as of a table that brings embeddings, are in none.
+    Of objects, groups of those with equal boxes in files with equal content. Broken files are among them. Media whose
+    files were not read, as of a table that brings embeddings, are in none.
 
     Args:
         media: what is looked at.
@@ -81,12 +86,18 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
 def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
     """Return what is equal for media of equal content, as an SQL expression, and the columns that it looks at.
 
-    It is the hash of the file; of frames, which have that of their video, followed by the number.
+    It is the hash of the file; of frames, which have that of their video, followed by the number; of objects, which
+    have that of their media item, followed by the box.
     """
-    if not media.has_videos:
-        return "content_hash", ("content_hash",)
-    numbered = "content_hash || encode('#' || frame_number)"
-    return f"CASE WHEN frame_number IS NULL THEN content_hash ELSE {numbered} END", ("content_hash", "frame_number")
+    key = "content_hash"
+    columns: tuple[str, ...] = ("content_hash",)
+    if media.has_videos:
+        numbered = "content_hash || encode('#' || frame_number)"
+        key = f"CASE WHEN frame_number IS NULL THEN content_hash ELSE {numbered} END"
+        columns = (*columns, "frame_number")
+    if media.parents is None or has_none(media):
+        return key, columns
+    return f"({key}) || encode('@' || concat_ws(' ', {', '.join(BOX)}))", (*columns, *BOX)
 
 
 def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None) -> pa.Table:

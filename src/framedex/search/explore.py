@@ -1,4 +1,4 @@
-"""The Explore result: clusters of the media that a filter leaves, with previews."""
+"""The Explore result: clusters of the media that a filter leaves, or of the objects in them, with previews."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -22,17 +22,23 @@ from framedex.search.cluster_pages import ClusterPage, cluster_page
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import NO_EMBEDDING, VIDEO_FRAME
+from framedex.storage.media_rows import BOX, NO_EMBEDDING, VIDEO_FRAME
+from framedex.storage.objects import object_uri
 
 PAGE_CLUSTERS = 100
 PREVIEWS = 9
 _TOP = 10
 _GATHERED = 200_000  # rows
 _COLUMNS = ("media_id", "caption", "labels", "width", "height")
-_OF_VIDEOS = ("kind", "video_id", "frame_number")
+_OF_VIDEOS, _PARENT = ("kind", "video_id", "frame_number"), "parent_id"
+_COUNTED = "count(*) - count(kind) AS i, count(frame_number) AS f, count(DISTINCT video_id) AS v"
+_HOLDING = (
+    "count(DISTINCT parent_id) FILTER (kind IS NULL) AS i, "
+    "count(DISTINCT parent_id) FILTER (frame_number IS NOT NULL) AS f, count(DISTINCT video_id) AS v"
+)
 Ask = Callable[[str], pa.Table]
 Counts = dict[Any, tuple[int, int, int]]
-"""Pictures, frames and videos of clusters."""
+"""Pictures, frames and videos by clusters: that these are of, or that their objects are in."""
 ThumbnailUri = Callable[[str], str | None]
 """Returns the address of a media item's thumbnail, if there is one already."""
 
@@ -53,10 +59,9 @@ def explore(
     ranking, the cluster with the best member comes first, and previews are the best members, the best first.
 
     Args:
-        media: what is explored.
+        media: what is explored; of ``OBJECTS`` the objects.
         condition: which of it.
-        entity_type: ``IMAGES``; ``VIDEOS``: each cluster is a video, of the frames that meet the condition; ``OBJECTS``
-            is valid, and a dataset without objects has no clusters of them.
+        entity_type: ``IMAGES``; ``OBJECTS``; ``VIDEOS``: each cluster is a video, of frames that meet the condition.
         threshold: clustering level, 0 (finest) to 4; says nothing about videos.
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: where a thumbnail lies.
@@ -68,7 +73,7 @@ def explore(
     check_arguments(entity_type, threshold, page_number)
     of_videos = entity_type == EntityType.VIDEOS
     clusters: list[Cluster] = []
-    if entity_type == EntityType.IMAGES or (of_videos and media.has_videos):
+    if media.has_videos or not of_videos:
         page = cluster_page(
             media,
             condition,
@@ -92,14 +97,15 @@ def _clusters(
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
     labels = _most_frequent(ask, "labels")
     tags = _most_frequent(ask, TAGS) if TAGS in media.table.schema.names else {}
-    counts = _counts(ask) if media.has_videos else {}
+    counts = _counts(media, ask, page)
     return [
         _cluster(
             media.dataset_id,
             threshold,
             number,
             size=size,
-            counts=counts.get(number, (size, -1, -1)),
+            n_objects=-1 if media.parents is None else size,
+            counts=counts[number],
             previews=shown,
             labels=labels.get(number),
             tags=_named(tags.get(number), names),
@@ -140,7 +146,8 @@ def _asker(media: Media, condition: Condition, page: ClusterPage) -> Ask:
 
     Where these are few, as they are at the finer levels, they are looked for once.
     """
-    columns = [name for name in ("labels", TAGS, *_OF_VIDEOS) if name in media.table.schema.names]
+    useful = ("labels", TAGS, *_OF_VIDEOS, _PARENT)
+    columns = [name for name in useful if name in media.table.schema.names]
     if len(page.row_ids) > _GATHERED:
         # Ids of videos are UUIDs of our own, and cluster numbers are numbers.
         wanted = ", ".join(map(repr, page.numbers))
@@ -151,13 +158,16 @@ def _asker(media: Media, condition: Condition, page: ClusterPage) -> Ask:
     return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": found})
 
 
-def _counts(ask: Ask) -> Counts:
-    """Return how many pictures, frames and videos clusters have."""
-    text = (
-        "SELECT number, count(*) - count(kind) AS images, count(frame_number) AS frames, "
-        "count(DISTINCT video_id) AS videos FROM ({members}) GROUP BY number"
-    )
-    return {row["number"]: (row["images"], row["frames"], row["videos"]) for row in ask(text).to_pylist()}
+def _counts(media: Media, ask: Ask, page: ClusterPage) -> Counts:
+    """Return how many pictures, frames and videos clusters have, or their objects are in."""
+    if media.has_videos:
+        counted = _COUNTED if media.parents is None else _HOLDING
+    elif media.parents is not None:
+        counted = "count(DISTINCT parent_id) AS i, -1 AS f, -1 AS v"
+    else:
+        return {number: (size, -1, -1) for number, size in zip(page.numbers, page.sizes, strict=True)}
+    text = f"SELECT number, {counted} FROM ({{members}}) GROUP BY number"
+    return {row["number"]: (row["i"], row["f"], row["v"]) for row in ask(text).to_pylist()}
 
 
 def _most_frequent(ask: Ask, column: str) -> dict[Any, list[Any]]:
@@ -187,7 +197,7 @@ def _previews(
     kind: str,
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
-    columns = [*_COLUMNS, *media.location, *({TAGS} & set(media.table.schema.names))]
+    columns = [*_COLUMNS, *media.location, *({TAGS, _PARENT} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
     return [
         [preview(media, next(rows), names, thumbnail_uri, score=score, kind=kind) for score in own] for own in scores
@@ -204,9 +214,11 @@ def preview(
     kind: str = COSINE_DISTANCE,
 ) -> Preview:
     """Return a row as the interface shows it; *names* are those of tags, by number."""
-    uri = media.uri_of(row)
+    is_object = media.parents is not None
+    picture_uri = media.uri_of(row)
+    uri = object_uri(media, row) if is_object else picture_uri
     return Preview(
-        type="VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
+        type="OBJECT" if is_object else "VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
         media_uri=uri,
         media_thumb_uri=thumbnail_uri(row["media_id"]) or uri,
@@ -216,10 +228,10 @@ def preview(
         relevance_score_type=kind,
         width=row["width"],
         height=row["height"],
-        image_id=row["media_id"],
-        image_uri=uri,
-        bounding_box=None,
-        original_uri=uri,
+        image_id=row[_PARENT if is_object else "media_id"],
+        image_uri=picture_uri,
+        bounding_box=[row[name] for name in BOX] if is_object else None,
+        original_uri=picture_uri,
         video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
@@ -238,6 +250,7 @@ def _cluster(
     number: int | str,
     *,
     size: int,
+    n_objects: int,
     counts: tuple[int, int, int],
     previews: list[Preview],
     labels: list[str] | None,
@@ -248,9 +261,9 @@ def _cluster(
     is_video = isinstance(number, str)
     return Cluster(
         cluster_id=number if isinstance(number, str) else group_id(dataset_id, Kind.CLUSTER, threshold, number),
-        type=EntityType.VIDEOS if is_video else EntityType.IMAGES,
+        type=EntityType.VIDEOS if is_video else EntityType.IMAGES if n_objects < 0 else EntityType.OBJECTS,
         n_images=counts[0],
-        n_objects=-1,
+        n_objects=n_objects,
         n_videos=counts[2],
         n_frames=counts[1],
         size_display_value=str(size),

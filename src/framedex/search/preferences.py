@@ -83,17 +83,23 @@ def _date(columns: Columns, place: int, other: int) -> str:
 OLDEST = Preference(
     "oldest", "same age", "against {} at the earliest", 0.0, 2.0, lambda columns: -columns["modified_at"], _date
 )
+DENSEST = Preference(
+    "least compressed",
+    "equally compressed",
+    "bytes a pixel against at most {}",
+    0.02,
+    0.0,
+    _bytes_per_pixel,
+    _density,
+)
 PREFERENCES = (
     Preference("largest", "same size", "against at most {}", 0.01, 0.0, _pixels, _size),
     Preference(
         "sharpest", "equally sharp", "against at most {}", 0.0, 0.02, lambda columns: columns["sharpness"], _sharpness
     ),
-    Preference(
-        "least compressed", "equally compressed", "bytes a pixel against at most {}", 0.02, 0.0, _bytes_per_pixel,
-        _density,
-    ),
+    DENSEST,
     OLDEST,
-)  # fmt: skip
+)
 """Applied in this order, each to those that the one before leaves; then the first in row order is best to keep."""
 
 

@@ -1,4 +1,4 @@
-"""Searching the media of a dataset at one state: by picture, by meaning, by words."""
+"""Searching the media of a dataset, or the objects in them, at one state: by picture, by meaning, by words."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from framedex.search.uploads import read_upload
 from framedex.search.vectors import VectorIndex, VectorIndices
 from framedex.settings import Settings
 from framedex.storage.media import Media, RowIds
+from framedex.storage.objects import holding
 from framedex.vql import SearchTest, SimilarityTest, TextTest
 
 Vectors = npt.NDArray[np.float32]
@@ -39,7 +40,8 @@ class Caches:
     """Where what searches need is kept.
 
     Attributes:
-        vectors, texts, captions, uploads: folders of the dataset.
+        vectors, texts, captions: folders of the media, or of the objects.
+        uploads: folder of the dataset.
         keep: whether they may be written to.
     """
 
@@ -93,15 +95,17 @@ class Searches:
         return self.config
 
     def vector_of(self, media_id: str) -> Vectors:
-        """Return the vector of a media item: float32, shape (D,), unit length.
+        """Return the vector of a media item or an object: float32, shape (D,), unit length.
 
         Raises:
             NotFound: there is no such item, or it has no vector: its file cannot be decoded.
         """
-        row_ids = self.media.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
-        if not len(row_ids):
-            raise NotFound(f"no media {media_id!r} in this dataset")
-        vector = self.index.vector(int(row_ids[0]))
+        place = holding(self.media, media_id)
+        if place.table is self.media.table:
+            vector = self.index.vector(place.found[media_id])
+        else:
+            held = place.find(media_id, ["embedding"])["embedding"]
+            vector = None if held is None else np.asarray(held, np.float32)
         if vector is None:
             raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
         return vector

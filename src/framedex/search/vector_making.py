@@ -21,6 +21,7 @@ from framedex.search.vector_folder import (
     finish_index,
 )
 from framedex.storage.media import Media
+from framedex.storage.objects import table_path
 from framedex.storage.tables import Table
 from framedex.storage.vector_files import Addresses, FileRows, RowIds, files_with, row_ids_of, vector_blocks
 
@@ -72,7 +73,7 @@ class Source:
         media, version = self.media, self.media.generation.tables.get(_CELLS)
         if version is None or self.column != _EMBEDDING:
             return None, unknown
-        centroids = Table(media.table.path.with_name(f"{_CELLS}.lance"), version).vectors(_CENTROID)[1]
+        centroids = Table(table_path(media, _CELLS), version).vectors(_CENTROID)[1]
         held = media.table.scan(["original", "cell"]).read_all()
         original, cell = (held.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
         found = np.where(original >= 0, cell[original], -1).astype(np.int32)

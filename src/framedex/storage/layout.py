@@ -9,6 +9,7 @@ from pathlib import Path
 
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.settings import user_path
+from framedex.storage.objects import objects_dataset
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
@@ -72,8 +73,12 @@ class Layout:
 
     @property
     def caches(self) -> tuple[Path, ...]:
-        """The folders with a folder for each dataset that may be deleted at any time."""
+        """The folders with a folder for each dataset, and one for its objects, that may be deleted at any time."""
         return self.cache, self.text_cache, self.caption_cache, self.vector_cache, self.anchor_cache
+
+    def cached(self, dataset_id: str) -> tuple[Path, ...]:
+        """All that is cached of a dataset and of its objects; may be missing, and be deleted at any time."""
+        return tuple(cache / each for each in (dataset_id, objects_dataset(dataset_id)) for cache in self.caches)
 
     def dataset(self, dataset_id: str) -> Path:
         """The folder of a dataset's tables."""

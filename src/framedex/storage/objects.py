@@ -5,14 +5,16 @@ stand where media are. They have a dataset id of their own, made of the dataset'
 names of what is cached of them.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framedex.errors import NotFound
 from framedex.ids import media_id
-from framedex.records import Generation
-from framedex.storage.media import Media
+from framedex.records import Condition, Generation
+from framedex.storage.media import Media, time_fragment
 from framedex.storage.tables import Table
 
 OBJECTS = "objects"
@@ -80,3 +82,50 @@ def objects_of(media: Media) -> Media | None:
     path, version = objects_path(media.table.path), generation.tables["media"]
     table = Table(path, version) if media.columns is None else media.columns.open(path, version)
     return replace(media, dataset_id=generation.dataset_id, generation=generation, table=table, found={}, parents=media)
+
+
+def open_objects(media: Media) -> Media:
+    """Return the objects in media, as media are; where there are none, what :func:`has_none` tells from objects."""
+    return objects_of(media) or replace(media, parents=media)
+
+
+def has_none(media: Media) -> bool:
+    """Return whether this stands for the objects of a dataset without any: no condition may find something of it."""
+    return media.parents is not None and media.table is media.parents.table
+
+
+def holding(media: Media, item_id: str) -> Media:
+    """Return what has an item of that id: these media, or the objects in them; or these objects, or what they are in.
+
+    Raises:
+        NotFound: neither has it.
+    """
+    wanted = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
+    others = objects_of(media) if media.parents is None else media.parents
+    asked = isinstance(item_id, str) and item_id.isascii()  # what is no Unicode cannot be a parameter, nor an id
+    for each in (media, others) if asked else ():
+        if each is not None and not has_none(each) and (row_ids := each.row_ids(wanted)).size:
+            return replace(each, found={**each.found, item_id: int(row_ids[0])})
+    raise NotFound(f"no media {item_id!r} in this dataset")
+
+
+def table_path(media: Media, name: str) -> Path:
+    """Return the folder of a table that is made of media, by its name in their generation: ``cells``, ``means``."""
+    return media.table.path.with_name(f"{name if media.parents is None else TABLES.get(name, name)}.lance")
+
+
+def object_uri(media: Media, row: Mapping[str, Any]) -> str:
+    """Return the URI of what is in a box: that of its picture with the box, as ``….jpg#xywh=10,20,30,40``.
+
+    In whole pixels, those of the crop; of a frame behind its time (Media Fragments URI 1.0, W3C 2012).
+
+    Args:
+        media: the objects.
+        row: with the columns of :attr:`Media.location`.
+    """
+    left, top = max(math.floor(row["box_x"]), 0), max(math.floor(row["box_y"]), 0)
+    right, bottom = math.ceil(row["box_x"] + row["box_width"]), math.ceil(row["box_y"] + row["box_height"])
+    box = f"xywh={left},{top},{right - left},{bottom - top}"
+    time_s = row.get("frame_time_s")
+    file = media.uri_of({**row, "frame_time_s": None})
+    return f"{file}#{box}" if time_s is None else f"{file}{time_fragment(time_s)}&{box}"

@@ -5,6 +5,7 @@ The functions that have the names of keys make the same filters as expressions: 
 
 from framedex.vql.builders import (
     batch,
+    confidence,
     date_added,
     duplicates,
     field,
@@ -13,8 +14,10 @@ from framedex.vql.builders import (
     issues,
     labels,
     media,
+    objects,
     similarity,
     size,
+    source,
     tags,
     text,
     uniqueness,
@@ -25,7 +28,7 @@ from framedex.vql.expression import Expression
 from framedex.vql.leaves import UNTAGGED, SearchTest, SimilarityTest, TextTest
 from framedex.vql.model import Filter, json_schema, leading_searches, searches
 from framedex.vql.parsing import parse
-from framedex.vql.scope import KnownField, Scope
+from framedex.vql.scope import KnownField, Related, Scope
 
 __all__ = [
     "UNTAGGED",
@@ -33,12 +36,14 @@ __all__ = [
     "Filter",
     "Found",
     "KnownField",
+    "Related",
     "Scope",
     "SearchTest",
     "SimilarityTest",
     "TextTest",
     "batch",
     "compile_filter",
+    "confidence",
     "date_added",
     "duplicates",
     "evaluate",
@@ -50,10 +55,12 @@ __all__ = [
     "labels",
     "leading_searches",
     "media",
+    "objects",
     "parse",
     "searches",
     "similarity",
     "size",
+    "source",
     "tags",
     "text",
     "uniqueness",

@@ -91,6 +91,29 @@ def batch(value: int | Sequence[int]) -> Expression:
     return _test("batch", "one_of" if isinstance(value, Sequence) else "is", value)
 
 
+def objects(
+    value: str | Sequence[str] | None = None, *, min_count: int | None = None, confidence_min: float | None = None
+) -> Expression:
+    """Return the test of media to hold objects of a label, or of any of several; of any label without a value.
+
+    Args:
+        value: a label, or several.
+        min_count: how many at least; by default 1.
+        confidence_min: the least confidence, 0 to 1, of those that count.
+    """
+    return _test("objects", "has", value, min_count=min_count, confidence_min=confidence_min)
+
+
+def confidence(op: Order, value: float | Sequence[float]) -> Expression:
+    """Return the test of how sure it is that an object is there, 0 to 1: ``confidence("ge", 0.5)``."""
+    return _test("confidence", op, value)
+
+
+def source(value: str | Sequence[str]) -> Expression:
+    """Return the test of where an object comes from: a format of annotations or a model's id, or any of several."""
+    return _test("source", "is" if isinstance(value, str) else "one_of", value)
+
+
 def _test(key: str, op: str, value: Any, **options: Any) -> Expression:
     """Return an element as an expression, if it is valid; options that are None are left out."""
     content = {**options, "op": op, "value": _plain(value)}

@@ -1,6 +1,6 @@
 """Filters to SQL. Values become parameters, never text."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -17,6 +17,7 @@ from framedex.vql.leaves import (
     IssuesTest,
     LabelsTest,
     MediaTest,
+    ObjectsTest,
     SearchTest,
     SizeTest,
     TagsTest,
@@ -26,6 +27,7 @@ from framedex.vql.merging import merged
 from framedex.vql.model import (
     AnyOf,
     Batch,
+    Confidence,
     CustomField,
     DateAdded,
     Duplicates,
@@ -37,17 +39,22 @@ from framedex.vql.model import (
     Labels,
     MediaKind,
     Not,
+    Objects,
     Similarity,
     Size,
+    Source,
     Tags,
     Text,
     Uniqueness,
+    is_of_media,
 )
-from framedex.vql.scope import FieldQuery, Scope
+from framedex.vql.scope import FieldQuery, Related, Scope
 from framedex.vql.values import listed, order_sql, shown
 
 Found = Mapping[SearchTest, pa.Table]
 NOTHING: Found = MappingProxyType({})
+MAX_RELATIONS = 100
+"""In how many places a filter may be about what is found by others: the engine plans each of them."""
 _FILE = "split_part(rtrim(path, '/'), '/', -1)"
 _FOLDER = f"left(rtrim(path, '/'), greatest(length(rtrim(path, '/')) - length({_FILE}) - 1, 0))"
 _MATCHES = {
@@ -77,14 +84,7 @@ def compile_filter(vql: Filter, scope: Scope, found: Found = NOTHING) -> Conditi
     """
     compiler = _Compiler(scope, found)
     text = compiler.all_of(vql, "$")
-    relations = {name: found[test] for test, name in compiler.searched.items()}
-    return Condition(
-        text,
-        tuple(compiler.params),
-        frozenset(compiler.columns),
-        searches=tuple(compiler.searched),
-        relations=relations,
-    )
+    return compiler.condition(text)
 
 
 class _Compiler:
@@ -94,13 +94,30 @@ class _Compiler:
         self.scope, self.found = scope, found
         self.params: list[Any] = []
         self.columns: set[str] = set()
-        self.searched: dict[SearchTest, str] = {}
+        self.searched: dict[Hashable, str] = {}
+        self.searches: list[SearchTest | str] = []
+        self.relations: dict[str, pa.Table] = {}
+
+    def condition(self, text: str) -> Condition:
+        """Return what was compiled, with its text."""
+        return Condition(
+            text,
+            tuple(self.params),
+            frozenset(self.columns),
+            searches=tuple(self.searches),
+            relations=dict(self.relations),
+        )
 
     def all_of(self, elements: Collection[Element], path: str) -> str:
         return " AND ".join(self.each(elements, path, any_of=False)) or "TRUE"
 
     def each(self, elements: Collection[Element], path: str, *, any_of: bool) -> list[str]:
-        return [self.element(element, f"{path}[{place}]") for place, element in merged(elements, any_of=any_of)]
+        placed = [(element, f"{path}[{place}]") for place, element in merged(elements, any_of=any_of)]
+        if self.scope.media is None:
+            return [self.element(*each) for each in placed]
+        of_media = [each for each in placed if is_of_media(each[0])]
+        own = [self.element(*each) for each in placed if not is_of_media(each[0])]
+        return [*own, *([self.surroundings(of_media, self.scope.media, any_of=any_of)] if of_media else [])]
 
     def element(self, element: Element, path: str) -> str:  # noqa: PLR0912 - a case for each key
         match element:
@@ -132,6 +149,14 @@ class _Compiler:
                 return self.among("batch", self.scope.batches(element.date_added), "INTEGER")
             case Batch():
                 return self.among("batch", listed(element.batch.value), "INTEGER")
+            case Objects():
+                return self.objects(element.objects, f"{path}.objects")
+            case Confidence():
+                test = element.confidence
+                text, values = order_sql("confidence", test.op, test.spans, "DOUBLE")
+                return self.test("confidence", text, *values)
+            case Source():
+                return self.among("source", listed(element.source.value), "VARCHAR")
             case AnyOf():
                 return "(" + (" OR ".join(self.each(element.any, f"{path}.any", any_of=True)) or "FALSE") + ")"
             case Not():
@@ -144,11 +169,44 @@ class _Compiler:
             return self.all_of(element.negated, path)
         return self.element(element.negated, path)
 
+    def surroundings(self, placed: Sequence[tuple[Element, str]], scope: Scope, *, any_of: bool) -> str:
+        """Return the test of objects to be in media that pass some elements, which are given with their paths."""
+        inner = _Compiler(scope, self.found)
+        text = (" OR " if any_of else " AND ").join(inner.element(*each) for each in placed)
+        condition = inner.condition(text)
+        related = Related(False, condition, "SELECT media_id FROM chosen", ("media_id",))
+        return self.related("parent_id", related, placed[0][1])
+
+    def objects(self, test: ObjectsTest, path: str) -> str:
+        inner = _Compiler(Scope(("labels", "confidence")), NOTHING)
+        parts = [] if test.names is None else [inner.any_of("labels", test.names, "VARCHAR")]
+        if test.confidence_min is not None:
+            parts.append(inner.test("confidence", "confidence >= {}::DOUBLE", test.confidence_min))
+        condition = inner.condition(" AND ".join(parts) or "TRUE")
+        statement = f"SELECT parent_id AS media_id FROM chosen GROUP BY parent_id HAVING count(*) >= {test.min_count}"
+        return self.related("media_id", Related(True, condition, statement, ("parent_id",)), path)
+
+    def related(self, column: str, related: Related, path: str) -> str:
+        """Return the test of a column to name one of some media."""
+        key = str(related)
+        if key not in self.searched and len(self.searched) >= MAX_RELATIONS:
+            raise InvalidFilter(path, f"a filter may ask of other entities and search in {MAX_RELATIONS} places in all")
+        name = self.relation(key, key, lambda: self.scope.find(related))
+        return self.test(column, f"{column} IN (SELECT media_id FROM {name})")
+
+    def relation(self, key: Hashable, search: SearchTest | str, find: Callable[[], pa.Table]) -> str:
+        """Return the name of a relation that is found once."""
+        if key not in self.searched:
+            self.searched[key] = name = f"found_{len(self.searched)}"
+            self.searches.append(search)
+            self.relations[name] = find()
+        return self.searched[key]
+
     def search(self, test: SearchTest, path: str) -> str:
         if test not in self.found:
             kind = "text" if isinstance(test, TextTest) else "similarity"
             raise InvalidFilter(path, f"the {kind} search for {shown(test.value)} ({test.op}) has not been carried out")
-        name = self.searched.setdefault(test, f"found_{len(self.searched)}")
+        name = self.relation(test, test, lambda: self.found[test])
         return f"((_rowid IN (SELECT _rowid FROM {name})) IS TRUE)"
 
     def labels(self, test: LabelsTest) -> str:

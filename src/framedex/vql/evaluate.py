@@ -8,10 +8,21 @@ import numpy as np
 
 from framedex.records import FieldType
 from framedex.vql.compile import duplicate_level
-from framedex.vql.leaves import UNTAGGED, FieldTest, FolderTest, IssuesTest, LabelsTest, SearchTest, SizeTest, TagsTest
+from framedex.vql.leaves import (
+    UNTAGGED,
+    FieldTest,
+    FolderTest,
+    IssuesTest,
+    LabelsTest,
+    ObjectsTest,
+    SearchTest,
+    SizeTest,
+    TagsTest,
+)
 from framedex.vql.model import (
     AnyOf,
     Batch,
+    Confidence,
     CustomField,
     DateAdded,
     Duplicates,
@@ -23,8 +34,10 @@ from framedex.vql.model import (
     Labels,
     MediaKind,
     Not,
+    Objects,
     Similarity,
     Size,
+    Source,
     Tags,
     Text,
     Uniqueness,
@@ -43,7 +56,8 @@ def evaluate(vql: Filter | Collection[Element], row: Row, scope: Scope = _ANYWHE
 
     Args:
         vql: a parsed filter.
-        row: values by column, and its number as ``_rowid``; missing and None are the same.
+        row: values by column, and its number as ``_rowid``; missing and None are the same. Of a media item, ``objects``
+            are the rows of those in it; of an object, ``parent`` is the row of the media item that it is in.
         scope: what the names in the filter stand for; its columns say nothing here.
         found: the numbers of the rows that searches found, by test.
     """
@@ -53,6 +67,8 @@ def evaluate(vql: Filter | Collection[Element], row: Row, scope: Scope = _ANYWHE
 def _holds(  # noqa: PLR0912 - a case for each key
     element: Element, row: Row, scope: Scope, found: Found
 ) -> bool:
+    if scope.media is not None and isinstance(element, Tags | CustomField | Objects):
+        return _holds(element, row["parent"], scope.media, found)
     match element:
         case Text(text=search) | Similarity(similarity=search):
             return row.get("_rowid") in found[search]
@@ -85,6 +101,13 @@ def _holds(  # noqa: PLR0912 - a case for each key
             return time is not None and in_order(microseconds(time), test.op, test.spans)
         case Batch(batch=test):
             return row.get("batch") in listed(test.value)
+        case Objects(objects=test):
+            return sum(_counts(test, each) for each in row.get("objects") or ()) >= test.min_count
+        case Confidence(confidence=test):
+            sure = row.get("confidence")
+            return sure is not None and in_order(sure, test.op, test.spans)
+        case Source(source=test):
+            return row.get("source") in listed(test.value)
         case AnyOf():
             return any(_holds(each, row, scope, found) for each in element.any)
         case Not():
@@ -107,6 +130,13 @@ def _issues(test: IssuesTest, row: Row) -> bool:
     value = row.get(f"issue_{test.value}")
     found = value is not None and bool(np.float32(test.confidence_min) <= value <= np.float32(test.confidence_max))
     return found != (test.mode == "out")
+
+
+def _counts(test: ObjectsTest, row: Row) -> bool:
+    """Return whether an object counts for a test of the media item that it is in."""
+    sure = row.get("confidence")
+    is_sure = test.confidence_min is None or (sure is not None and sure >= test.confidence_min)
+    return is_sure and (test.names is None or bool(set(row.get("labels") or ()) & set(test.names)))
 
 
 def _size(test: SizeTest, row: Row) -> bool:

@@ -14,6 +14,7 @@ from framedex.vql.values import (
     Moment,
     Number,
     Order,
+    Positive,
     Share,
     Span,
     Text,
@@ -232,6 +233,60 @@ class DateAddedTest(Node):
     def spans(self) -> Sequence[Span]:
         """The values in microseconds since 1970, each as the first and the last that it stands for."""
         return [moment_span(each) for each in listed(self.value)]
+
+
+class ObjectsTest(Node):
+    """Media by the objects in them: at least so many that have any of some labels; of any label without a value.
+
+    With ``confidence_min`` only objects count of which a confidence is known, and it is at least that. A test of
+    objects is about the media item that an object is in.
+    """
+
+    op: Literal["has"]
+    value: Texts | None = None
+    min_count: Positive = 1
+    confidence_min: Share | None = None
+
+    @property
+    def names(self) -> list[str] | None:
+        """The labels, whichever way they were given; None for any."""
+        return None if self.value is None else listed(self.value)
+
+
+class ConfidenceTest(Node):
+    """Objects by how sure it is that they are there, 0 to 1; those of which that is not known pass no such test."""
+
+    model_config = ConfigDict(json_schema_extra=_between)
+    op: Order
+    value: Share | Annotated[list[Share], Field(max_length=2)]
+
+    @field_validator("value")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        if "op" in info.data:
+            check_shape(info.data["op"], value)
+            check_order([(each, each) for each in listed(value)])
+        return value
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """The values, each as the first and the last that it stands for."""
+        return [(each, each) for each in listed(self.value)]
+
+
+class SourceTest(Node):
+    """Objects by where they come from: the format of their annotations, or the id of the model that found them."""
+
+    model_config = ConfigDict(json_schema_extra=_between)
+    op: Literal["is", "one_of"]
+    value: Texts
+
+    @field_validator("value")
+    @classmethod
+    def _check(cls, value: Any, info: ValidationInfo) -> Any:
+        if "op" in info.data:
+            check_shape(info.data["op"], value)
+        return value
 
 
 class BatchTest(Node):

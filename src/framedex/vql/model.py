@@ -7,6 +7,7 @@ from pydantic import Field, TypeAdapter
 
 from framedex.vql.leaves import (
     BatchTest,
+    ConfidenceTest,
     DateAddedTest,
     DuplicatesTest,
     FieldTest,
@@ -16,9 +17,11 @@ from framedex.vql.leaves import (
     LabelsTest,
     MediaTest,
     Node,
+    ObjectsTest,
     SearchTest,
     SimilarityTest,
     SizeTest,
+    SourceTest,
     TagsTest,
     TextTest,
     UniquenessTest,
@@ -113,6 +116,24 @@ class Batch(_Element):
     batch: BatchTest
 
 
+class Objects(_Element):
+    """``{"objects": …}``."""
+
+    objects: ObjectsTest
+
+
+class Confidence(_Element):
+    """``{"confidence": …}``."""
+
+    confidence: ConfidenceTest
+
+
+class Source(_Element):
+    """``{"source": …}``."""
+
+    source: SourceTest
+
+
 class AnyOf(_Element):
     """``{"any": […]}``: at least one of the elements holds; none of an empty list does."""
 
@@ -140,6 +161,9 @@ Element = (
     | Size
     | DateAdded
     | Batch
+    | Objects
+    | Confidence
+    | Source
     | AnyOf
     | Not
 )
@@ -159,6 +183,9 @@ KEYS: dict[str, type[_Element]] = {
     "size": Size,
     "date_added": DateAdded,
     "batch": Batch,
+    "objects": Objects,
+    "confidence": Confidence,
+    "source": Source,
     "any": AnyOf,
     "not": Not,
 }
@@ -184,6 +211,12 @@ def walk(vql: Filter) -> Iterator[tuple[Element, int]]:
         element, depth = waiting.pop()
         yield element, depth
         waiting.extend((child, depth + 1) for child in reversed(children(element)))
+
+
+def is_of_media(element: Element) -> bool:
+    """Return whether an element asks what is said of media alone: of objects it asks it of those that they are in."""
+    inner = children(element)
+    return isinstance(element, Tags | CustomField | Objects) or (bool(inner) and all(map(is_of_media, inner)))
 
 
 def searches(vql: Filter) -> tuple[SearchTest, ...]:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from framedex.errors import InvalidFilter
 from framedex.vql.expression import Expression
-from framedex.vql.model import KEYS, Element, Filter, searches, walk
+from framedex.vql.model import KEYS, Element, Filter, Objects, Similarity, Text, walk
 from framedex.vql.values import shown
 
 MAX_DEPTH = 50
@@ -16,7 +16,7 @@ MAX_DEPTH = 50
 MAX_ELEMENTS = 10_000
 """How many elements a filter may have, at all depths together."""
 MAX_SEARCHES = 50
-"""How many different searches a filter may ask for."""
+"""How many different searches a filter may ask for; tests of the objects in media count, too."""
 
 
 def parse(vql: Sequence[Any] | None) -> Filter:
@@ -38,7 +38,10 @@ def parse(vql: Sequence[Any] | None) -> Filter:
         raise InvalidFilter("$", f"a filter is an array of objects, not {shown(vql)}")
     parser = _Parser()
     found = tuple(parser.element(part, f"$[{place}]", 1) for place, part in enumerate(vql))
-    if (count := len(searches(found))) > MAX_SEARCHES:
+    asked = {
+        element.model_dump_json() for element, _ in walk(found) if isinstance(element, Text | Similarity | Objects)
+    }
+    if (count := len(asked)) > MAX_SEARCHES:
         raise InvalidFilter("$", f"a filter may ask for {MAX_SEARCHES} different searches; this one has {count}")
     return found
 

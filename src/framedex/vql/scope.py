@@ -1,11 +1,13 @@
 """What the names in a filter stand for: the columns, tags, custom fields and additions of a dataset."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+
 from framedex.errors import InvalidFilter
-from framedex.records import FieldType
+from framedex.records import Condition, FieldType
 from framedex.vql.leaves import DateAddedTest, FieldTest
 from framedex.vql.values import Span, check_order, in_order, listed, moment_span, shown
 
@@ -41,6 +43,32 @@ class KnownField:
 
 
 @dataclass(frozen=True)
+class Related:
+    """Media that a filter names by what holds for others: for objects in them, or for the media that objects are in.
+
+    Attributes:
+        of_objects: whether the condition is on objects; else it is on media.
+        condition: which of them.
+        statement: SQL over the relation ``chosen`` of these rows, which returns ``media_id``.
+        columns: those that the statement looks at.
+    """
+
+    of_objects: bool
+    condition: Condition
+    statement: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return in words which media these are."""
+        values = f" with {self.condition.params}" if self.condition.params else ""
+        return f"{'objects' if self.of_objects else 'media'} WHERE {self.condition.text}{values}: {self.statement}"
+
+
+def _nothing(_related: Related) -> pa.Table:
+    return pa.table({"media_id": pa.array([], pa.string())})
+
+
+@dataclass(frozen=True)
 class Scope:
     """What the names in a filter stand for, in one state of a dataset.
 
@@ -49,12 +77,16 @@ class Scope:
         tags: numbers of tags by id and by name; other tags find nothing.
         fields: custom fields by name; other fields are an error.
         added: when media were added, by the number of their batch; of other batches that is not known.
+        media: of a filter of objects, what names stand for in the media that they are in; else None.
+        find: returns the ids of media that the filter names by others, as the column ``media_id``.
     """
 
     columns: Collection[str] = ()
     tags: Mapping[str, int] = field(default_factory=dict)
     fields: Mapping[str, KnownField] = field(default_factory=dict)
     added: Mapping[int, datetime] = field(default_factory=dict)
+    media: "Scope | None" = None
+    find: Callable[[Related], pa.Table] = _nothing
 
     def batches(self, test: DateAddedTest) -> list[int]:
         """Return the batches that were added when a test says, ascending."""

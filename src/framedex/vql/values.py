@@ -84,6 +84,7 @@ Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 Distance = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[int, BeforeValidator(_whole), Field(strict=True, ge=0, le=2**53)]
+Positive = Annotated[int, BeforeValidator(_whole), Field(strict=True, ge=1, le=2**53)]
 BatchNumber = Annotated[int, BeforeValidator(_whole), Field(strict=True, ge=0, lt=2**31)]
 Text = Annotated[str, Field(strict=True), AfterValidator(_encodable)]
 Moment = Annotated[
