@@ -129,6 +129,9 @@ def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("export", "pets", str(tmp_path / "coco.zip"), "--format", "coco", "--include-images")
     assert status == 0
     assert "coco.zip: 7 media, 7 pictures\n" in out
+    status, out, _ = run("export", "pets", str(tmp_path / "voc.zip"), "--format", "voc", "--objects")
+    assert status == 0
+    assert "voc.zip: 0 objects in 0 media\n" in out
 
 
 def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
@@ -150,7 +153,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("issues", "pets", "--type", "ugly"), "no issue 'ugly'"),
         (("duplicates", "pets", "--threshold", "7"), "threshold must be a similarity"),
         (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
-        (("export", "pets", "x.zip", "--format", "xml"), "'coco', 'csv' or 'yolo', not 'xml'"),
+        (("export", "pets", "x.zip", "--format", "xml"), "'csv', 'yolo' or 'voc', not 'xml'"),
         (("create", "new", "."), "no pictures in"),
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),

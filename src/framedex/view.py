@@ -223,22 +223,30 @@ class View:
 
         Formats:
 
-        - ``json``, ``parquet``: all that is known of the media, as ``metadata.json`` or ``metadata.parquet``.
-        - ``coco``, ``csv``: labels and captions only, as ``annotations.json`` or ``image_annotations.csv``.
-        - ``yolo``: labels only, as ``data.yaml`` and ``labels/<name>.txt``. A label of a picture is a box around all of
-          it, ``class 0.5 0.5 1 1``. Captions are left out.
+        - ``json``, ``parquet``: all that is known of the media and of the objects in them, as ``metadata.json`` or
+          ``metadata.parquet``.
+        - ``coco``, ``csv``: boxes, labels and captions only, as ``annotations.json``, or as ``image_annotations.csv``
+          and, where there are objects, ``object_annotations.csv``.
+        - ``yolo``: boxes as ``data.yaml`` and ``labels/<name>.txt``; labels and captions of pictures beside them as
+          ``image_annotations.csv``. Where there are no objects, a label of a picture is a box around all of it instead,
+          ``class 0.5 0.5 1 1``, and captions are left out.
+        - ``voc``: boxes as ``annotations/<name>.xml``; labels and captions as for ``csv``.
 
-        Pictures lie under ``images/``. A dataset that is made of the unpacked file of one of the last three formats,
-        with pictures, has the same pictures, labels and (but for ``yolo``) captions; blank captions are none. Without
-        pictures, label files name paths within the source, so that they can be put there.
+        Pictures lie under ``images/``. A dataset that is made of the unpacked file of one of the last four formats,
+        with pictures, has the same pictures, labels, captions and boxes, as far as the format holds them; blank
+        captions are none. Without pictures, label files name paths within the source, so that they can be put there.
+        See docs/exports.md.
 
         Args:
             path: the file; an existing one is replaced.
             format: one of the above.
             include_images: also put the pictures' files into it.
             media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
+                Media and objects may be named whichever are exported: an object stands for its media item, a media item
+                for the objects in it.
             wait: return what was written when it is done, showing progress; else the export at once.
-            entity_type: ``IMAGES``, or ``OBJECTS``, of which there are none yet.
+            entity_type: ``IMAGES``; ``VIDEOS``, for media of videos; or ``OBJECTS``: then all filters are about
+                objects, which are exported with the media that they are in. By default what the view is of.
             vql: a further filter; instead of *media_selection*.
 
         Raises:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,10 +18,12 @@ from framedex.context import open_media
 from framedex.export.archive import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
 from framedex.ids import Kind, group_id
+from framedex.records import ExportStatus
 from framedex.storage.objects import objects_of
 from tests.export.test_archive import read_json
 from tests.gallery import SETTINGS, Averages, fill
 from tests.pictures import photo, write
+from tests.test_dataset__export import names_in, paused
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
@@ -362,6 +365,21 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
         dataset.add_objects(tmp_path / "boxes.csv")
     found = parquet(exported(dataset, tmp_path, "parquet"))
     assert [[each["label"] for each in row["objects"]] for row in found] == [["0", "1"]] * 3
+
+
+@pytest.mark.parametrize("format_", ["json", "voc"])
+def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
+    """An export that is stopped in the middle leaves nothing."""
+    dataset = workspace.create_dataset("d", coco_folder(tmp_path / "pictures"), Averages())
+    task, pause = paused(workspace, dataset, tmp_path / "out.zip", format=format_, entity_type="OBJECTS")
+    aborting = threading.Thread(target=task.abort)
+    aborting.start()
+    assert task._report.cancelled.wait(60)
+    pause.opened.set()
+    aborting.join(60)
+    assert task.status is ExportStatus.FAILED
+    assert task.record.entities_count == 5
+    assert names_in(tmp_path) == ["pictures"]
 
 
 def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:

@@ -52,6 +52,22 @@ def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
     assert found.find("c.jpg") == ((), None)
 
 
+def test_coco__labels_of_an_image(tmp_path: Path) -> None:
+    """An image that lists its labels has these, also where its annotations have others; captions are as ever."""
+    images = [
+        {"id": 1, "file_name": "a.jpg", "labels": ["dog", " cat "]},
+        {"id": 2, "file_name": "b.jpg", "labels": []},
+        {"id": 3, "file_name": "c.jpg", "labels": None},
+    ]
+    categories = [{"id": 1, "name": "bird"}]
+    annotations = [{"image_id": number, "category_id": 1, "caption": "a text"} for number in (1, 2, 3)]
+    write_coco(tmp_path, {"images": images, "categories": categories, "annotations": annotations})
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("dog", "cat"), "a text")
+    assert found.find("b.jpg") == ((), "a text")
+    assert found.find("c.jpg") == (("bird",), "a text")
+
+
 def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
     """Labels follow one rule, whichever file they come from: no space around them, none that is empty, each once."""
     categories = [{"id": 7, "name": " cat "}, {"id": 8, "name": "cat"}, {"id": 9, "name": " "}]

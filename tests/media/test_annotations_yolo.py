@@ -62,6 +62,16 @@ def test_labels__beside_a_table(tmp_path: Path) -> None:
     assert read_annotations(str(tmp_path)).find("images/a.jpg") == (("dog", "cat"), "a text")
 
 
+def test_labels__beside_a_table_of_lists(tmp_path: Path) -> None:
+    """A list in a table is all that a picture has, also an empty one; an empty cell says nothing."""
+    make(tmp_path, {"a.txt": "0\n", "b.txt": "0\n", "c.txt": "0\n"})
+    rows = """images/a.jpg,"[""dog""]",\nimages/b.jpg,[],\nimages/c.jpg,,a text\n"""
+    (tmp_path / "image_annotations.csv").write_text(f"filename,label,caption\n{rows}")
+    found = read_annotations(str(tmp_path))
+    assert [found.find(f"images/{name}.jpg") for name in "abc"] == [(("dog",), None), ((), None), (("cat",), "a text")]
+    assert found.unmatched == 0
+
+
 @pytest.mark.parametrize("name", ["data.yaml", "config.yaml", "classes.txt", "labels/classes.txt"])
 def test_names__of_each_file(tmp_path: Path, name: str) -> None:
     """Names are those that boxes have, too; a file of names among the labels is no label file."""

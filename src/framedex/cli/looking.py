@@ -126,17 +126,24 @@ def issues(
 def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
-    file_format: Annotated[str, typer.Option("--format", help="json, parquet, coco, csv or yolo.")] = "json",
+    file_format: Annotated[str, typer.Option("--format", help="json, parquet, coco, csv, yolo or voc.")] = "json",
     include_images: Annotated[
         bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
+    ] = False,
+    objects: Annotated[
+        bool, typer.Option("--objects", help="Objects, and the pictures that they are in; filters are about objects.")
     ] = False,
     vql: VqlOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a dataset to a ZIP file: all that is known of it, or labels and captions as COCO, CSV or YOLO files."""
+    """Write a dataset to a ZIP file: all that is known of it, or boxes and labels as COCO, CSV, YOLO or VOC files."""
     with open_workspace(workspace) as ws:
-        result = ws.dataset(name).where(parse_vql(vql) or []).export(out, file_format, include_images)
+        dataset = ws.dataset(name)
+        view = dataset.objects if objects else dataset.where([])
+        result = view.where(parse_vql(vql) or []).export(
+            out, file_format, include_images, entity_type="OBJECTS" if objects else "IMAGES"
+        )
         if as_json:
             print_json(result)
             return

@@ -6,17 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.columns import EXPORTED, ISSUE_STRUCT, URL, column_of, needed
+from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, needed
 from framedex.export.places import column, uris
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, OF_VIDEOS
 
 OBJECT_ID = pa.field("object_id", pa.string())
-LABEL = pa.field("label", pa.string())
-BBOX = pa.field("bbox", pa.list_(pa.float64(), len(BOX)))
-"""``[x, y, width, height]`` in pixels of the picture."""
-CONFIDENCE = pa.field("confidence", pa.float64())
-"""0 to 1, of objects that a model found, or annotations that say one; else null."""
+LABEL, BBOX, CONFIDENCE = map(OF_BOXES.field, ("label", "bbox", "confidence"))
+"""Confidences are 0 to 1, of objects that a model found or whose annotations say one; else null."""
 ORIGINAL_ID = pa.field("original_id", pa.string())
 FLAGS = tuple(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult"))
 OBJECT = pa.schema(
@@ -25,7 +22,7 @@ OBJECT = pa.schema(
         LABEL,
         BBOX,
         CONFIDENCE,
-        pa.field("source", pa.string()),
+        OF_BOXES.field("source"),
         ORIGINAL_ID,
         *FLAGS,
         pa.field("uniqueness_score", pa.float32()),
@@ -65,8 +62,6 @@ OBJECT_ITEM = pa.schema([*OBJECT, URL])
 _STORED = {
     "object_id": ("media_id",),
     "media_id": ("parent_id",),
-    "label": ("labels",),
-    "bbox": BOX,
     "url": (*LOCATION, "frame_time_s", *BOX),
     "image_filename": (*LOCATION, *OF_VIDEOS.names, "parent_id", "media_id"),
 }
@@ -101,11 +96,6 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
             return rows["media_id"]
         case "media_id":
             return rows["parent_id"]
-        case "label":
-            return pc.list_element(column(rows, "labels"), 0) if len(rows) else pa.nulls(0, pa.string())
-        case "bbox":
-            edges = np.stack([rows[name].to_numpy() for name in BOX], axis=1)
-            return pa.FixedSizeListArray.from_arrays(pa.array(edges.ravel()), len(BOX))
         case "url":
             return _urls(objects, rows)
         case "image_filename":  # that of the picture, which may have a part of its id

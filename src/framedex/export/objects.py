@@ -19,7 +19,7 @@ N_OBJECTS = pa.field("n_objects", pa.int32())
 OBJECTS = "objects"
 """The column that holds the objects of each media item."""
 _HASH = "hash"  # DuckDB's, of 64 bits
-_MOST_OBJECTS = 2**16  # that are in memory with all that is exported of them
+_MOST_OBJECTS = 2**15  # that are in memory with all that is exported of them
 
 
 def objects_field(columns: pa.Schema) -> pa.Field:
