@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.encoders.onnx_pictures import fitted
+from framedex.encoders.onnx_pictures import fitted, normalised
 from tests.pictures import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 
 
@@ -83,3 +83,14 @@ def test_fitted__law(height: int, width: int, rows: int, columns: int, resize: A
     assert (own | (found == 99).all(axis=2)).all()
     if resize != "letterbox":
         assert own.all()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_normalised__as_pixel_by_pixel(reverse: bool) -> None:
+    """Values are those that whole pixels would give, to the last bit, with the colours in the asked order."""
+    pixels, step = photo(3), np.array([0.0171, 0.0175, 1 / 255], np.float32)
+    black = np.array([2.1, 0.0, 1.8], np.float32)
+    ordered = pixels[:, :, ::-1] if reverse else pixels
+    found = normalised(pixels, step, black, reverse=reverse)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, (ordered * step - black).transpose(2, 0, 1))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from framedex.encoders.base import Vectors
 from framedex.encoders.onnx_model import Layout, OnnxModel
-from framedex.encoders.onnx_pictures import Resize, fitted
+from framedex.encoders.onnx_pictures import Resize, fitted, normalised
 from framedex.encoders.onnx_settings import (
     OnnxSettings,
     checked,
@@ -197,10 +197,11 @@ class OnnxEncoder:
     def _input(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Return a picture as the model takes it, without the axis of the batch."""
         how, dtype = self._prepared, self._model.shape.dtype
-        ordered = picture[:, :, ::-1] if how.colours == "bgr" else picture
-        if dtype is not np.uint8:
-            ordered = (ordered * self._step - self._black).astype(dtype)
-        return ordered.transpose(2, 0, 1) if how.layout == "nchw" else ordered
+        if dtype is np.uint8:
+            ordered = picture[:, :, ::-1] if how.colours == "bgr" else picture
+            return ordered.transpose(2, 0, 1) if how.layout == "nchw" else ordered
+        planes = normalised(picture, self._step, self._black, reverse=how.colours == "bgr").astype(dtype, copy=False)
+        return planes if how.layout == "nchw" else planes.transpose(1, 2, 0)
 
 
 def _preparation(model: OnnxModel, wanted: OnnxSettings) -> Preparation:

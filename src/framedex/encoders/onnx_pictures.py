@@ -42,6 +42,27 @@ def resized(pixels: Pixels, height: int, width: int) -> Pixels:
     return pixels
 
 
+def normalised(
+    pixels: Pixels, step: npt.NDArray[np.float32], black: npt.NDArray[np.float32], *, reverse: bool
+) -> npt.NDArray[np.float32]:
+    """Return ``pixels * step - black`` by colour: float32, shape (3, height, width).
+
+    Colour by colour it takes a fifth of the time that it takes pixel by pixel.
+
+    Args:
+        pixels: uint8, shape (height, width, 3).
+        step: shape (3,), what each colour of the result is multiplied by.
+        black: shape (3,), what is taken off then.
+        reverse: whether the last colour of the pixels comes first.
+    """
+    colours = cv2.split(pixels)[::-1] if reverse else cv2.split(pixels)
+    out = np.empty((3, *pixels.shape[:2]), np.float32)
+    for plane, colour, by, less in zip(out, colours, step, black, strict=True):
+        np.multiply(colour, by, out=plane)
+        np.subtract(plane, less, out=plane)
+    return out
+
+
 def _middle(pixels: Pixels, height: int, width: int, share: float) -> Pixels:
     there, across = pixels.shape[:2]
     factor = share * min(there / height, across / width)

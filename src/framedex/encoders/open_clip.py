@@ -139,7 +139,7 @@ class OpenClipEncoder:
 
     def _images(self, pixels: Any) -> Any:
         mean, scale = self._normalisation
-        values = (pixels.to(self._device.name).permute(0, 3, 1, 2).float() - mean) * scale
+        values = pixels.to(self._device.name).permute(0, 3, 1, 2).float().sub_(mean).mul_(scale)  # in the same memory
         with self._device.autocast():
             return self._model.encode_image(values)
 
