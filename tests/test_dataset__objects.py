@@ -10,7 +10,8 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.context import open_media
 from framedex.encoders.gist import Gist
 from framedex.media.box_sources import find_boxes, read_boxes
-from framedex.pictures import read_picture
+from framedex.media.thumbnails import SIZE
+from framedex.pictures import read_picture, thumbnail_path
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.boxes import SHARED
@@ -203,7 +204,11 @@ class TestAdditions:
         write(folder / "001.png", photo(7, width=320, height=200))
         write_table(folder / "object_annotations.csv", [("001.png", (8.0, 8.0, 48.0, 48.0), "bird")])
         others = [row["media_id"] for row in rows_of(dataset) if row["path"] != "001.png"]
+        cached = thumbnail_path(dataset._context.layout.thumbnails(objects_in(dataset).dataset_id), others[0])
+        dataset.objects.thumbnails(others[:1], size=SIZE)
+        assert cached.exists()
         dataset.add_media(folder)
+        assert not cached.exists()  # an object of the same box may look otherwise now
         assert [row["media_id"] for row in rows_of(dataset) if row["path"] != "001.png"] == others
         assert [each for each in things_of(dataset) if each[0] == "001.png"] == [
             ("001.png", (8.0, 8.0, 48.0, 48.0), "bird")

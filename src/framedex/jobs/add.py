@@ -40,12 +40,55 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     """
     start = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
-    written = go_on(base.table, report, head=base.head.id)
     boxes = boxes_of(content, report)
     end = 0.3 if auto_reindex else read_share(content)
     place, roots = _places(base, content)
+    ingested = _ingested(base, content, start, place, report, end)
+    summary = _summary(base, content, ingested, place, roots)
+    if not ingested.rows and not (auto_reindex and base.head.summary.get("partial")):
+        return nothing_new(base, summary)
+    table = Table(base.table, start)
+    gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
+    if gone.any():
+        summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
+    ids = _ids_of(table, gone)
+    write = None
+    if boxes is not None and ingested.rows and isinstance(content, FilesInput):
+        versions, roles, first = (
+            media_versions(ingested.version, ingested.videos),
+            summary.get("roles", {}),
+            table.count(),
+        )
+        write = writer(
+            boxes, base, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
+        )
+    halfway = end if write is None else (1 + end) / 2
+    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, tell=report.stages(end, halfway))
+    tell = report.stages(halfway, 1.0)
+    indexed = index_changed(base, table, ingested.version or start, gone, tell, anew=auto_reindex)
+    others = base.kept | _settled_videos(base.table, ingested)
+    summary = with_boxes_said(summary, boxes, unmatched=False)
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
+    commit = finish(
+        indexed,
+        base.config,
+        dataset_id=base.dataset_id,
+        table=base.table,
+        rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
+        status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
+        summary=summary,
+        others=others,
+        roots=roots if ingested.rows else (),
+    )
+    return _with_new_thumbnails(commit, base, ids)
+
+
+def _ingested(base: Base, content: Content, start: int, place: Place, report: Report, end: float) -> Ingested:
+    """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
+    written = go_on(base.table, report, head=base.head.id)
     there, of_videos = _with_frame_columns(base.table, written.version or start, content)
-    ingested = read(
+    return read(
         content,
         dataset_id=base.namespace,
         table=base.table,
@@ -60,51 +103,17 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         head=base.head.id,
         of_videos=of_videos,
     )
+
+
+def _summary(base: Base, content: Content, ingested: Ingested, place: Place, roots: Sequence[str]) -> dict[str, Any]:
+    """Return what is stored of an addition beside the tables."""
     summary = {**base.head.summary, "skipped": skipped(content, ingested)}
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
         summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
     if ingested.rows:
         summary["batches"] = place.batch + 1
         summary["added_at"] = with_time(summary.get("added_at", {}), place.batch)
-    elif not (auto_reindex and base.head.summary.get("partial")):
-        return nothing_new(base, summary)
-    gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
-    if gone.any():
-        summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
-    table, ids = Table(base.table, start), _ids_of(Table(base.table, start), gone)
-    write = None
-    if boxes is not None and ingested.rows and isinstance(content, FilesInput):
-        write = writer(
-            boxes,
-            base,
-            content.encoder,
-            versions=media_versions(ingested.version, ingested.videos),
-            roots=roots,
-            roles=summary.get("roles", {}),
-            first=base.head.n_images,
-            place=place,
-        )
-    halfway = end if write is None else (1 + end) / 2
-    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, tell=report.stages(end, halfway))
-    summary = with_boxes_said(summary, boxes, unmatched=False)
-    indexed = index_changed(
-        base, table, ingested.version or start, gone, report.stages(halfway, 1.0), anew=auto_reindex
-    )
-    others = base.kept | _settled_videos(base.table, ingested)
-    if objects is not None:
-        others, summary = objects.apply(others, summary)
-    commit = finish(
-        indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
-        status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
-        summary=summary,
-        others=others,
-        roots=roots if ingested.rows else (),
-    )
-    return _with_new_thumbnails(commit, base.thumbnails, ids)
+    return summary
 
 
 def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
@@ -115,14 +124,15 @@ def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
     return ids
 
 
-def _with_new_thumbnails(commit: Commit, folder: Path, ids: Sequence[str]) -> Commit:
+def _with_new_thumbnails(commit: Commit, base: Base, ids: Sequence[str]) -> Commit:
     """Return a commit after which replaced pictures have no thumbnails of what they were."""
     if not ids:
         return commit
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
-        forget_thumbnails(folder, ids)
+        forget_thumbnails(base.thumbnails, ids)
+        forget_thumbnails(base.object_thumbnails)  # an object of the same box may be another thing now
 
     return commit_and_forget
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from framedex.jobs.finish import WRITTEN
 from framedex.records import EmbeddingConfig, Generation
 from framedex.settings import Settings
+from framedex.storage.objects import objects_dataset
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,8 @@ class Base:
     def kept(self) -> dict[str, int]:
         """The versions of the tables that the job does not write."""
         return {name: version for name, version in self.head.tables.items() if name not in WRITTEN}
+
+    @property
+    def object_thumbnails(self) -> Path:
+        """The folder of cached thumbnails of objects."""
+        return self.thumbnails.with_name(objects_dataset(self.dataset_id))

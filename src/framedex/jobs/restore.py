@@ -48,6 +48,7 @@ def restore(base: Base, snapshot_id: str, kept: Generation, *, report: Report) -
         )
         snapshot_rows.set_current(connection, base.dataset_id, snapshot_id)
         forget_thumbnails(base.thumbnails)  # media of the same ids may have been other pictures then
+        forget_thumbnails(base.object_thumbnails)
 
     return commit
 
