@@ -37,6 +37,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/ingestion.py
 	$(BIN)/python benchmarks/disk.py
 	$(BIN)/python benchmarks/video.py
+	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/search_text.py
 	for part in scale recall clusters peers duplicates mislabels incremental stable; do \
 		$(BIN)/python benchmarks/index.py $$part || exit 1; done

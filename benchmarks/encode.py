@@ -70,6 +70,8 @@ def _print(found: dict[str, Any], aim: float) -> None:
         if not (found["gpu"] and key == "allowed")
     ]
     print(table(["", "pictures/s", "share of the bare model"], rows))
+    by_cpu = median(each["bare cpu"] / each["cpu"] for each in rounds)
+    print(f"share of the bare model by processor time, which other work on the machine changes less: {by_cpu:.3f}")
     if found["gpu"]:
         print(f"{found['gpu']['name']}: at most {found['gpu']['peak_mib']:,.0f} MiB of its memory")
     print(table(["part", "ms a picture", "share of the time"], _parts(rounds, count)))

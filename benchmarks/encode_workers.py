@@ -36,8 +36,11 @@ def measure(model: str, source: Path, rounds: int) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="bench-encode-") as work:
         for place in range(rounds + 1):
-            seconds = _on_a_thread(bare)
-            found.append({"bare": seconds, **_dataset(encoder, source, Path(work) / str(place))})
+            begun = time.process_time()
+            seconds, bare_cpu = _on_a_thread(bare), time.process_time() - begun
+            made = _dataset(encoder, source, Path(work) / str(place))
+            cpu = time.process_time() - begun - bare_cpu
+            found.append({"bare": seconds, "bare cpu": bare_cpu, "cpu": cpu, **made})
     return {"model": model, "pictures": len(prepared), "batch": batch, "rounds": found[1:], "gpu": _gpu()}
 
 
