@@ -149,7 +149,7 @@ def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: st
     write_table(folder / "object_annotations.csv", [*things, ("a.png", box, "ghost")])
     dataset = workspace.create_dataset("bad", folder, "gist")
     assert things_of(dataset) == things
-    assert dataset.skipped["parts of annotations that cannot be used"] == 1
+    assert dataset.skipped["parts of annotations that cannot be used as they are"] == 1
     (said,) = dataset.box_problems
     assert reason in said
 

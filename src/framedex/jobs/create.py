@@ -28,7 +28,7 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, Report
 
-UNUSABLE_BOXES = "parts of annotations that cannot be used"
+UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
 BOX_PROBLEMS = "box_problems"
 """In a generation's summary: what was wrong with the annotations of objects, the first hundred."""
 _WITH_BOXES = 0.7
