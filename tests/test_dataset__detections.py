@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framedex import Aborted, Conflict, Dataset, InvalidInput, Workspace
+from framedex import Aborted, Conflict, Dataset, InvalidInput, Unavailable, Workspace
 from framedex.encoders import choose_encoder
 from framedex.encoders.gist import Gist
 from framedex.records import DatasetStatus, ModelStatus
@@ -124,6 +124,9 @@ def test_detect__pictures_that_are_gone(workspace: Workspace, hues: Hues, folder
     found = source.enrich(DETECT)
     assert "001.png" not in {row["path"] for row in rows_of(found)}
     assert {"000.png", "002.png"} <= {row["path"] for row in rows_of(found)}
+    folder.rename(folder.with_name("elsewhere"))
+    with pytest.raises(Unavailable, match="none of the 3 pictures"):
+        source.enrich(DETECT)
 
 
 def test_detect__without_an_encoder(workspace: Workspace, hues: Hues, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """What an enrichment does to objects: encode those that there are anew, and find others by a detector."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
 from framedex.enrichers.found_boxes import found_boxes
+from framedex.errors import Unavailable
 from framedex.jobs.base import Base
 from framedex.jobs.enrich_columns import Progress, put_captions, put_embeddings
 from framedex.jobs.index import Tell, index
@@ -68,16 +70,25 @@ class ObjectRun:
             model_id: its id, by which its objects are told from others.
             encoder: makes the embeddings of the new dataset.
             progress: called with the share that is done; raises to stop.
+
+        Raises:
+            Unavailable: no picture at all could be read.
         """
+        seen = threading.Event()
 
         def find(row: Row, picture: Picture | None) -> list[Box]:
-            return [] if picture is None else found_boxes(detector, picture, row["path"])
+            if picture is None:
+                return []
+            seen.set()
+            return found_boxes(detector, picture, row["path"])
 
         rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, known_objects(self.base))
         total = max(self.media.table.count(), 1)
         written = rows.write(
             self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
         )
+        if not seen.is_set():
+            raise Unavailable(f"none of the {total:,} pictures could be read")
         self.version, self._is_indexed = written or self.version, self._is_indexed and not written
 
     def _pictures(self) -> Iterator[dict[str, Any]]:

@@ -116,6 +116,8 @@ def _indexed(
 
 def _rows_in(table: Table, media_ids: Collection[str]) -> npt.NDArray[np.bool_]:
     """Return which rows of the table of objects are in some media: bool, shape (rows,)."""
+    if not media_ids:
+        return np.zeros(table.count(), dtype=bool)
     wanted = pa.array(sorted(media_ids), pa.string())
     found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["parent_id"])]
     return np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in found)])
