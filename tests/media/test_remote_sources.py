@@ -74,7 +74,7 @@ def test_folder__with_annotations(service: Service) -> None:
     assert source.annotations.find("a.jpg") == (("dog",), "a dog")
     assert located(source) == ["s3://annotated/f/a.jpg"]
     service.put("annotated/f/annotations.json", b"[")
-    with pytest.raises(InvalidInput, match=r"cannot read the annotations s3://annotated/f/annotations\.json"):
+    with pytest.raises(InvalidInput, match=r"'s3://annotated/f/annotations\.json' is no JSON object"):
         opened(service, "s3://annotated/f")
 
 

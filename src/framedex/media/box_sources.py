@@ -52,14 +52,11 @@ def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[B
     """
     root = Path(folder)
     found = [BoxSource(root / name, read, loose) for name, read in _FILES.items() if (root / name).is_file()]
-    try:
-        parts = [root, *sorted(root / name for name in _folders(root))]
-        if _has_xml(root) or any(_has_xml_below(part / name) for part in parts for name in _VOC):
-            found.append(BoxSource(root, read_voc_boxes, loose))
-        if any((root / name).is_file() for name in NAMES) and any((part / _YOLO).is_dir() for part in parts):
-            found.append(BoxSource(root, read_yolo_boxes, loose))
-    except OSError as error:
-        raise InvalidInput(f"cannot look for annotations in {os.fspath(root)!r}: {error.strerror or error}") from error
+    parts = [root, *sorted(root / name for name in _folders(root))]
+    if _has_xml(root) or any(_has_xml_below(part / name) for part in parts for name in _VOC):
+        found.append(BoxSource(root, read_voc_boxes, loose))
+    if any((root / name).is_file() for name in NAMES) and any(_is_folder(part / _YOLO) for part in parts):
+        found.append(BoxSource(root, read_yolo_boxes, loose))
     return found
 
 
@@ -124,14 +121,30 @@ def _told(
         yield box
 
 
+# A folder that may not be read has nothing that is found: the walk over the pictures says so.
+
+
 def _folders(root: Path) -> list[str]:
-    with os.scandir(root) as entries:
-        return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    try:
+        with os.scandir(root) as entries:
+            return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _has_xml_below(folder: Path) -> bool:
     """Return whether a folder has XML files, or folders in it."""
-    return folder.is_dir() and next(files_below(os.fspath(folder), ".xml"), None) is not None
+    try:
+        return _is_folder(folder) and next(files_below(os.fspath(folder), ".xml"), None) is not None
+    except OSError:
+        return False
 
 
 def _has_xml(folder: Path) -> bool:
@@ -139,5 +152,5 @@ def _has_xml(folder: Path) -> bool:
     try:
         with os.scandir(folder) as entries:
             return any(entry.name.endswith(".xml") for entry in entries)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return False
