@@ -129,6 +129,17 @@ def test_detect__pictures_that_are_gone(workspace: Workspace, hues: Hues, folder
         source.enrich(DETECT)
 
 
+def test_encode__objects_whose_picture_is_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
+    """They have no embedding then, with the reason; that all of them are in that picture stops nothing."""
+    paint(folder, 3)
+    write_table(folder / "object_annotations.csv", [("0-red.png", (2.0, 2.0, 20.0, 20.0), "patch")])
+    source = workspace.create_dataset("colours", folder, "gist")
+    (folder / "0-red.png").unlink()
+    (row,) = rows_of(source.enrich(ENCODE))
+    assert (row["embedding"], row["cluster_0"]) == (None, 0)
+    assert "0-red.png" in row["error"]
+
+
 def test_detect__without_an_encoder(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """A dataset that brought its embeddings needs an encoder with the detector."""
     write(folder / "a.png", np.zeros((200, 320, 3), np.uint8))

@@ -84,10 +84,12 @@ def look(
         chosen: shape (rows of the dataset,): which ones are looked at; None for all.
 
     Raises:
-        Unavailable: no picture at all could be read, or an object store cannot be reached.
+        Unavailable: none of all pictures of the dataset could be read, or an object store cannot be reached.
     """
     total, done, shown = max(media.table.count() if chosen is None else int(chosen.sum()), 1), 0, 0
     first_error: str | None = None
+    # That none of a few can be read says nothing of where the others are.
+    needs_some = media.parents is None and (chosen is None or bool(chosen.all()))
     pictures = examined_pictures(
         media,
         _rows(media) if chosen is None else compress(_rows(media), chosen),
@@ -103,7 +105,9 @@ def look(
             shown += sum(each.error is None for each in seen)
             first_error = first_error or next((each.error for each in seen if each.error), None)
             done += len(group)
-            if done == total and not shown:  # before the last ones are given away: who has them all may ask no further
+            if (
+                needs_some and done == total and not shown
+            ):  # before the last ones are given away: who has them all may ask no further
                 raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
             yield seen
             progress(done / total)
