@@ -163,6 +163,26 @@ def test_box_over_the_edge__is_cut_off(workspace: Workspace, folder: Path) -> No
     assert "cut off" in dataset.box_problems[0]
 
 
+def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
+    """A file that is named and found counts once."""
+    things = scenes(folder)
+    dataset = workspace.create_dataset("twice", folder, "gist", boxes=[folder / "object_annotations.csv"] * 2)
+    assert things_of(dataset) == things
+
+
+def test_bad_box__in_a_broken_picture(workspace: Workspace, folder: Path) -> None:
+    """Where the size of a picture is not known, boxes that no picture can have are left out all the same."""
+    boxes = [("a.png", (5.0, 5.0, 20.0, 20.0)), ("a.png", (5.0, 5.0, -3.0, 4.0)), ("a.png", (-50.0, 5.0, 3.0, 4.0))]
+    (folder / "a.png").write_bytes(b"broken")
+    write_table(folder / "object_annotations.csv", [(*each, "cat") for each in boxes])
+    dataset = workspace.create_dataset("broken", folder, "gist")
+    assert things_of(dataset) == [(*boxes[0], "cat")]
+    assert len(dataset.box_problems) == 2
+    dataset.add_objects(write_table(folder.parent / "good.csv", [(*boxes[0], "dog")]))
+    assert dataset.box_problems == []
+    assert "sizes of their pictures" in dataset.export(folder.parent / "x.zip", format="yolo").message
+
+
 def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """Files that are no boxes, or not there, are an error that names them; nothing is left behind."""
     paint_scenes(folder, ["a.png"])
@@ -263,6 +283,17 @@ class TestDeletions:
         assert {row["path"] for row in after} == {"002.png", "003.png"}
         assert [row["cluster_0"] for row in after] == [before[row["media_id"]]["cluster_0"] for row in after]
         assert after[0]["duplicate_0"] is not None
+
+    def test_delete__and_add_again(self, folder: Path, dataset: Dataset) -> None:
+        """What comes back as another picture has no thumbnails of what it was."""
+        media_id, object_id = dataset.where([]).media_ids()[0], rows_of(dataset)[0]["media_id"]
+        path = Path(dataset.to_arrow(["file_path"]).column(0)[0].as_py())
+        before = dataset.thumbnail(media_id), dataset.thumbnail(object_id)
+        dataset.delete_media([media_id])
+        write(path, photo(99, width=320, height=200))
+        dataset.add_media(folder)
+        assert dataset.thumbnail(media_id) != before[0]
+        assert dataset.thumbnail(object_id) != before[1]
 
     def test_delete__all(self, folder: Path, dataset: Dataset) -> None:
         """A dataset whose objects are all gone is like one that has none, and can get new ones."""

@@ -17,7 +17,7 @@ from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media, RowIds
-from framedex.storage.objects import objects_of
+from framedex.storage.objects import has_none, open_objects
 from framedex.tasks import ExportTask
 
 Chooser = Callable[[Media], Condition | RowIds]
@@ -60,11 +60,11 @@ def start_export(
         *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
     ) -> ExportResult:
         boxes_only = entity_type == EntityType.OBJECTS
-        chosen_from = objects_of(media) if boxes_only else media
+        chosen_from = open_objects(media) if boxes_only else media
         return export_archive(
             media,
             dataset,
-            np.empty(0, np.uint64) if chosen_from is None else choose(chosen_from),
+            choose(chosen_from),
             target,
             format=format,
             include_images=include_images,
@@ -122,7 +122,15 @@ def chooser(
         return lambda media: _of_videos(media, condition(media))
     if media_selection is None:
         return condition
-    return lambda media: select(media, media_selection)
+    return lambda media: _selected(media, media_selection)
+
+
+def _selected(media: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
+    """Return what is selected; nothing, once it was looked at, where there are no objects to be selected from."""
+    if not has_none(media) or media.parents is None:
+        return select(media, selection)
+    select(media.parents, selection)
+    return np.empty(0, np.uint64)
 
 
 def _of_videos(media: Media, chosen: Condition | RowIds) -> RowIds:

@@ -60,7 +60,9 @@ class Continuing:
         self._start = self._beginning(model, prompt)
         self.asked: str | None = prompt
         positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-        self.room: int | None = None if positions is None else max(positions - len(self._start or (0,)), 1)
+        self.room: int | None = None if positions is None else positions - len(self._start or (0,))
+        if self.room is not None and self.room < 1:
+            raise InvalidInput(f"the prompt is too long: the model knows {positions} tokens, caption included")
         with reading(files, "preparation of pictures"):
             shape = self.prepare(np.full((64, 64, 3), 128, np.uint8)).shape
         self.detail = _OVERSAMPLED * max(shape[-2:])

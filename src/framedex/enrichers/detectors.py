@@ -1,5 +1,7 @@
 """Detectors by what ``models.toml`` says of them, and the one that is built in."""
 
+from pathlib import Path
+
 from framedex.encoders import check_classifier
 from framedex.encoders.onnx_settings import SCHEME, model_path, parse_name
 from framedex.enrichers.detector import Detector
@@ -7,6 +9,7 @@ from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.errors import InvalidInput
+from framedex.media.class_names import read_class_names
 from framedex.records import EnrichmentType
 
 FACES = ModelEntry(
@@ -41,6 +44,8 @@ def check_detector(entry: ModelEntry) -> None:
     if entry.detector != FACES.detector:
         _path(entry.detector)
         check_classifier(entry.detector)
+        if entry.names is not None and not read_class_names(Path(entry.names)):
+            raise InvalidInput(f"{entry.names!r} has no names of classes")
 
 
 def _path(name: str) -> str:

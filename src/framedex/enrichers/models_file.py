@@ -78,7 +78,7 @@ class ModelEntry(BaseModel):
     detector: _Text | None = None
     names: _Text | None = None
     form: Form | None = None
-    size: Annotated[int, Field(ge=32, le=8192)] | None = None
+    size: Annotated[int, Field(ge=32, le=8192, multiple_of=32)] | None = None
     score: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
     iou: Annotated[float, Field(ge=0, le=1, strict=False)] | None = None
     captioner: _Text | None = None
@@ -132,6 +132,8 @@ def _entry(path: Path, identifier: str, value: Any) -> ModelEntry:
     where = f"{os.fspath(path)!r}, model {identifier!r}"
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{where}: a model is a table, [{identifier}], not {value!r}")
+    if not identifier:
+        raise InvalidInput(f"{where}: the name of the table is the id of the model, and must not be empty")
     if "id" in value:
         raise InvalidInput(f"{where}: no key 'id': the name of the table is the id")
     try:
@@ -148,4 +150,4 @@ def _entry(path: Path, identifier: str, value: Any) -> ModelEntry:
         case "missing":
             raise InvalidInput(f"{where}: the key {key!r} is missing")
         case _:
-            raise InvalidInput(f"{where}: {key} is {value[key]!r}: {first['msg']}")
+            raise InvalidInput(f"{where}: {key} is {first['input']!r}: {first['msg']}")

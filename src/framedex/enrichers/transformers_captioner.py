@@ -62,8 +62,11 @@ class TransformersCaptioner:
         device: str = "auto",
         batch: int | None = None,
     ) -> None:
-        if max_tokens < 1 or (batch is not None and batch < 1):
-            raise InvalidInput(f"max_tokens and batch are 1 or more, not {max_tokens} and {batch}")
+        for number in (max_tokens, 1 if batch is None else batch):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InvalidInput(f"max_tokens and batch are 1 or more, not {max_tokens!r} and {batch!r}")
+        if not isinstance(folder, str | os.PathLike) or not isinstance(prompt, str | None):
+            raise InvalidInput(f"a captioner is a folder, with a text as its prompt; not {folder!r} and {prompt!r}")
         files = find_captioner(Path(os.path.abspath(user_path(folder))))  # noqa: PTH100 - keeps links, unlike resolve
         load_engine()
         self._files, self._device = files, choose_device(device)
@@ -94,6 +97,8 @@ class TransformersCaptioner:
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright. Of a picture, or a part of one.
         """
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+            raise InvalidInput(f"a picture must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
         return self._way.prepare(pixels)
 
     def captions(self, prepared: npt.NDArray[Any]) -> list[str]:

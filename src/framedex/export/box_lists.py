@@ -58,8 +58,10 @@ def all_names(chosen: Chosen, progress: Progress) -> pa.Array:
     return known.take(pc.sort_indices(known))
 
 
-def boxes_in(block: pa.Table, names: pa.Array) -> Iterator[tuple[str, tuple[int, int], list[Box]]]:
+def boxes_in(block: pa.Table, names: pa.Array) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
     """Yield (name, (width, height) in pixels, boxes) of each media item in a block that has some.
+
+    Of one that could not be read the size is None.
 
     Args:
         block: with :data:`BOXES`, ``width`` and ``height``.
@@ -71,7 +73,8 @@ def boxes_in(block: pa.Table, names: pa.Array) -> Iterator[tuple[str, tuple[int,
     for name, width, height, found in zip(
         names.filter(some).to_pylist(), *sizes, lists.filter(some).to_pylist(), strict=True
     ):
-        yield name, (width, height), [_box(name, each) for each in found]
+        size = None if width is None or height is None else (width, height)
+        yield name, size, [_box(name, each) for each in found]
 
 
 def _box(name: str, values: dict[str, Any]) -> Box:

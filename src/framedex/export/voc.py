@@ -35,7 +35,7 @@ def write_voc(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progre
             for name, size, boxes in boxes_in(block, names(chosen.media, block)):
                 told = [replace(box, label=_in_xml(box.label)) for box in boxes]
                 path = f"{_ANNOTATIONS}{stem(name)}.xml" if chosen.include_images else voc_path(name)
-                archive.add(path, voc_text(_in_xml(name), told, size).encode())
+                archive.add(path, voc_text(_in_xml(name), told, size or (0, 0)).encode())
     write_labels(archive, chosen, names, part(progress, 0.9, 1.0))
     return left_out(chosen.objects, ("original_id", "confidence", "iscrowd"), "VOC")
 

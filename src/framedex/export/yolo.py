@@ -39,13 +39,17 @@ def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progr
         return _write_labels(archive, chosen, names, progress)
     known = classes(chosen.objects).to_pylist()
     archive.add(NAME, data_yaml(known).encode())
-    numbers = {label: number for number, label in enumerate(known)}
+    numbers, sizeless = {label: number for number, label in enumerate(known)}, 0
     for block in chosen.blocks(columns(chosen, "width", "height").append(BOXES), part(progress, 0.0, 0.9)):
         for path, size, boxes in boxes_in(block, _paths(chosen, names, block)):
+            if size is None:
+                sizeless += len(boxes)
+                continue
             text = yolo_text(boxes, size, numbers)
             archive.add(path, text.replace(_WHOLE, _NEARLY_WHOLE).encode())
     write_labels(archive, chosen, names, part(progress, 0.9, 1.0))
-    return left_out(chosen.objects, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
+    without = [f"{sizeless:,} boxes are left out: the sizes of their pictures are not known"] if sizeless else []
+    return without + left_out(chosen.objects, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
 
 def _write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> list[str]:

@@ -81,7 +81,7 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
         others=others,
         roots=roots if ingested.rows else (),
     )
-    return _with_new_thumbnails(commit, base, ids)
+    return with_new_thumbnails(commit, base, ids)
 
 
 def _ingested(base: Base, content: Content, start: int, place: Place, report: Report, end: float) -> Ingested:
@@ -124,8 +124,8 @@ def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
     return ids
 
 
-def _with_new_thumbnails(commit: Commit, base: Base, ids: Sequence[str]) -> Commit:
-    """Return a commit after which replaced pictures have no thumbnails of what they were."""
+def with_new_thumbnails(commit: Commit, base: Base, ids: Sequence[str]) -> Commit:
+    """Return a commit after which media that were replaced, or go, have no thumbnails of what they were."""
     if not ids:
         return commit
 

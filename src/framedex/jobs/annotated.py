@@ -87,8 +87,10 @@ class _Names:
             start += batch.num_rows
 
     def boxes_in(self, row: Row, picture: Picture | None) -> list[Box]:
-        """Return the boxes in a picture; where that cannot be seen, by the size that the table has."""
-        size = (row["width"], row["height"]) if picture is None else (picture.width, picture.height)
+        """Return the boxes in a picture, by the size that the table has of it, or else its own."""
+        size = row["width"], row["height"]
+        if None in size and picture is not None:
+            size = picture.width, picture.height
         return self._boxes.find(self._path(row), None if None in size else size)
 
     def _path(self, row: Row) -> str:

@@ -17,7 +17,6 @@ from framedex.jobs.objects import change_objects
 from framedex.jobs.place import FIRST_PLACE, Place
 from framedex.media.box_index import BoxIndex
 from framedex.media.box_sources import read_boxes
-from framedex.media.boxes import Problems
 from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
@@ -222,13 +221,12 @@ def with_boxes_said(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmat
         unmatched: whether pictures that were not there count.
     """
     if boxes is None:
-        return dict(summary)
+        return {**summary, BOX_PROBLEMS: []}
     counts = {UNUSABLE_BOXES: boxes.problems.count}
     if unmatched:
         counts["pictures with boxes that are not there"] = boxes.unmatched
-    said = [*summary.get(BOX_PROBLEMS, []), *map(str, boxes.problems.sample)]
     found = {name: count for name, count in counts.items() if count}
-    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: said[: Problems.KEPT]}
+    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: list(map(str, boxes.problems.sample))}
 
 
 def skipped(content: Content, ingested: Ingested) -> dict[str, Any]:

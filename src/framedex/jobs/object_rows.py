@@ -27,6 +27,8 @@ from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, MEASURES, obje
 
 _COMMITTED = 8192  # rows a table version
 
+_CHANGED = "the file has changed since it was added: add it again"
+
 Row = Mapping[str, Any]
 FindBoxes = Callable[[Row, Picture | None], Iterable[Box]]
 """Given the row of a media item, and its picture or None where that cannot be read, returns the boxes in it."""
@@ -116,6 +118,8 @@ class ObjectRows:
         yield self._encoded(held)
 
     def _look(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
+        if row["width"] is not None and (row["width"], row["height"]) != (picture.width, picture.height):
+            return self._unseen(row, _CHANGED)
         return row, [self._crop(name, box, picture) for name, box in self._new(row, self.find(row, picture))]
 
     def _unseen(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:

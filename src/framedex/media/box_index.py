@@ -17,6 +17,7 @@ _FORMATS: tuple[Source, ...] = ("coco", "voc", "yolo", "csv", "parquet")
 _NO_ID = -(2**63)
 _LARGEST = 2**62
 _NOBODY = -1
+_ANY_SIZE = (2**31, 2**31)
 _DIGITS = 9  # behind the point, in pixels: fractions of 64 bits lead back to so many
 _WHOLE = (Decimal("0.5"), Decimal("0.5"), Decimal(1), Decimal(1))
 """A YOLO box around all of the picture is a label of that, and no object."""
@@ -112,9 +113,10 @@ class BoxIndex:
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         box = self._as_read(number, path, size)
-        if box is None or size is None:
-            return box
-        fit = fit_box(box, *size)
+        if box is None:
+            return None
+        # Where the size is not known, all is held against that needs none.
+        fit = fit_box(_rounded(box) if box.source == "yolo" else box, *(size or _ANY_SIZE))
         if fit.problem is not None:
             self.problems.add(fit.problem)
         return _rounded(fit.box) if fit.box is not None and fit.box.source == "yolo" else fit.box

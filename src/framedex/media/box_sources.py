@@ -102,7 +102,7 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
     """
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
-    for source in sources:
+    for source in _each_once(sources):
         try:
             index.add_all(_told(source.read(source.path, problems), index, tell))
         except InvalidInput as error:
@@ -110,6 +110,11 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
                 raise
             problems.add(problem(os.fspath(source.path), source.path.name, str(error)))
     return index
+
+
+def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
+    """Return sources without those that were named, or found, before."""
+    return list({(os.path.realpath(each.path), each.read): each for each in reversed(sources)}.values())[::-1]
 
 
 def _told(
