@@ -284,17 +284,6 @@ class TestDeletions:
         assert [row["cluster_0"] for row in after] == [before[row["media_id"]]["cluster_0"] for row in after]
         assert after[0]["duplicate_0"] is not None
 
-    def test_delete__and_add_again(self, folder: Path, dataset: Dataset) -> None:
-        """What comes back as another picture has no thumbnails of what it was."""
-        media_id, object_id = dataset.where([]).media_ids()[0], rows_of(dataset)[0]["media_id"]
-        path = Path(dataset.to_arrow(["file_path"]).column(0)[0].as_py())
-        before = dataset.thumbnail(media_id), dataset.thumbnail(object_id)
-        dataset.delete_media([media_id])
-        write(path, photo(99, width=320, height=200))
-        dataset.add_media(folder)
-        assert dataset.thumbnail(media_id) != before[0]
-        assert dataset.thumbnail(object_id) != before[1]
-
     def test_delete__all(self, folder: Path, dataset: Dataset) -> None:
         """A dataset whose objects are all gone is like one that has none, and can get new ones."""
         numbers = {row["cluster_0"] for row in rows_of(dataset)}

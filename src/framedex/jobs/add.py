@@ -125,7 +125,7 @@ def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
 
 
 def with_new_thumbnails(commit: Commit, base: Base, ids: Sequence[str]) -> Commit:
-    """Return a commit after which media that were replaced, or go, have no thumbnails of what they were."""
+    """Return a commit after which media that were replaced have no thumbnails of what they were."""
     if not ids:
         return commit
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.errors import NotFound
-from framedex.jobs.add import nothing_new, with_new_thumbnails
+from framedex.jobs.add import nothing_new
 from framedex.jobs.base import Base
 from framedex.jobs.finish import MEDIA, finish, read_cells, read_sums
 from framedex.jobs.index import Indexed, Tell
@@ -43,7 +43,7 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
     others, summary = base.kept | _left_videos(base, indexed.version), base.head.summary
     if objects is not None:
         others, summary = objects.apply(others, summary)
-    commit = finish(
+    return finish(
         indexed,
         base.config,
         dataset_id=base.dataset_id,
@@ -53,7 +53,6 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
         summary=summary,
         others=others,
     )
-    return with_new_thumbnails(commit, base, ids)
 
 
 def _left_videos(base: Base, version: int) -> dict[str, int]:
