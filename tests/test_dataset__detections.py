@@ -8,7 +8,8 @@ import pytest
 from framedex import Aborted, Conflict, Dataset, InvalidInput, Unavailable, Workspace
 from framedex.encoders import choose_encoder
 from framedex.encoders.gist import Gist
-from framedex.records import DatasetStatus, ModelStatus
+from framedex.enrichment_records import ModelStatus
+from framedex.records import DatasetStatus
 from tests.enrichers.onnx_detectors import head, saying
 from tests.enrichments import ENCODE, Hues, paint
 from tests.growth import status_of

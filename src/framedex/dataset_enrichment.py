@@ -2,7 +2,7 @@
 
 from framedex import enrichment
 from framedex.context import Context
-from framedex.records import EnrichmentContext, EnrichmentModel
+from framedex.enrichment_records import EnrichmentContext, EnrichmentModel
 
 
 class DatasetEnrichment:

@@ -7,6 +7,14 @@ from typing import Any
 from framedex.context import Context, open_media
 from framedex.encoders import TextEncoder, choose_encoder
 from framedex.enrichers import FACES, ModelEntry, describe, make_captioner, make_detector, make_tagger, read_models
+from framedex.enrichment_records import (
+    AppliedModels,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+)
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.content import encoder_of
@@ -14,16 +22,7 @@ from framedex.jobs.enrich import Plan, applied_to, encoded_by, enrich
 from framedex.jobs.picture_pass import has_pictures
 from framedex.names import copy_name
 from framedex.operations import check_free, load_base
-from framedex.records import (
-    AppliedModels,
-    DatasetStatus,
-    EnrichmentContext,
-    EnrichmentModel,
-    EnrichmentStatus,
-    EnrichmentType,
-    ModelStatus,
-    TaskType,
-)
+from framedex.records import DatasetStatus, TaskType
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects

@@ -8,9 +8,9 @@ from framedex.enrichers.detector import Detector
 from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
+from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
 from framedex.media.class_names import read_class_names
-from framedex.records import EnrichmentType
 
 FACES = ModelEntry(
     id=FaceCascade.name,

@@ -11,6 +11,7 @@ import pyarrow as pa
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
+from framedex.enrichment_records import EnrichmentType
 from framedex.jobs.base import Base
 from framedex.jobs.enrich_columns import put_captions, put_embeddings
 from framedex.jobs.enrich_objects import ObjectRun
@@ -22,7 +23,7 @@ from framedex.jobs.objects import ObjectChange
 from framedex.jobs.picture_pass import look
 from framedex.jobs.restore import link_generation
 from framedex.jobs.rows import held_columns
-from framedex.records import DatasetStatus, EmbeddingConfig, EnrichmentType, Generation, SnapshotReason
+from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
