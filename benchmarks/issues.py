@@ -24,7 +24,7 @@ from PIL import Image, ImageFilter, ImageOps
 from common import arguments, environment, link_all, photos, ratio, run_worker, save, table, verdict
 from framedex import Dataset, Workspace
 from framedex.analysis.issues import RULES, Rule
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.records import IssueType
 
 AIM = 0.95

@@ -77,8 +77,8 @@ def _measured(folder: Path, search: Search, build_s: float, shares: tuple[float,
 def framedex(folder: Path, option: str) -> Answer:
     """Search a dataset: through ``ds.similar``, and with the engine alone."""
     import framedex as fx
-    from framedex.context import open_media
-    from framedex.searching import open_searches
+    from framedex.operations.context import open_media
+    from framedex.operations.searches import open_searches
 
     made_s = _dataset(folder)
     with fx.Workspace(folder / "workspace") as workspace:

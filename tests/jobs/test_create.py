@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import Aborted
-from framedex.jobs.base import Base
-from framedex.jobs.content import FilesInput
+from framedex.jobs.context import Base
 from framedex.jobs.create import create
-from framedex.jobs.ingest_vectors import open_vectors
+from framedex.jobs.ingest.content import FilesInput
+from framedex.jobs.ingest.vectors import open_vectors
 from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.records import DatasetStatus, EmbeddingConfig

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from framedex import Dataset, InvalidInput, NotIndexed, Workspace
-from framedex.benchmarking import SearchBenchmark
-from framedex.context import open_media
+from framedex.api.search_benchmark import SearchBenchmark
 from framedex.errors import Aborted
+from framedex.operations.context import open_media
+from framedex.operations.searches import open_searches
 from framedex.search.benchmark import measure_search
-from framedex.search.search_timings import SearchTiming, SearchTimings
-from framedex.search.vectors import VectorIndices
-from framedex.searching import open_searches
+from framedex.search.timings import SearchTiming, SearchTimings
+from framedex.search.vectors.indices import VectorIndices
 
 ROWS, DIMENSION = 6000, 24
 

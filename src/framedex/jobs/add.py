@@ -10,24 +10,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.jobs.annotated import media_versions, writer
-from framedex.jobs.base import Base
-from framedex.jobs.content import Content, FilesInput
+from framedex.images.reading import forget_thumbnails
+from framedex.jobs.context import Base
 from framedex.jobs.create import boxes_of, go_on, read, read_share, roots_of, skipped, with_boxes_said
-from framedex.jobs.examine import is_long
-from framedex.jobs.finish import MEDIA, finish, with_time
-from framedex.jobs.index_changed import index_anew, index_changed
-from framedex.jobs.ingest import Ingested, Written
-from framedex.jobs.objects import change_objects
-from framedex.jobs.place import Place
+from framedex.jobs.index.changed import index_anew, index_changed
+from framedex.jobs.index.finish import finish, with_time
+from framedex.jobs.ingest.content import Content, FilesInput
+from framedex.jobs.ingest.examine import is_long
+from framedex.jobs.ingest.ingest import Ingested, Written
+from framedex.jobs.ingest.placement import Place
+from framedex.jobs.objects.annotated import media_versions, writer
+from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
-from framedex.pictures import forget_thumbnails
 from framedex.records import DatasetStatus
 from framedex.storage import datasets, tables, videos
 from framedex.storage.known_files import KnownFiles, replaced_rows
 from framedex.storage.known_ids import KnownIds
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
+from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
 

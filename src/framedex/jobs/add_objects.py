@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
-from framedex.jobs.annotated import writer
-from framedex.jobs.base import Base
+from framedex.jobs.context import Base
 from framedex.jobs.create import with_boxes_said
-from framedex.jobs.objects import change_objects, known_objects
+from framedex.jobs.objects.annotated import writer
+from framedex.jobs.objects.objects import change_objects, known_objects
 from framedex.media.box_sources import BoxSource, read_boxes
 from framedex.storage.objects import OBJECTS
 from framedex.tasks import Commit, Report

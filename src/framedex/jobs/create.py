@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from framedex.errors import NotFound
-from framedex.jobs.annotated import media_versions, writer
-from framedex.jobs.base import Base
-from framedex.jobs.content import Content, FilesInput
-from framedex.jobs.finish import finish, with_time
-from framedex.jobs.index import index
-from framedex.jobs.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
-from framedex.jobs.ingest_vectors import ingest_vectors
-from framedex.jobs.objects import change_objects
-from framedex.jobs.place import FIRST_PLACE, Place
+from framedex.jobs.context import Base
+from framedex.jobs.index.finish import finish, with_time
+from framedex.jobs.index.index import index
+from framedex.jobs.ingest.content import Content, FilesInput
+from framedex.jobs.ingest.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
+from framedex.jobs.ingest.placement import FIRST_PLACE, Place
+from framedex.jobs.ingest.vectors import ingest_vectors
+from framedex.jobs.objects.annotated import media_versions, writer
+from framedex.jobs.objects.objects import change_objects
 from framedex.media.box_index import BoxIndex
 from framedex.media.box_sources import read_boxes
 from framedex.media.frame_sampling import Sampling

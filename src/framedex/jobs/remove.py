@@ -9,13 +9,14 @@ import pyarrow.compute as pc
 
 from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
-from framedex.jobs.base import Base
-from framedex.jobs.finish import MEDIA, finish, read_cells, read_sums
-from framedex.jobs.index import Indexed, Tell
-from framedex.jobs.index_removed import index_removed
-from framedex.jobs.objects import change_objects
+from framedex.jobs.context import Base
+from framedex.jobs.index.finish import finish, read_cells, read_sums
+from framedex.jobs.index.index import Indexed, Tell
+from framedex.jobs.index.removed import index_removed
+from framedex.jobs.objects.objects import change_objects
 from framedex.records import DatasetStatus
 from framedex.storage import tables, videos
+from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, Report
 

@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from framedex.jobs.base import Base
-from framedex.jobs.index import Tell
-from framedex.pictures import forget_thumbnails
+from framedex.images.reading import forget_thumbnails
+from framedex.jobs.context import Base
+from framedex.jobs.index.index import Tell
 from framedex.records import DatasetStatus, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout

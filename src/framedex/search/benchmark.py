@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from framedex.analysis.coded_cells import Selection
 from framedex.errors import InvalidInput, NotIndexed
-from framedex.search.search_timings import SearchTiming, SearchTimings
-from framedex.search.searches import Searches
-from framedex.search.vector_folder import read_indices
-from framedex.search.vectors import VectorIndex, VectorIndices
+from framedex.search.searcher import Searches
+from framedex.search.timings import SearchTiming, SearchTimings
+from framedex.search.vectors.folder import read_indices
+from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.storage.disk import files_below
 
 Vectors = npt.NDArray[np.float32]

@@ -15,11 +15,12 @@ from framedex.errors import NotFound
 from framedex.ids import media_id
 from framedex.records import Condition, Generation
 from framedex.storage.media import Media, time_fragment
+from framedex.storage.table_names import CELLS, MEANS, MEDIA
 from framedex.storage.tables import Table
 
 OBJECTS = "objects"
 """Its name in a generation, and in that one's summary."""
-TABLES = {"media": OBJECTS, "cells": "object_cells", "means": "object_means"}
+TABLES = {MEDIA: OBJECTS, CELLS: "object_cells", MEANS: "object_means"}
 """The tables of objects, by the names of those of media that are made in the same way."""
 
 
@@ -79,7 +80,7 @@ def objects_of(media: Media) -> Media | None:
     generation = objects_generation(media.generation)
     if generation is None:
         return None
-    path, version = objects_path(media.table.path), generation.tables["media"]
+    path, version = objects_path(media.table.path), generation.tables[MEDIA]
     table = Table(path, version) if media.columns is None else media.columns.open(path, version)
     return replace(media, dataset_id=generation.dataset_id, generation=generation, table=table, found={}, parents=media)
 

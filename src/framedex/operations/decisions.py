@@ -1,0 +1,41 @@
+"""Decisions of users that images are not duplicates, each committed with the groups that follow from it."""
+
+from collections.abc import Sequence
+
+from framedex.jobs.edits.decisions import decide, read_decisions, withdraw
+from framedex.operations.context import Context
+from framedex.operations.short_edits import editing
+from framedex.records import DuplicateDecision
+from framedex.storage import datasets
+
+
+def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence[str]) -> DuplicateDecision:
+    """Store that no two of some media are duplicates, with the groups that follow, as one generation.
+
+    Raises:
+        InvalidInput: these are not two or more different ids.
+        NotFound: one is not in the dataset.
+        Conflict: a task is under way.
+    """
+    with editing(context, dataset_id, "not_duplicates") as edit:
+        decision, *written = decide(edit.base.table, edit.base.head, media_ids, context.settings.user)
+        edit.commit(*written)
+    return decision
+
+
+def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> None:
+    """Take a decision back, with the groups that follow, as one generation.
+
+    Raises:
+        NotFound: there is no such decision.
+        Conflict: a task is under way.
+    """
+    with editing(context, dataset_id, "withdraw_decision") as edit:
+        edit.commit(*withdraw(edit.base.table, edit.base.head, decision_id))
+
+
+def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDecision]:
+    """Return the decisions about duplicates, oldest first."""
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+    return [] if head is None else read_decisions(context.layout.media(dataset_id), head.tables)

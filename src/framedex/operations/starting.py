@@ -1,0 +1,135 @@
+"""Starting what changes a dataset: as a task, one at a time, when the dataset's status allows it."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from framedex.errors import Conflict, NotIndexed
+from framedex.jobs.context import Base
+from framedex.jobs.edits.decisions import read_decisions
+from framedex.operations.context import Context
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskType
+from framedex.render.progress import progress_bar
+from framedex.storage import datasets, task_rows
+from framedex.tasks import Commit, Job, Report, Task
+
+SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
+
+
+def start(
+    context: Context,
+    dataset_id: str,
+    task_type: TaskType,
+    job: Callable[[Base, Report], Commit],
+    *,
+    operation: str,
+    allowed: Collection[DatasetStatus] = SETTLED,
+    shows: DatasetStatus = DatasetStatus.READ_ONLY,
+    thresholds: Sequence[float] | None = None,
+    config: dict[str, Any] | None = None,
+    also: Callable[[Any, Generation | None], None] = lambda _connection, _head: None,
+) -> Task:
+    """Start a task on a dataset and return it; readers go on to see the state before.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset.
+        task_type: of the task.
+        job: given what the dataset is when it starts, returns the commit.
+        operation: its name in messages.
+        allowed: the statuses in which it may start.
+        shows: the dataset's status while the job runs.
+        thresholds: cluster thresholds that replace those of the dataset.
+        config: what is to be done, as JSON, so that others can run the task again; see :mod:`framedex.api.retry`.
+        also: given the transaction that starts the task, and the head, does what belongs to it; raises to prevent it.
+
+    Raises:
+        Conflict: another task is under way, the status does not allow it, or the dataset was never indexed.
+        ReadOnly: the workspace was opened for reading.
+    """
+    context.runner.settle()
+    with context.catalog.write() as connection:
+        record = check_free(connection, dataset_id, operation, allowed)
+        also(connection, datasets.head(connection, dataset_id))
+        datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
+        task_id = context.runner.insert(connection, record, task_type, config)
+
+    run = on_base(context, dataset_id, job, shows=shows, thresholds=thresholds)
+    return Task.start(context.runner, task_id, dataset_id, run)
+
+
+def on_base(
+    context: Context,
+    dataset_id: str,
+    job: Callable[[Base, Report], Commit],
+    *,
+    shows: DatasetStatus = DatasetStatus.READ_ONLY,
+    thresholds: Sequence[float] | None = None,
+) -> Job:
+    """Return a job on a dataset as the runner takes it; see :func:`start` for the arguments."""
+
+    def run(report: Report) -> Commit:
+        if shows is not DatasetStatus.READ_ONLY:
+            with context.catalog.write() as connection:
+                datasets.update_dataset(connection, dataset_id, status=shows, progress=0)
+        return job(load_base(context, dataset_id, thresholds), report)
+
+    return run
+
+
+def check_free(
+    connection: Any, dataset_id: str, operation: str, allowed: Collection[DatasetStatus] = SETTLED
+) -> DatasetRecord:
+    """Return the record of a dataset that an operation may change now; tasks of processes that died do not count.
+
+    Raises:
+        Conflict: it may not; the message says what is in the way.
+    """
+    task_rows.fail_interrupted(connection)
+    record = datasets.find_dataset(connection, dataset_id)
+    busy = task_rows.running(connection, dataset_id)
+    if busy is not None:
+        raise Conflict(f"Operation '{operation}' is blocked while {busy} task is running")
+    if record.status_new not in allowed:
+        wanted = " or ".join(allowed)
+        raise Conflict(f"Operation '{operation}' needs the dataset status {wanted}; it is {record.status_new}")
+    if datasets.embedding_config(connection, dataset_id) is None:
+        raise NotIndexed("Dataset has no embedding config")
+    return record
+
+
+def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | None = None) -> Base:
+    """Return what a job on a dataset starts from.
+
+    Raises:
+        Conflict: the dataset has nothing to start from.
+    """
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+        config = datasets.embedding_config(connection, dataset_id)
+        roots = datasets.get_roots(connection, dataset_id)
+    if head is None or config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    if thresholds is not None:
+        config = EmbeddingConfig.model_validate(config.model_dump() | {"thresholds": tuple(thresholds)})
+    table = context.layout.media(dataset_id)
+    apart = [decision.media_ids for decision in read_decisions(table, head.tables)]
+    thumbnails = context.layout.thumbnails(dataset_id)
+    return Base(dataset_id, head, config, tuple(roots), table, thumbnails, apart, context.settings)
+
+
+def new_base(context: Context, dataset_id: str, config: EmbeddingConfig) -> Base:
+    """Return what the job that makes a dataset starts from: there is nothing of it yet."""
+    layout = context.layout
+    return Base.of_nothing(
+        dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
+    )
+
+
+def wait_for(task: Task, title: str) -> None:
+    """Wait until a task is done, showing how far it is; what stops the waiting aborts the task.
+
+    Raises:
+        Error: the task failed or was aborted.
+    """
+    with progress_bar(title) as watcher:
+        task.wait(watcher=watcher)
