@@ -140,8 +140,8 @@ def _line(name: str, rows: list[SearchTiming]) -> Line:
         (
             row.recall,
             row.queries_per_s,
-            f"{name}, {'exactly' if row.n_candidates is None else f'{row.n_candidates:,} compared'}: recall {row.recall:.4f}, "
-            f"{row.queries_per_s:,.0f} queries a second",
+            f"{name}, {'exactly' if row.n_candidates is None else f'{row.n_candidates:,} compared'}: "
+            f"recall {row.recall:.4f}, {row.queries_per_s:,.0f} queries a second",
         )
         for row in rows
     ]
