@@ -107,8 +107,8 @@ def _enrich(dataset: Any, number: int) -> list[str]:
 
 def _cleaning(workspace: Any, dataset: Any) -> dict[str, float]:
     """Return how long automatic cleaning takes, in milliseconds: the median of some times."""
+    from framedex.operations.vacuum import AutoClean
     from framedex.settings import Settings
-    from framedex.vacuum import AutoClean
 
     context = workspace._context
     settings = Settings(clean_every_s=0, keep_versions_s=0)

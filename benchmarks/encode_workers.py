@@ -27,7 +27,7 @@ def measure(model: str, source: Path, rounds: int) -> dict[str, Any]:
         rounds: how often the bare model and a dataset are measured, one after the other, behind one that warms up.
     """
     from framedex.encoders import choose_encoder
-    from framedex.jobs.ingest import batch_of
+    from framedex.jobs.ingest.ingest import batch_of
 
     encoder, _ = choose_encoder(model)
     prepared = _prepared(encoder, source)
@@ -97,7 +97,8 @@ def _bare_onnx(encoder: Any, prepared: Any, batch: int) -> Callable[[], None]:
 def _dataset(encoder: Any, source: Path, folder: Path) -> dict[str, Any]:
     """Make a dataset; return its seconds, and those of its parts."""
     import framedex
-    from framedex.jobs import create, examine, ingest
+    from framedex.jobs import create
+    from framedex.jobs.ingest import examine, ingest
     from framedex.media.files import Reader
 
     parts = _Parts()

@@ -24,7 +24,7 @@ from PIL import Image, ImageFilter, ImageOps
 from common import arguments, environment, link_all, photos, ratio, run_worker, save, table, verdict
 from framedex import Dataset, Workspace
 from framedex.analysis.issues import RULES, Rule
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.records import IssueType
 
 AIM = 0.95
@@ -279,10 +279,13 @@ def _agreement(kind: Kind, names: list[str], ours: Judged, theirs: Judged, grey:
         },
     }
     if kind.name not in ("grayscale", "duplicates"):  # CleanVision has no value for these, or another quantity
-        apart = np.array(
+        cannot_link = np.array(
             [abs(min(ours.values[name], 1) - theirs.values[name]) for name in names if name not in explained]
         )
-        found |= {"typical_difference": float(np.median(apart)), "p99_difference": float(np.quantile(apart, 0.99))}
+        found |= {
+            "typical_difference": float(np.median(cannot_link)),
+            "p99_difference": float(np.quantile(cannot_link, 0.99)),
+        }
     found["differences"] = [
         {
             "file": name,

@@ -227,7 +227,7 @@ def _check_before_retry(opened: Any, job: str, target: str, wanted: dict[str, An
 def _state(opened: Any, name: str) -> dict[str, Any] | None:
     """Return all that a dataset shows, by the paths of its media; None where there is nothing to see."""
     import framedex
-    from framedex.context import open_media
+    from framedex.operations.context import open_media
 
     try:
         dataset = opened.dataset(name)

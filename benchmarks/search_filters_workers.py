@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex import Workspace
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.definitions import fields_of, tags_of
 

@@ -79,7 +79,7 @@ def framedex(folder: Path) -> Answer:
     documents, queries = _load(folder)
     version = _write(folder, _block([f"{place}.jpg" for place in range(len(documents))], documents))
     media = _media(folder, version, "a")
-    from framedex.search.full_text import full_text
+    from framedex.search.text.full_text import full_text
 
     def ask(words: list[str]) -> dict[int, float]:
         found = full_text(media, " ".join(words), folder=folder / "cache", keep=True, language="english")
@@ -158,7 +158,7 @@ def _edit(folder: Path, version: int) -> int:
 
 def build_million(folder: Path) -> Answer:
     """Index a million captions, then search."""
-    from framedex.search.full_text import full_text
+    from framedex.search.text.full_text import full_text
 
     words, version = json.loads((folder / "table.json").read_text()).values()
     before = _peak_mib()
@@ -206,7 +206,7 @@ def build_million(folder: Path) -> Answer:
 
 def open_million(folder: Path) -> Answer:
     """Search in a process that finds the index on the disk."""
-    from framedex.search.full_text import full_text
+    from framedex.search.text.full_text import full_text
 
     media = _media(folder, json.loads((folder / "table.json").read_text())["version"], "c")
     started = time.perf_counter()

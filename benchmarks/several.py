@@ -93,8 +93,8 @@ class Worker:
 
     def read(self) -> None:
         """Look at one state from all sides."""
-        from framedex.context import open_media
-        from framedex.jobs.tagged import count_tags
+        from framedex.jobs.edits.tag_lists import count_tags
+        from framedex.operations.context import open_media
         from framedex.storage.definitions import tags_of
 
         media = open_media(self.dataset._context, self.dataset.id)
@@ -121,7 +121,7 @@ class Worker:
 
     def _state(self) -> str:
         """Return the id of the generation that readers see."""
-        from framedex.context import open_media
+        from framedex.operations.context import open_media
 
         return str(open_media(self.dataset._context, self.dataset.id).generation.id)
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex import Dataset, Workspace
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import unit

@@ -6,10 +6,14 @@ ws = framedex.Workspace("~/framedex")
 ds = ws.create_dataset("pets", "~/photos")
 """
 
-from framedex.benchmarking import SearchBenchmark
-from framedex.cleanup import CleanupPlan
-from framedex.dataset import Dataset
-from framedex.disk_usage import DiskUsage
+from framedex.api.dataset import Dataset
+from framedex.api.disk_usage import DiskUsage
+from framedex.api.ranked_view import RankedView
+from framedex.api.result_pages import DuplicateGroups, ExplorePage
+from framedex.api.search_benchmark import SearchBenchmark
+from framedex.api.view import View
+from framedex.api.workspace import Workspace
+from framedex.cleanup.plan import CleanupPlan
 from framedex.encoders import Encoder
 from framedex.errors import (
     Aborted,
@@ -30,11 +34,7 @@ from framedex.errors import (
     Unavailable,
     WorkspaceError,
 )
-from framedex.ranked_view import RankedView
-from framedex.result_pages import DuplicateGroups, ExplorePage
 from framedex.tasks import ExportTask, Task
-from framedex.view import View
-from framedex.workspace import Workspace
 
 __all__ = [
     "Aborted",

@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.dataset import Dataset
+from framedex.api.dataset import Dataset
+from framedex.api.workspace import Workspace
 from framedex.errors import Conflict
 from framedex.render import html
-from framedex.workspace import Workspace
 
 DATASET = "demo"
 _SKIMAGE = {

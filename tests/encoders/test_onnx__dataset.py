@@ -10,7 +10,7 @@ from framedex import Dataset, Workspace
 from framedex.encoders import OnnxEncoder
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, NotFound
-from framedex.jobs.content import open_content
+from framedex.jobs.ingest.content import open_content
 from tests.encoders.onnx_models import classifier
 from tests.gallery import SETTINGS, fill
 from tests.pictures import photo, write

@@ -6,9 +6,9 @@ import pytest
 
 from framedex.encoders import choose_text_encoder, register, register_text_encoder
 from framedex.errors import InvalidInput
+from tests.api.test_dataset__search import Colours
 from tests.gallery import Averages
 from tests.meanings import Meanings
-from tests.test_dataset__search import Colours
 
 
 def test_choose__given_in_code_and_then_by_name() -> None:

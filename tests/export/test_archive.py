@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.context import open_media
 from framedex.export.archive import FORMATS, export_archive
 from framedex.export.columns import export_batches
 from framedex.export.items import size_texts
 from framedex.export.pictures import _copy
 from framedex.export.zip_writer import ZipWriter
+from framedex.operations.context import open_media
 from framedex.records import Condition, ExportResult
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.pictures import encode, photo

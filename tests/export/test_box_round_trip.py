@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.context import open_media
 from framedex.media.boxes import Box, Problems, fit_box
 from framedex.media.boxes_coco import read_coco_boxes
 from framedex.media.boxes_tables import read_csv_boxes
 from framedex.media.boxes_voc import read_voc_boxes
+from framedex.operations.context import open_media
 from framedex.storage.objects import objects_of
 from tests.boxes import SHARED
 from tests.gallery import Averages

@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Workspace
-from framedex.context import open_media
 from framedex.export.archive import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
 from framedex.ids import Kind, group_id
+from framedex.operations.context import open_media
 from framedex.records import ExportStatus
 from framedex.storage.objects import objects_of
+from tests.api.test_dataset__export import names_in, paused
 from tests.export.test_archive import read_json
 from tests.gallery import SETTINGS, Averages, fill
 from tests.pictures import photo, write
-from tests.test_dataset__export import names_in, paused
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from framedex import vql
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.search.conditions import condition_of, explained, scope_of
 from framedex.storage.media import Media
 from framedex.vql import parse, searches

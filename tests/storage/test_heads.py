@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex import Dataset, Workspace
-from framedex.context import open_media
+from framedex.operations.context import open_media
 from framedex.storage import datasets
 
 

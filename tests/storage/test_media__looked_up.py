@@ -2,8 +2,8 @@
 
 import pytest
 
-from framedex.context import open_media
 from framedex.errors import NotFound
+from framedex.operations.context import open_media
 from framedex.storage.media import LOCATION
 from tests.gallery import ANIMALS, TOWNS, Gallery
 

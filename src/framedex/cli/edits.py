@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from framedex.api.dataset import Dataset
+from framedex.api.view import View
 from framedex.cli.options import (
     IdsOption,
     JsonOption,
@@ -15,10 +17,8 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.dataset import Dataset
 from framedex.errors import InvalidInput
 from framedex.records import Tag
-from framedex.view import View
 
 
 def not_duplicates(

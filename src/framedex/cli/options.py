@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from framedex.api.workspace import Workspace
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.records import EntityType
 from framedex.settings import load_settings, user_path
 from framedex.storage.layout import MARKER
-from framedex.workspace import Workspace
 
 WorkspaceOption = Annotated[
     Path | None,

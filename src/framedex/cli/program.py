@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 import typer
 
+from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
+from framedex.cli.demo import demo
 from framedex.cli.edits import not_duplicates, tag, tags, untag
-from framedex.cli.enriching import enrich, models
-from framedex.cli.looking import duplicates, explore, export, issues, report
-from framedex.cli.making import add, add_objects, create, ls, reindex, rm, show
+from framedex.cli.enrich import enrich, models
+from framedex.cli.inspect import duplicates, explore, export, issues, report
+from framedex.cli.maintenance import cleanup, du, vacuum
 from framedex.cli.output import printable
-from framedex.cli.sample import demo
-from framedex.cli.searches import bench_search, search, similar
-from framedex.cli.upkeep import cleanup, du, vacuum
+from framedex.cli.search import bench_search, search, similar
 from framedex.errors import Error
 
 app = typer.Typer(

@@ -1,0 +1,1 @@
+"""What users call: workspaces, datasets, views, reports."""

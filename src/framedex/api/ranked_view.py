@@ -1,0 +1,160 @@
+"""A ranked view: the media that fit a search, the best first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from framedex.api.view import SHOWN, View
+from framedex.browse.explore import file_name
+from framedex.errors import InvalidInput
+from framedex.export.columns import export_batches, table_schema
+from framedex.operations.context import Context
+from framedex.operations.searches import open_searcher
+from framedex.records import Condition
+from framedex.render import html
+from framedex.search.queries import Query
+from framedex.search.ranking import Ranking
+from framedex.storage.media import Media
+from framedex.vql import Filter, parse
+
+SCORES = pa.schema(
+    [
+        pa.field("relevance_score", pa.float32()),
+        pa.field("relevance_score_type", pa.string()),
+        pa.field("relevance", pa.float32()),
+    ]
+)
+"""What a ranked view has beside the columns of a view.
+
+``relevance_score`` is a ``cosine_distance`` (0 best, 2 worst), a ``bm25`` or a ``reciprocal_rank_fusion`` (more is
+better). ``relevance``, 0 to 1, says what that means in this dataset: 0.5 is where matches begin.
+"""
+
+
+class RankedView(View):
+    """The media that fit a search, the best first. Nothing is searched before a method asks for it.
+
+    All that a view has, this has too. :meth:`where` filters before it ranks, so that as many media come back as there
+    are, up to the limit.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        dataset_id: str,
+        vql: Filter,
+        query: Query,
+        *,
+        limit: int | None,
+        diversity: float = 0.0,
+        relevance: float = 0.0,
+        objects: bool = False,
+    ) -> None:
+        super().__init__(context, dataset_id, vql, objects=objects)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidInput(f"limit must be a whole number from 0, or None for all, not {limit!r}")
+        for name, value in (("diversity", diversity), ("relevance", relevance)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise InvalidInput(f"{name} must be 0 to 1, not {value!r}")
+        if diversity and limit is None:
+            raise InvalidInput("diversity needs a limit: of all media each comes anyway")
+        self._query, self._limit = query, limit
+        self._diversity, self._relevance = float(diversity), float(relevance)
+        self._last: tuple[str, Ranking] | None = None
+
+    def where(self, vql: Sequence[Any]) -> "RankedView":
+        """Return the same search among the media that also pass another filter.
+
+        Raises:
+            InvalidFilter: the filter cannot be understood.
+        """
+        return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
+
+    def _narrowed(self, vql: Filter, *, objects: bool) -> "RankedView":
+        return self._limited(self._limit, vql, objects=objects)
+
+    def _limited(self, limit: int | None, vql: Filter, *, objects: bool) -> "RankedView":
+        """Return the same search with another limit and filter, among media or among objects."""
+        return RankedView(
+            self._context,
+            self._dataset_id,
+            vql,
+            self._query,
+            limit=limit,
+            diversity=self._diversity,
+            relevance=self._relevance,
+            objects=objects,
+        )
+
+    def media_ids(self) -> list[str]:
+        """Return the ids of the media, the best first."""
+        media = self._media()
+        # One search follows another, so the ids of all media are held; Lance takes milliseconds to find a few.
+        rows = media.take(self._ranking(media).row_ids.tolist(), ["media_id"], keep=True)
+        ids: list[str] = rows["media_id"].to_pylist()
+        return ids
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a row for each media item, the best first.
+
+        Args:
+            columns: as of :meth:`View.to_arrow`; also ``relevance_score``, ``relevance_score_type`` and ``relevance``,
+                which come last by default.
+
+        Raises:
+            InvalidInput: a column does not exist.
+        """
+        media = self._media()
+        ranking = self._ranking(media)
+        own = (
+            None
+            if columns is None or isinstance(columns, str)
+            else [each for each in columns if each not in SCORES.names]
+        )
+        schema = table_schema(media, columns if own is None else own or ["media_id"])
+        found = pa.concat_tables([schema.empty_table(), *export_batches(media, ranking.row_ids, schema)])
+        scores = {
+            "relevance_score": pa.array(ranking.score, pa.float32()),
+            "relevance_score_type": pa.repeat(pa.scalar(ranking.kind), len(ranking)),
+            "relevance": pa.array(ranking.relevance, pa.float32()),
+        }
+        for field in SCORES:
+            found = found.append_column(field, scores[field.name])
+        return found if columns is None else found.select(list(columns))
+
+    def _repr_html_(self) -> str:
+        columns = ["media_id", "image_filename", "relevance_score", "relevance_score_type", "relevance"]
+        most = SHOWN if self._limit is None else min(self._limit, SHOWN)
+        shown = self._limited(most, self._filter, objects=self._objects)
+        rows = shown.to_arrow(columns).to_pylist()
+        if not rows:
+            return html.block(html.note("nothing here matches"))
+        jpegs = self.thumbnails([row["media_id"] for row in rows])
+        return html.block(
+            html.row(
+                html.picture(jpeg, file_name(row["image_filename"]), _caption(row))
+                for row, jpeg in zip(rows, jpegs, strict=True)
+            )
+        )
+
+    def _ranking(self, media: Media) -> Ranking:
+        key = media.generation.id
+        if self._last is None or self._last[0] != key:
+            searcher = open_searcher(self._context, media)
+            rows = searcher.rows_of(super()._condition(media))
+            found = self._query.run(searcher, rows, self._limit, self._diversity)
+            self._last = key, found.only(np.flatnonzero(found.relevance >= self._relevance))
+        return self._last[1]
+
+    def _condition(self, media: Media) -> Condition:
+        return self._ranking(media).condition()
+
+    def _order(self, media: Media, _condition: Condition) -> Ranking | None:
+        return self._ranking(media)
+
+
+def _caption(row: dict[str, Any]) -> str:
+    kind = row["relevance_score_type"].replace("_", " ")
+    return f"{kind} {row['relevance_score']:.3f} · relevance {row['relevance']:.2f}"

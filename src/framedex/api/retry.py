@@ -1,0 +1,101 @@
+"""Jobs of tasks that ended early, made again from what their tasks were asked to do: in whichever process."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from framedex.errors import NotRetryable
+from framedex.jobs.add import add, reindex
+from framedex.jobs.create import create
+from framedex.jobs.ingest.content import Content, content_from_config
+from framedex.jobs.remove import remove
+from framedex.operations.additions import objects_job
+from framedex.operations.context import Context
+from framedex.operations.edits import field_job
+from framedex.operations.enrichment import enrichment_job
+from framedex.operations.snapshots import clone_job, restore_job
+from framedex.operations.starting import new_job_context, with_job_context
+from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
+from framedex.storage import datasets
+from framedex.tasks import Job
+
+_Config = Mapping[str, Any]
+
+
+def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
+    """Return the job of a task.
+
+    Args:
+        context: the open workspace.
+        record: the task.
+        config: what it was asked to do.
+
+    Raises:
+        NotRetryable: a newer version of Framedex asked for it.
+        InvalidInput: its source is gone.
+        NotFound: its dataset or snapshot is.
+    """
+    make = _JOBS.get(str(config.get("operation")))
+    if make is None:
+        raise NotRetryable(f"task {record.task_id} is of a kind that this Framedex does not know: {config!r}")
+    return make(context, record.dataset_id, config)
+
+
+def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
+    """Return what a task that makes a dataset is asked to do; None where only this process can do it."""
+    if content.config is None:
+        return None
+    return {"operation": "create", "content": content.config, "embedding_config": embedding.model_dump(mode="json")}
+
+
+def _create(context: Context, dataset_id: str, config: _Config) -> Job:
+    embedding = EmbeddingConfig.model_validate(config["embedding_config"])
+    content = content_from_config(config["content"], embedding, context.layout, context.settings)
+    base = new_job_context(context, dataset_id, embedding)
+    return lambda progress: create(content, base, progress=progress)
+
+
+def _add(context: Context, dataset_id: str, config: _Config) -> Job:
+    with context.catalog.read() as connection:
+        embedding = datasets.embedding_config(connection, dataset_id)
+    if embedding is None:
+        raise NotRetryable("Dataset has no embedding config")
+    content = content_from_config(config["content"], embedding, context.layout, context.settings)
+    anew = bool(config["auto_reindex"])
+    return with_job_context(
+        context, dataset_id, lambda base, progress: add(base, content, auto_reindex=anew, progress=progress)
+    )
+
+
+def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
+    return objects_job(context, dataset_id, config["boxes"])
+
+
+def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
+    return with_job_context(
+        context,
+        dataset_id,
+        lambda base, progress: reindex(base, progress=progress),
+        shows=DatasetStatus.INDEXING,
+        thresholds=config["thresholds"],
+    )
+
+
+def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
+    ids = config["media_ids"]
+    return with_job_context(context, dataset_id, lambda base, progress: remove(base, ids, progress=progress))
+
+
+_JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
+    "create": _create,
+    "add_media": _add,
+    "add_objects": _add_objects,
+    "reindex": _reindex,
+    "delete_media": _remove,
+    "add_field": field_job,
+    "set_field": field_job,
+    "enrich": enrichment_job,
+    "restore": lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
+    "clone": lambda context, dataset_id, config: clone_job(
+        context, dataset_id, config["source"], config["snapshot_id"]
+    ),
+}

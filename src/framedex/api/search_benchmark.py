@@ -1,0 +1,148 @@
+"""Benchmarks of a dataset's searches, as users see and keep them."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from framedex.errors import InvalidInput
+from framedex.export.files import whole_file
+from framedex.render import html
+from framedex.render.plot import Line, line_plot
+from framedex.render.sizes import bytes_text
+from framedex.search.timings import SearchTiming, SearchTimings
+from framedex.settings import user_path
+
+_SUFFIXES = (".json", ".html", ".svg")
+_RECALL = 0.95
+HEADER = ("filter leaves", "compared", "recall", "p50 ms", "p95 ms", "p99 ms", "queries/s", "in parallel")
+
+
+class SearchBenchmark(SearchTimings):
+    """How good and how fast searches of a dataset are. A notebook shows it with a plot and a table.
+
+    ``best_for(recall)`` returns the setting to take, ``advice(recall)`` the same in a sentence; ``rows`` has what was
+    measured, ``model_dump_json()`` all of it.
+    """
+
+    @classmethod
+    def of(cls, timings: SearchTimings) -> "SearchBenchmark":
+        """Return what was measured, to be shown."""
+        return cls.model_validate(timings.model_dump())
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each setting and filter, with the columns of :class:`SearchTiming`, exact search first."""
+        schema = pa.schema(
+            [
+                pa.field(name, _ARROW[name] if name in _ARROW else pa.float64())
+                for name in SearchTiming.model_fields
+            ]
+        )  # fmt: skip
+        return pa.Table.from_pylist([row.model_dump() for row in self.rows], schema)
+
+    def table(self) -> list[tuple[Any, ...]]:
+        """Return the rows as they are shown, below :data:`HEADER`."""
+        return [
+            (
+                _leaves(row),
+                "all, exactly" if row.n_candidates is None else f"{row.compared:,}{' (default)' * row.is_default}",
+                f"{row.recall:.4f}",
+                *(f"{each:.3g}" for each in (row.p50_ms, row.p95_ms, row.p99_ms)),
+                f"{row.queries_per_s:,.0f}",
+                f"{row.parallel_queries_per_s:,.0f}",
+            )
+            for row in self.rows
+        ]
+
+    @property
+    def words(self) -> str:
+        """What was searched, in a line."""
+        memory = "" if self.memory_bytes is None else f", {bytes_text(self.memory_bytes)} in memory"
+        exact = "" if self.exact_memory_bytes is None else f" ({bytes_text(self.exact_memory_bytes)} with exact search)"
+        return (
+            f"{self.n_vectors:,} vectors of {self.dimension:,}; index made in {self.build_s:.2f} s, opened in "
+            f"{self.open_s:.2f} s, {bytes_text(self.disk_bytes)} on disk{memory}{exact}; {self.queries:,} queries for "
+            f"the nearest {self.k:,}, parallel: {self.threads:,} at a time"
+        )
+
+    def plot(self) -> str:
+        """Return queries a second over recall, a line for each filter, as SVG text."""
+        exact = [row for row in self.rows if row.n_candidates is None]
+        swept = [row for row in self.rows if row.n_candidates is not None]
+        lines = [
+            _line(_leaves(rows[0]), rows)
+            for selectivity in dict.fromkeys(row.selectivity for row in swept)
+            if (rows := [row for row in swept if row.selectivity == selectivity])
+        ]
+        return line_plot(
+            [*lines, _line("exact search", exact)],
+            title=f"Search of {self.n_vectors:,} vectors: recall and speed",
+            x_label=f"recall@{self.k}",
+            y_label="queries a second, one at a time",
+            mark="default",
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a file and return its path: all as .json, a page as .html, or the plot as .svg.
+
+        Raises:
+            InvalidInput: the name ends otherwise, or the file cannot be written.
+        """
+        check_target(path)
+        target = user_path(path)
+        match target.suffix.lower():
+            case ".json":
+                content = self.model_dump_json(indent=2) + "\n"
+            case ".html":
+                content = html.page("Framedex search benchmark", *self._parts())
+            case _:
+                content = self.plot() + "\n"
+        with whole_file(target) as file:
+            file.write(content.encode())
+        return target
+
+    def __repr__(self) -> str:
+        return f"<framedex.SearchBenchmark: {self.advice(_RECALL)}>"
+
+    def _repr_html_(self) -> str:
+        return html.block(*self._parts())
+
+    def _parts(self) -> tuple[str, ...]:
+        return (
+            html.heading("Search benchmark"),
+            html.note(self.words),
+            html.note(self.advice(_RECALL)),
+            self.plot(),
+            html.table(HEADER, self.table()),
+        )
+
+
+_ARROW = {"rows": pa.int64(), "compared": pa.int64(), "is_default": pa.bool_()}
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Check that a benchmark could be saved there, before it is made.
+
+    Raises:
+        InvalidInput: the name ends in none of .json, .html and .svg.
+    """
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise InvalidInput(f"a benchmark is saved as {', '.join(_SUFFIXES)}, not as {os.fspath(path)!r}")
+
+
+def _leaves(row: SearchTiming) -> str:
+    return "no filter" if row.selectivity == 1 else f"{100 * row.selectivity:g} %: {row.rows:,}"
+
+
+def _line(name: str, rows: list[SearchTiming]) -> Line:
+    points = [
+        (
+            row.recall,
+            row.queries_per_s,
+            f"{name}, {'exactly' if row.compared is None else f'{row.compared:,} compared'}: recall {row.recall:.4f}, "
+            f"{row.queries_per_s:,.0f} queries a second",
+        )
+        for row in rows
+    ]
+    return Line(name, points, frozenset(place for place, row in enumerate(rows) if row.is_default))

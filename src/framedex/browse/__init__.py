@@ -1,0 +1,1 @@
+"""Pages over a dataset: clusters, duplicate groups, issues, similar videos."""

@@ -1,0 +1,78 @@
+"""A clean-up plan with pictures: what goes beside what stays."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.render import html
+
+_MEMBERS = 8
+_DUPLICATES = "duplicates"
+Jpegs = Callable[[Sequence[str]], list[bytes | None]]
+
+
+def plan_parts(
+    rows: pa.Table,
+    counts: Mapping[str, int],
+    jpegs: Jpegs,
+    *,
+    groups: int,
+    media: int,
+    progress: Callable[[str, float], None] | None = None,
+) -> Iterator[str]:
+    """Yield the parts of a page about a plan.
+
+    Args:
+        rows: of the plan.
+        counts: how many media go, by reason.
+        jpegs: returns the pictures of media, by their ids; None for those that cannot be shown.
+        groups: at most so many groups of duplicates, the largest.
+        media: at most so many media of each issue, the worst.
+        progress: called with what is being shown and the share of it that is done.
+    """
+    yield html.bars(counts.items())
+    yield from _groups(rows, jpegs, groups, progress or (lambda _stage, _share: None))
+    gone = rows.filter(pc.equal(rows["action"], "remove"))
+    for issue in counts:
+        if issue != _DUPLICATES:
+            yield from _issue(gone.filter(pc.equal(gone["issue_type"], issue)), issue, jpegs, media)
+
+
+def _groups(rows: pa.Table, jpegs: Jpegs, most: int, progress: Callable[[str, float], None]) -> Iterator[str]:
+    repeated = rows.filter(pc.is_valid(rows["kept_media_id"]))
+    if not len(repeated):
+        return
+    yield html.heading("Duplicates")
+    sizes = repeated.group_by("group_id", use_threads=False).aggregate([([], "count_all")])
+    largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:most]
+    for place, group_id in enumerate(sizes["group_id"].take(largest)):
+        progress(_DUPLICATES, place / len(largest))
+        yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)
+    if (rest := len(sizes) - len(largest)) > 0:
+        yield html.note(f"and {rest:,} more groups")
+
+
+def _card(group: pa.Table, jpegs: Jpegs) -> str:
+    """Return a card of a group: first what stays, then what goes."""
+    shown = group.take(pc.sort_indices(group, sort_keys=[("action", "ascending")])[:_MEMBERS])
+    rest = len(group) - len(shown)
+    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more that go") if rest else "")
+
+
+def _issue(gone: pa.Table, issue: str, jpegs: Jpegs, most: int) -> Iterator[str]:
+    worst = gone.take(pc.sort_indices(gone, sort_keys=[("confidence", "descending")])[:most])
+    yield html.heading(f"{issue}: {len(gone):,}")
+    yield _figures(worst, jpegs)
+    if (rest := len(gone) - len(worst)) > 0:
+        yield html.note(f"and {rest:,} more")
+
+
+def _figures(rows: pa.Table, jpegs: Jpegs) -> str:
+    pictures = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
+    return html.row(html.picture(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in pictures)
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "★ " if row["action"] == "keep" else ""

@@ -1,0 +1,211 @@
+"""Commands that make, fill, list and delete datasets."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framedex.api.dataset import Dataset
+from framedex.api.workspace import Workspace
+from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace, workspace_folder
+from framedex.cli.output import print_json, print_table, say
+from framedex.errors import Conflict
+from framedex.jobs.create import UNUSABLE_BOXES
+from framedex.records import DatasetRecord, DatasetStatus
+
+BoxesOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Boxes around objects: a COCO file, a table, or a folder of VOC or YOLO files; may be repeated."),
+]
+_SHOWN_PROBLEMS = 5
+
+
+def create(
+    name: Annotated[str, typer.Argument(help="The new dataset's name.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="A folder, a file, a .txt, .csv or .parquet list, a Parquet with embeddings, or s3://…"),
+    ],
+    encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
+    frames_per_second: Annotated[float, typer.Option(help="Frames of videos that become media.")] = 1.0,
+    scene_changes: Annotated[bool, typer.Option("--scene-changes", help="And the first frames of scenes.")] = False,
+    boxes: BoxesOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a dataset of the pictures and videos in SOURCE."""
+    with Workspace(workspace_folder(workspace)) as ws:
+        start = time.perf_counter()
+        dataset = ws.create_dataset(
+            name,
+            source,
+            encoder=encoder,
+            frames_per_second=frames_per_second,
+            scene_changes=scene_changes,
+            boxes=boxes or None,
+        )
+        seconds = time.perf_counter() - start
+        if as_json:
+            print_json({**dataset.info.model_dump(mode="json"), **_left_out(dataset)})
+            return
+        info, config = dataset.info, dataset.embedding_config
+        say(f"{info.display_name}: {dataset.count():,} {_kind(info)}{_objects(dataset)} in {seconds:.1f} s")
+        say(f"encoder {config.encoder} ({config.reason})")
+        _say_left_out(dataset)
+
+
+def _objects(dataset: Dataset) -> str:
+    """Return in words how many objects a dataset has; nothing where it has none."""
+    return f", {count:,} objects" if (count := dataset.objects.count()) else ""
+
+
+def _left_out(dataset: Dataset) -> dict[str, Any]:
+    return {"n_objects": dataset.objects.count(), "skipped": dataset.skipped, "box_problems": dataset.box_problems}
+
+
+def _say_left_out(dataset: Dataset) -> None:
+    for reason, count in dataset.skipped.items():
+        say(f"left out: {count:,} {reason}")
+    problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        say(f"  {problem}")
+
+
+def _kind(info: DatasetRecord) -> str:
+    """Return what the media of a dataset are called."""
+    return "pictures and frames" if info.n_videos else "pictures"
+
+
+def add(
+    name: NameArgument,
+    source: Annotated[
+        str | None,
+        typer.Argument(help="A folder, a picture, a .txt, .csv or .parquet list, or a Parquet with embeddings."),
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE a .zip, .tar or .tar.gz file.")] = None,
+    s3: Annotated[str | None, typer.Option(help="Instead of SOURCE a folder or manifest, s3://bucket/….")] = None,
+    role: Annotated[str | None, typer.Option(help="ARN of a role to assume for reading it.")] = None,
+    settle: Annotated[bool, typer.Option("--reindex", help="Then find clusters and duplicates of all anew.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add the pictures in SOURCE to a dataset; those that it has already are left out."""
+    with open_workspace(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        before = dataset.count()
+        dataset.add_media(source, archive=archive, s3_uri=s3, assume_role=role, auto_reindex=settle)
+        seconds = time.perf_counter() - start
+        info = dataset.info
+        count = dataset.count()
+        added = count - before
+        if as_json:
+            print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
+            return
+        say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
+        _say_left_out(dataset)
+        if info.status_new is DatasetStatus.PARTIAL_INDEX:
+            joined = "they joined the clusters that were there" if added else "earlier additions are not settled"
+            say(f"{joined}; `framedex reindex` finds all anew")
+
+
+def add_objects(
+    name: NameArgument,
+    boxes: Annotated[
+        list[Path],
+        typer.Argument(help="COCO files, tables (.csv, .parquet), or folders of Pascal VOC or YOLO files."),
+    ],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add boxes around objects in the pictures of a dataset; those that it has already are left out."""
+    with open_workspace(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        before = dataset.objects.count()
+        dataset.add_objects(boxes)
+        seconds = time.perf_counter() - start
+        count = dataset.objects.count()
+        if as_json:
+            added = {"added": count - before, **_left_out(dataset)}
+            print_json({**dataset.info.model_dump(mode="json"), **added})
+            return
+        say(f"{dataset.name}: {count - before:,} objects added in {seconds:.1f} s, {count:,} in all")
+        _say_left_out(dataset)
+
+
+def reindex(
+    name: NameArgument,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="Cosine distance of a cluster level; give it five times, ascending, for levels 0 to 4."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find clusters, duplicates and scores of all pictures anew, after additions or with other thresholds."""
+    with open_workspace(workspace) as ws:
+        start = time.perf_counter()
+        dataset = ws.dataset(name)
+        dataset.reindex(thresholds=threshold or None)
+        seconds = time.perf_counter() - start
+        info, config = dataset.info, dataset.embedding_config
+        if as_json:
+            print_json({**info.model_dump(mode="json"), "embedding_config": config.model_dump(mode="json")})
+            return
+        say(f"{info.display_name}: {dataset.count():,} {_kind(info)} indexed in {seconds:.1f} s")
+
+
+def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """List the datasets, newest first."""
+    with open_workspace(workspace) as ws:
+        records = ws.datasets()
+        if as_json:
+            print_json(records)
+            return
+        rows = [(r.display_name, r.status_new, r.n_images, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records]
+        print_table(("name", "status", "images", "created (UTC)", "id"), rows)
+
+
+def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Show what is in a dataset."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        info = dataset.info
+        if dataset.last_task is not None and info.status_new is DatasetStatus.ERROR:
+            raise Conflict(f"dataset {info.display_name!r} is {info.status_new}: {dataset.last_task.error_message}")
+        config = dataset.embedding_config
+        summaries = dataset.where([]).issue_summaries()
+        if as_json:
+            print_json(
+                {
+                    **info.model_dump(mode="json"),
+                    "embedding_config": config.model_dump(mode="json"),
+                    "n_objects": dataset.objects.count(),
+                    "issues": [summary.model_dump(mode="json") for summary in summaries],
+                    "skipped": dataset.skipped,
+                }
+            )
+            return
+        say(f"{info.display_name}: {info.n_images:,} images{_objects(dataset)}, {info.status_new}, id {info.id}")
+        say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
+        rows = [
+            (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
+        ]
+        print_table(("issue", "found", "limit", "measured value"), rows)
+
+
+def rm(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Delete a dataset; the pictures themselves stay where they are."""
+    with open_workspace(workspace) as ws:
+        record = ws.dataset(name).info
+        if not yes and sys.stdin.isatty():
+            typer.confirm(f"Delete {record.display_name!r} with {record.n_images:,} images?", abort=True)
+        ws.delete_dataset(record.id)
+        say(f"deleted {record.display_name}")

@@ -1,0 +1,36 @@
+"""The command that runs the whole job on sample pictures."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from framedex import demo as demo_dataset
+from framedex.api.workspace import Workspace
+from framedex.cli.options import JsonOption, WorkspaceOption, workspace_folder
+from framedex.cli.output import print_json, print_table, say
+from framedex.errors import Error
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML report to write.")] = Path("report.html"),
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the whole job on sample photographs and edits of them whose truth is known, and compare."""
+    with Workspace(workspace_folder(workspace)) as ws:
+        start = time.perf_counter()
+        dataset, truth = demo_dataset.build(ws)
+        outcomes = demo_dataset.compare(dataset, truth)
+        dataset.report(output, extra=demo_dataset.outcome_html(outcomes))
+        seconds = time.perf_counter() - start
+        if as_json:
+            print_json([vars(outcome) for outcome in outcomes])
+        else:
+            say(f"{dataset.info.n_images:,} pictures made, read, compared and reported in {seconds:.1f} s")
+            rows = [(o.what, o.planted, o.found, ", ".join(o.others) or "none") for o in outcomes]
+            print_table(("what", "planted", "found of them", "found besides"), rows)
+            say(f"wrote {output}; the dataset {demo_dataset.DATASET!r} is in {ws.path}")
+        if any(outcome.found < outcome.planted for outcome in outcomes):
+            raise Error("not all that was planted has been found")

@@ -1,0 +1,139 @@
+"""Commands that search a dataset, and measure how well that goes."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from framedex.api.ranked_view import SCORES, RankedView
+from framedex.api.search_benchmark import HEADER, check_target
+from framedex.cli.options import (
+    JsonOption,
+    KindOption,
+    NameArgument,
+    VqlOption,
+    WorkspaceOption,
+    number,
+    open_workspace,
+    parse_vql,
+)
+from framedex.cli.output import print_json, print_table, say
+from framedex.errors import InvalidInput
+
+_COLUMNS = ["media_id", "image_filename", "file_path", *SCORES.names]
+_FoundOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+_RelevanceOption = Annotated[
+    float, typer.Option(help="The least relevance, 0 to 1; by picture and meaning, matches begin at 0.5.")
+]
+
+
+def search(
+    name: NameArgument,
+    text: Annotated[str, typer.Argument(help="What to look for.")],
+    by: Annotated[str, typer.Option(help="words, meaning, both, or auto: both where an encoder knows texts.")] = "auto",
+    limit: _FoundOption = 20,
+    vql: VqlOption = None,
+    relevance: _RelevanceOption = 0.0,
+    entity_type: KindOption = "IMAGES",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the pictures, or the objects, that fit TEXT, the best first."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).search(text, limit, by=by, relevance=relevance, entity_type=entity_type)
+        _show(found, vql, as_json=as_json)
+
+
+def similar(
+    name: NameArgument,
+    query: Annotated[
+        str, typer.Argument(help="The path of a picture, or the id of one in the dataset, or of an object.")
+    ],
+    box: Annotated[str | None, typer.Option(metavar="X,Y,W,H", help="The part of it that counts, in pixels.")] = None,
+    limit: _FoundOption = 20,
+    threshold: Annotated[float | None, typer.Option(help="The largest cosine distance, 0 to 2.")] = None,
+    vql: VqlOption = None,
+    relevance: _RelevanceOption = 0.0,
+    diversity: Annotated[
+        float, typer.Option(help="0 for the nearest, to 1 for the most unlike each other of the nearer ones.")
+    ] = 0.0,
+    entity_type: KindOption = "IMAGES",
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the pictures, or the objects, most like QUERY, the best first."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).similar(
+            query,
+            limit,
+            threshold=threshold,
+            bounding_box=_box(box),
+            diversity=diversity,
+            relevance=relevance,
+            entity_type=entity_type,
+        )
+        _show(found, vql, as_json=as_json)
+
+
+def bench_search(
+    name: NameArgument,
+    recall: Annotated[float, typer.Option(help="The share of the true nearest that is to be found.")] = 0.95,
+    k: Annotated[int, typer.Option("--k", help="How many nearest to look for.")] = 10,
+    queries: Annotated[int, typer.Option(help="How many queries.")] = 200,
+    selectivity: Annotated[
+        list[float] | None, typer.Option(help="Share of rows that a filter leaves; may be repeated; 1 for no filter.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write it to a .json, .html or .svg file.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure searches of a dataset: recall, latency, queries a second, memory, with and without filters."""
+    if not 0 <= recall <= 1:
+        raise InvalidInput(f"recall must be 0 to 1, not {recall!r}")
+    if output is not None:
+        check_target(output)
+    with open_workspace(workspace) as ws:
+        options: dict[str, Any] = {"selectivities": selectivity} if selectivity else {}
+        found = ws.dataset(name).benchmark_search(queries=queries, k=k, **options)
+    written = None if output is None else found.save(output)
+    if as_json:
+        best = found.best_for(recall)
+        print_json({**found.model_dump(mode="json"), "recall": recall, "best": best, "advice": found.advice(recall)})
+        return
+    say(found.words)
+    print_table(HEADER, found.table())
+    say(f"{found.advice(recall)}{'' if written is None else f'; wrote {written}'}")
+
+
+def _show(found: RankedView, vql: str | None, *, as_json: bool) -> None:
+    elements = parse_vql(vql)
+    rows = (found if elements is None else found.where(elements)).to_arrow(_COLUMNS).to_pylist()
+    if as_json:
+        print_json(rows)
+        return
+    table = [
+        (
+            row["image_filename"],
+            f"{row['relevance']:.2f}",
+            f"{row['relevance_score']:.4f}",
+            row["relevance_score_type"].replace("_", " "),
+            row["media_id"],
+        )
+        for row in rows
+    ]
+    if table:
+        print_table(("file", "relevance", "score", "which is", "id"), table)
+    else:
+        say("nothing fits")
+
+
+def _box(text: str | None) -> tuple[float, float, float, float] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != 4:
+        raise InvalidInput(f"--box must be X,Y,W,H, not {text!r}")
+    x, y, width, height = (number("--box", part) for part in parts)
+    return x, y, width, height

@@ -1,0 +1,1 @@
+"""Pixels of rows: originals, crops, frames and cached thumbnails."""

@@ -1,0 +1,59 @@
+"""What a job on a dataset starts from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from framedex.jobs.index.finish import WRITTEN
+from framedex.records import EmbeddingConfig, Generation
+from framedex.settings import Settings
+from framedex.storage.objects import objects_dataset
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What a job on a dataset starts from.
+
+    Attributes:
+        dataset_id: the dataset.
+        head: its head when the job was accepted; nothing else may change it until the job is done.
+        config: how it was encoded, and the thresholds to group it by.
+        roots: source roots, by number.
+        table: folder of the media table.
+        thumbnails: folder of cached thumbnails.
+        cannot_link: sets of media ids of which no two are duplicates.
+        settings: limits.
+    """
+
+    dataset_id: str
+    head: Generation
+    config: EmbeddingConfig
+    roots: tuple[str, ...]
+    table: Path
+    thumbnails: Path
+    cannot_link: Sequence[Sequence[str]]
+    settings: Settings
+
+    @classmethod
+    def of_nothing(
+        cls, dataset_id: str, config: EmbeddingConfig, table: Path, thumbnails: Path, settings: Settings
+    ) -> "JobContext":
+        """Return what the job of a new dataset starts from: a head without tables, which is in no catalog."""
+        head = Generation(id="", dataset_id=dataset_id, tables={}, n_images=0, created_at=datetime.now(UTC), summary={})
+        return cls(dataset_id, head, config, (), table, thumbnails, (), settings)
+
+    @property
+    def namespace(self) -> str:
+        """The dataset whose id those of media are made of: of a clone, the first one it was cloned from."""
+        return str(self.head.summary.get("namespace", self.dataset_id))
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """The versions of the tables that the job does not write."""
+        return {name: version for name, version in self.head.tables.items() if name not in WRITTEN}
+
+    @property
+    def object_thumbnails(self) -> Path:
+        """The folder of cached thumbnails of objects."""
+        return self.thumbnails.with_name(objects_dataset(self.dataset_id))

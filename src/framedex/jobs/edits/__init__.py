@@ -1,0 +1,1 @@
+"""Edits of rows: tags, labels, captions, custom fields, duplicate decisions."""

@@ -1,0 +1,199 @@
+"""What people decided about duplicates: kept in a table of its own, and applied to the groups at once."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.analysis.duplicates import duplicate_groups
+from framedex.analysis.neighbours import nearest, unique_rows
+from framedex.analysis.stability import keep_numbers
+from framedex.analysis.vector_sources import VectorsInMemory
+from framedex.errors import InvalidInput, NotFound
+from framedex.ids import new_id
+from framedex.jobs.index.columns import Columns, to_batches
+from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
+from framedex.records import DUPLICATE_LEVELS, DuplicateDecision, Generation
+from framedex.storage import tables
+from framedex.storage.media_rows import DUPLICATES, INDEX_SCHEMA
+from framedex.storage.tables import StoredVectors, Table
+
+DECISIONS = "decisions"
+_SCHEMA = pa.schema(
+    [
+        pa.field("decision_id", pa.string(), nullable=False),
+        pa.field("media_ids", pa.list_(pa.string()), nullable=False),
+        pa.field("decided_by", pa.string(), nullable=False),
+        pa.field("decided_at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+_WRITTEN = (*DUPLICATES, "duplicate_similarity", "issue_duplicates")
+
+
+def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDecision]:
+    """Return the decisions of a generation, oldest first.
+
+    Args:
+        table: folder of the dataset's media table.
+        versions: of the generation's tables.
+    """
+    if DECISIONS not in versions:
+        return []
+    rows = Table(_path(table), versions[DECISIONS]).scan(_SCHEMA.names).read_all().to_pylist()
+    return [DuplicateDecision(**row) for row in rows]
+
+
+def decide(
+    table: Path, head: Generation, media_ids: Sequence[str], decided_by: str
+) -> tuple[DuplicateDecision, dict[str, int], dict[str, Any]]:
+    """Write that no two of some media are duplicates, and the groups that follow.
+
+    Returns:
+        decision: as it was written.
+        versions: of the tables of the generation that has it.
+        summary: of that generation.
+
+    Raises:
+        InvalidInput: these are not two or more different media ids.
+        NotFound: one of them is not in the dataset.
+    """
+    if isinstance(media_ids, str) or len(set(media_ids)) < 2 or len(set(media_ids)) != len(media_ids):
+        raise InvalidInput(f"a decision is about two or more different media ids, not {media_ids!r}")
+    decision = DuplicateDecision(
+        decision_id=new_id(), media_ids=list(media_ids), decided_by=decided_by, decided_at=datetime.now(UTC)
+    )
+    decisions = [*read_decisions(table, head.tables), decision]
+    versions, summary = _apply(table, head, decisions, media_ids)
+    return decision, versions, summary
+
+
+def withdraw(table: Path, head: Generation, decision_id: str) -> tuple[dict[str, int], dict[str, Any]]:
+    """Write that a decision no longer holds, and the groups that follow; return versions and summary.
+
+    Raises:
+        NotFound: there is no such decision.
+    """
+    decisions = read_decisions(table, head.tables)
+    withdrawn = next((each for each in decisions if each.decision_id == decision_id), None)
+    if withdrawn is None:
+        raise NotFound(f"no decision {decision_id!r} in this dataset")
+    left = [each for each in decisions if each is not withdrawn]
+    return _apply(table, head, left, withdrawn.media_ids, must_exist=False)
+
+
+def _apply(
+    table: Path,
+    head: Generation,
+    decisions: Sequence[DuplicateDecision],
+    changed: Sequence[str],
+    *,
+    must_exist: bool = True,
+) -> tuple[dict[str, int], dict[str, Any]]:
+    version = tables.roll_back(table, head.tables["media"])
+    assert version is not None, "a head has a media table"
+    media = Table(table, version)
+    positions, count = _positions(media, changed, must_exist=must_exist), media.count()
+    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary)
+    written = tables.put_columns(
+        media, to_batches(columns, count, _WRITTEN), pa.schema([INDEX_SCHEMA.field(name) for name in _WRITTEN])
+    )
+    rows = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
+    versions = {**head.tables, "media": written, DECISIONS: tables.replace(_path(table), [rows], _SCHEMA)}
+    tables.sync(table)
+    tables.sync(_path(table))
+    return versions, {**head.summary, "first_free": {**head.summary["first_free"], **free}}
+
+
+def _path(table: Path) -> Path:
+    return table.with_name(f"{DECISIONS}.lance")
+
+
+def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDArray[np.int64]:
+    """Return where media stand in the table."""
+    found: dict[str, int] = {}
+    start, wanted = 0, set(ids)
+    for batch in media.scan(["media_id"]):
+        names = batch.column(0).to_pylist()
+        found |= {name: start + place for place, name in enumerate(names) if name in wanted}
+        start += len(names)
+    missing = wanted - found.keys()
+    if missing and must_exist:
+        raise NotFound(f"no media {sorted(missing)[0]!r} in this dataset")
+    return np.array(sorted(found.values()), dtype=np.int64)
+
+
+def _regrouped(
+    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], summary: Mapping[str, Any]
+) -> tuple[Columns, dict[str, int]]:
+    """Return the columns about duplicates, with the groups of some media made anew, and the next free numbers.
+
+    Groups never reach beyond one of the coarsest level as it is without any decision, so only those are looked at: the
+    media of the present groups, and the near neighbours of media that have none.
+    """
+    held = media.scan([*_WRITTEN, "original", "neighbours", "neighbour_similarity"]).read_all()
+    columns: Columns = {
+        name: held.column(name).fill_null(np.nan if "similarity" in name or "issue" in name else -1).to_numpy().copy()
+        for name in _WRITTEN
+    }
+    original = held.column("original").fill_null(-1).to_numpy()
+    members = _family(columns[DUPLICATES[0]], original, held, changed)
+    vectors = StoredVectors(media, members).take(np.arange(len(members)))
+    first, inverse = unique_rows(vectors)
+    distinct = vectors[first]
+    groups, similarity = duplicate_groups(
+        VectorsInMemory(distinct),
+        nearest(distinct, exact=True),
+        inverse,
+        DUPLICATE_LEVELS,
+        cannot_link=cannot_link_items(media, members, cannot_link),
+    )
+    free = {}
+    for level, name in enumerate(DUPLICATES):
+        whole = np.full(len(original), -1, dtype=np.int32)
+        whole[members] = groups[:, level]
+        old = columns[name].astype(np.int32)
+        former = np.full(len(original), -1, dtype=np.int32)
+        former[members] = old[members]
+        next_free = summary["first_free"].get(name, FIRST_NUMBERS[name])
+        numbers, free[name] = keep_numbers(former, whole, first_free=next_free)
+        old[members] = numbers[members]
+        columns[name] = old
+    return _scored(columns, members, similarity, groups[:, 0] >= 0), free
+
+
+def _scored(
+    columns: Columns,
+    members: npt.NDArray[np.int64],
+    similarity: npt.NDArray[np.float32],
+    grouped: npt.NDArray[np.bool_],
+) -> Columns:
+    """Return the columns with the similarity and the confidence of regrouped media."""
+    new = columns["duplicate_similarity"]
+    # Outside of its family a medium has nothing more similar than the coarsest level, so what is above it is exact.
+    new[members] = np.where(grouped, similarity, np.minimum(np.maximum(similarity, new[members]), DUPLICATE_LEVELS[0]))
+    confidence = columns["issue_duplicates"]
+    confidence[members] = np.where(grouped, np.clip(similarity, 0, 1), np.nan)
+    return columns
+
+
+def _family(
+    group: npt.NDArray[np.int32], original: npt.NDArray[np.int32], held: pa.Table, changed: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the rows that may form groups with some: their groups, copies and near neighbours, and those of these."""
+    inside = np.zeros(len(group), dtype=bool)
+    inside[changed[original[changed] >= 0]] = True
+    while True:
+        before = int(inside.sum())
+        inside |= np.isin(group, np.unique(group[inside & (group >= 0)]))
+        inside |= np.isin(original, np.unique(original[inside])) & (original >= 0)
+        rows = np.unique(original[inside])
+        lists = held.take(pa.array(rows))
+        flat, near = (lists.column(name).combine_chunks().flatten() for name in ("neighbours", "neighbour_similarity"))
+        close = near.fill_null(-1).to_numpy(zero_copy_only=False) >= DUPLICATE_LEVELS[0] - 1e-6
+        inside[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
+        if int(inside.sum()) == before:
+            return np.flatnonzero(inside)

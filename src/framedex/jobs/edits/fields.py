@@ -1,0 +1,203 @@
+"""Custom fields: what people define, and the jobs that fill them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from framedex.errors import InvalidInput, NotFound
+from framedex.export.columns import RESERVED
+from framedex.ids import new_id
+from framedex.jobs.context import JobContext
+from framedex.jobs.edits.field_values import RowOutcome, read_values
+from framedex.jobs.edits.names import check_name
+from framedex.jobs.edits.rows import write_values
+from framedex.jobs.edits.tags import Written, next_number, with_next_number
+from framedex.records import DatasetStatus, FieldType, Generation
+from framedex.storage import datasets, tables
+from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields
+from framedex.storage.field_results import keep_result
+from framedex.storage.tables import Table
+from framedex.tasks import Commit, TaskProgress
+
+_MAX_OPTION = 20
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """A custom field as people ask for it.
+
+    Attributes:
+        name: unique in the dataset.
+        type: of its values.
+        enum_options: of type enum: what a value may be.
+        is_multi: whether a media item has a list of values.
+    """
+
+    name: str
+    type: FieldType
+    enum_options: list[str] | None
+    is_multi: bool
+
+
+def check_spec(name: Any, field_type: Any, enum_options: Any, is_multi: Any) -> FieldSpec:
+    """Return what a custom field is to be.
+
+    Raises:
+        InvalidInput: there is no such type, its options cannot be used, or nothing can be named so.
+    """
+    check_name("field", name, (), RESERVED)
+    try:
+        kind = FieldType(field_type)
+    except ValueError:
+        raise InvalidInput(f"no field type {field_type!r}; there are: {', '.join(FieldType)}") from None
+    if not isinstance(is_multi, bool):
+        raise InvalidInput(f"is_multi must be True or False, not {is_multi!r}")
+    if kind is not FieldType.ENUM:
+        if enum_options:
+            raise InvalidInput(f"only a field of type enum has options; {name!r} is of type {kind}")
+        return FieldSpec(name, kind, None, is_multi)
+    return FieldSpec(name, kind, _check_options(enum_options), is_multi)
+
+
+def _check_options(options: Any) -> list[str]:
+    if isinstance(options, str) or not isinstance(options, Sequence) or not options:
+        raise InvalidInput(f"a field of type enum needs a list of at least one option, not {options!r}")
+    for option in options:
+        if not isinstance(option, str) or not option.strip() or not option.isprintable() or len(option) > _MAX_OPTION:
+            raise InvalidInput(f"an option is 1 to {_MAX_OPTION} printable characters, not {option!r}")
+    if len(set(options)) < len(options):
+        again = next(option for place, option in enumerate(options) if option in options[:place])
+        raise InvalidInput(f"the options must differ; {again!r} is there twice")
+    return list(options)
+
+
+def check_name_free(known: Sequence[FieldDefinition], name: str) -> None:
+    """Check that no field has a name.
+
+    Raises:
+        Conflict: one has.
+    """
+    check_name("field", name, [field.name for field in known], RESERVED)
+
+
+def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+    """Write a new custom field with its values and return the commit.
+
+    Args:
+        base: what the job starts from.
+        spec: the field.
+        rows: see :func:`framedex.jobs.edits.field_values.read_values`.
+        progress: told how far it is.
+
+    Raises:
+        Conflict: the name is taken.
+    """
+    known = read_fields(base.table, base.head.tables)
+    check_name_free(known, spec.name)
+    number = next_number(base.head, FIELDS, [field.number for field in known])
+    created_by = base.settings.user
+    field = FieldDefinition(
+        new_id(), number, spec.name, spec.type, spec.enum_options, spec.is_multi, datetime.now(UTC), created_by
+    )
+    written = write_fields(base.table, [*known, field])
+    summary = with_next_number(base.head, FIELDS, number + 1)
+    return _fill(base, _with(base.head, {FIELDS: written}, summary), field, rows, progress)
+
+
+def set_field(base: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+    """Write values of a custom field and return the commit; arguments as for :func:`add_field`.
+
+    Raises:
+        NotFound: there is no such field.
+    """
+    field = find_field(read_fields(base.table, base.head.tables), name)
+    return _fill(base, base.head, field, rows, progress)
+
+
+def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -> Generation:
+    """Return a generation with other versions of some tables, and another summary."""
+    return head.model_copy(update={"tables": {**head.tables, **versions}, "summary": summary})
+
+
+def _fill(
+    base: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
+) -> Commit:
+    version = tables.roll_back(base.table, base.head.tables["media"])
+    assert version is not None, "a head has a media table"
+    media = Table(base.table, version)
+    new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
+    if new.outcome.inserted:
+        version = write_values(media, field.column, new.values, new.place)
+        progress("writing", 0.9)
+        tables.sync(base.table)
+    progress("writing", 1.0)
+    return _commit(base, _with(head, {"media": version}, head.summary), new.outcome)
+
+
+def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
+    def commit(connection: Any) -> None:
+        keep_result(
+            connection,
+            base.dataset_id,
+            {
+                "inserted_rows": outcome.inserted,
+                "error_count": outcome.errors,
+                "sample_errors": [error.model_dump() for error in outcome.samples],
+            },
+        )
+        datasets.commit_generation(
+            connection,
+            base.dataset_id,
+            tables=head.tables,
+            n_images=head.n_images,
+            status=DatasetStatus.PARTIAL_INDEX if head.summary.get("partial") else DatasetStatus.READY,
+            config=base.config,
+            summary=head.summary,
+        )
+
+    return commit
+
+
+def rename_field(table: Table, head: Generation, name: str, new_name: str) -> tuple[FieldDefinition, Written]:
+    """Write another name of a custom field.
+
+    Raises:
+        NotFound: there is no such field.
+        InvalidInput: nothing can be named so.
+        Conflict: another field is named so.
+    """
+    known = read_fields(table.path, head.tables)
+    field = find_field(known, name)
+    check_name_free([each for each in known if each is not field], new_name)
+    renamed = replace(field, name=new_name)
+    written = write_fields(table.path, [renamed if each is field else each for each in known])
+    return renamed, ({**head.tables, "media": table.version, FIELDS: written}, head.summary)
+
+
+def delete_field(table: Table, head: Generation, name: str) -> Written:
+    """Write that there is no such custom field any more, and no value of it.
+
+    Raises:
+        NotFound: there is none.
+    """
+    known = read_fields(table.path, head.tables)
+    field = find_field(known, name)
+    version = tables.drop_columns(table, [field.column.name])
+    tables.sync(table.path)
+    written = write_fields(table.path, [each for each in known if each is not field])
+    summary = with_next_number(head, FIELDS, next_number(head, FIELDS, [each.number for each in known]))
+    return {**head.tables, "media": version, FIELDS: written}, summary
+
+
+def find_field(fields: Sequence[FieldDefinition], name: str) -> FieldDefinition:
+    """Return the custom field of that name.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = next((field for field in fields if field.name == name), None)
+    if found is None:
+        known = ", ".join(repr(field.name) for field in fields[:10]) or "none yet"
+        raise NotFound(f"no field {name!r} in this dataset; there are: {known}")
+    return found

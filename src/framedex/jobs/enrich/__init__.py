@@ -1,0 +1,1 @@
+"""Enrichment: a copy of a dataset with columns that models made."""

@@ -1,0 +1,87 @@
+"""Columns that models make of pictures, of media or of objects: embeddings and captions."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from framedex.encoders import Encoder
+from framedex.enrichers import Captioner
+from framedex.jobs.edits.captions import put_model_captions, uncaptioned
+from framedex.jobs.ingest.image_pass import Prediction, run_model
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, vectors_to_arrow
+from framedex.progress import ShareProgress
+from framedex.settings import Settings
+from framedex.storage import tables
+from framedex.storage.media import Media
+from framedex.storage.tables import Table
+
+_ROWS = 4096  # that are written at a time
+
+
+def write_embeddings(table: Table, media: Media, encoder: Encoder, settings: Settings, progress: ShareProgress) -> int:
+    """Write new embeddings, and why one has none; return the version of the table.
+
+    Args:
+        table: at its newest version, without an index.
+        media: its rows, and where their pictures are.
+        encoder: makes the embeddings.
+        settings: limits.
+        progress: called with the share that is done; raises to stop.
+    """
+    field = pa.field("embedding", pa.list_(pa.float32(), encoder.dimension))
+    schema = pa.schema([field, table.schema.field("error")])
+    seen = run_model(
+        media,
+        encoder,
+        lambda batch: check_encoding(encoder, encoder.encode_images(batch), len(batch)),
+        batch=batch_of(encoder),
+        settings=settings,
+        progress=progress,
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for group in _gathered(seen):
+            vectors = vectors_to_arrow([each.found for each in group], encoder.dimension)
+            errors = pa.array([each.error for each in group], pa.string())
+            yield pa.RecordBatch.from_arrays([vectors, errors], schema=schema)
+
+    return tables.put_columns(table, batches(), schema)
+
+
+def _gathered(groups: Iterator[list[Prediction]]) -> Iterator[list[Prediction]]:
+    held: list[Prediction] = []
+    for group in groups:
+        held += group
+        if len(held) >= _ROWS:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def write_model_captions(
+    table: Table, media: Media, captioner: Captioner, settings: Settings, progress: ShareProgress, *, replaces: bool
+) -> int:
+    """Write captions where people gave none; return the version of the table.
+
+    Args:
+        table: at its newest version.
+        media: its rows, and where their pictures are.
+        captioner: writes the captions.
+        settings: limits.
+        progress: called with the share that is done; raises to stop.
+        replaces: whether captions that people gave make way.
+    """
+    chosen = uncaptioned(table, replace=replaces)
+    seen = run_model(
+        media,
+        captioner,
+        lambda batch: np.array(captioner.captions(batch), object),
+        batch=captioner.batch,
+        settings=settings,
+        progress=progress,
+        chosen=chosen,
+    )
+    texts = (None if each.found is None else str(each.found) for group in seen for each in group)
+    return put_model_captions(table, chosen, texts)

@@ -1,0 +1,309 @@
+"""The job that makes an enriched dataset of another: shared files, and new columns beside them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.encoders import Encoder, weights_of
+from framedex.enrichers import Captioner, Detector, Tagger, Tags
+from framedex.enrichers.tagging import Codes, ZeroShot
+from framedex.enrichment_records import EnrichmentType
+from framedex.jobs.context import JobContext
+from framedex.jobs.edits.labels import LABELS, judge_labels
+from framedex.jobs.edits.rows import read_batches
+from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
+from framedex.jobs.enrich.objects import ObjectRun
+from framedex.jobs.index.finish import MEDIA, finish
+from framedex.jobs.index.index import index
+from framedex.jobs.ingest.image_pass import run_model
+from framedex.jobs.ingest.ingest import batch_of
+from framedex.jobs.objects.objects import ObjectChange
+from framedex.jobs.restore import link_generation
+from framedex.progress import Progress
+from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
+from framedex.storage import datasets, snapshot_rows, tables
+from framedex.storage.layout import Layout
+from framedex.storage.media import Media
+from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.tables import Table, flat
+from framedex.tasks import Commit, TaskProgress
+
+APPLIED = "enrichment_models"
+"""In a generation's summary: the ids of the models that were applied, by type."""
+CAPTIONED = "captioned_by"
+"""In a generation's summary: the weights of the captioner that wrote captions last."""
+OBJECTS_CAPTIONED = "objects_captioned_by"
+"""The same of captions of objects."""
+
+
+@dataclass(frozen=True)
+class EnrichmentPlan:
+    """What a dataset is to be enriched by.
+
+    Attributes:
+        models: ids of models by type, as they were asked for.
+        encoder: makes new embeddings; None where these stay.
+        config: how the media are encoded and grouped with it; None likewise.
+        tagger: makes labels; None for none.
+        captioner: writes captions; None for none.
+        replace_captions: whether captions that people gave make way.
+        detector: finds objects; None for none.
+        object_encoder: makes the embeddings of these: that of the new dataset.
+        object_captioner: writes captions of objects; None for none.
+    """
+
+    models: Mapping[EnrichmentType, str]
+    encoder: Encoder | None = None
+    config: EmbeddingConfig | None = None
+    tagger: Tagger | None = None
+    captioner: Captioner | None = None
+    replace_captions: bool = False
+    detector: Detector | None = None
+    object_encoder: Encoder | None = None
+    object_captioner: Captioner | None = None
+
+    @property
+    def stages(self) -> list[str]:
+        """What is done with it, in that order."""
+        stages = {
+            "encoding pictures": self.encoder,
+            "tagging pictures": self.tagger,
+            "captioning pictures": self.captioner,
+            "encoding objects": self.encoder,
+            "finding objects": self.detector,
+            "captioning objects": self.object_captioner,
+        }
+        return [stage for stage, model in stages.items() if model is not None]
+
+
+def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
+    """Return the embedding config of a dataset that a model has encoded."""
+    return EmbeddingConfig(
+        encoder=encoder.name,
+        dimension=encoder.dimension,
+        thresholds=encoder.thresholds,
+        reason=f"enriched by the model {model_id!r}",
+        weights=weights_of(encoder),
+    )
+
+
+def enrich(
+    source: JobContext, media: Media, plan: EnrichmentPlan, *, layout: Layout, dataset_id: str, progress: TaskProgress
+) -> Commit:
+    """Make the tables of an enriched dataset and return the commit.
+
+    Nothing of the source is written: files are shared, and what is new are columns beside them.
+
+    Args:
+        source: the dataset that is enriched.
+        media: its media, in the same state.
+        plan: what by.
+        layout: of the workspace.
+        dataset_id: the new dataset.
+        progress: of the task.
+    """
+    link_generation(source.head, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.0, 0.02))
+    config = plan.config or source.config
+    inherited = {**source.head.summary, "namespace": source.namespace}
+    head = source.head.model_copy(update={"summary": inherited})
+    base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
+    run = _Run(base, media, plan, progress)
+    applied = {**applied_to(source.head), **plan.models}
+    summary: dict[str, Any] = {**inherited, APPLIED: applied}
+    version = tables.roll_back(base.table, source.head.tables[MEDIA])
+    assert version is not None, "a head has a media table"
+    version = run.media_columns(version)
+    for key, captioner in ((CAPTIONED, plan.captioner), (OBJECTS_CAPTIONED, plan.object_captioner)):
+        if captioner is not None:
+            summary[key] = captioner.weights.model_dump(mode="json")
+    user = base.settings.user if base.settings.dataset_snapshots_enabled else None
+    last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
+    objects = run.objects(progress.stages(run.end, last))
+    if plan.encoder is None:
+        versions = {**source.head.tables, MEDIA: version}
+        if objects is not None:
+            versions, summary = objects.apply(versions, summary)
+        tables.sync(layout.dataset(dataset_id))
+        return _as_it_was(base, versions, summary, user)
+    indexed = index(
+        Table(base.table, version),
+        config.thresholds,
+        progress=progress.stages(last, 1.0),
+        cannot_link=source.cannot_link,
+    )
+    tables.sync(layout.dataset(dataset_id))
+    others = base.kept
+    if objects is not None:
+        others, summary = objects.apply(others, summary)
+    return finish(
+        indexed,
+        config,
+        dataset_id=dataset_id,
+        table=base.table,
+        rows=source.head.n_images,
+        status=DatasetStatus.READY,
+        summary=summary,
+        others=others,
+        roots=base.roots,
+        kept_by=user,
+    )
+
+
+def applied_to(head: Generation) -> dict[EnrichmentType, str]:
+    """Return the ids of the models that were applied to a state of a dataset, by type."""
+    return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
+
+
+def _as_it_was(base: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
+    """Return the commit of tables whose index is that of the source."""
+
+    def commit(connection: Any) -> None:
+        datasets.put_roots(connection, base.dataset_id, base.roots)
+        generation = datasets.commit_generation(
+            connection,
+            base.dataset_id,
+            tables=versions,
+            n_images=base.head.n_images,
+            status=DatasetStatus.READY,
+            config=base.config,
+            summary=summary,
+        )
+        if kept_by is not None:
+            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=SnapshotReason.CREATION)
+
+    return commit
+
+
+@dataclass
+class _Run:
+    """Models at work on the media of a dataset that is being made.
+
+    Attributes:
+        base: the new dataset; its head is that of the source.
+        media: the media, where the source has them.
+        plan: which models.
+        progress: of the task.
+        end: the share of the task that is done when the models are.
+    """
+
+    base: JobContext
+    media: Media
+    plan: EnrichmentPlan
+    progress: TaskProgress
+    end: float = 0.85
+
+    def media_columns(self, version: int) -> int:
+        """Write what models say of pictures as columns of the media table; return the version that has them.
+
+        Args:
+            version: of the media table, which is its newest.
+        """
+        plan, path = self.plan, self.base.table
+        if plan.encoder is not None:
+            table = Table(path, tables.drop_columns(Table(path, version), INDEX_SCHEMA.names))
+            progress = self._part("encoding pictures")
+            version = write_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
+        if plan.tagger is not None:
+            version = self.tag(plan.tagger, Table(path, version))
+        if plan.captioner is not None:
+            progress = self._part("captioning pictures")
+            replaces = plan.replace_captions
+            table = Table(path, version)
+            version = write_model_captions(
+                table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces
+            )
+        if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index says it
+            version = judge_labels(Table(path, version))
+        return version
+
+    def objects(self, progress: Progress) -> ObjectChange | None:
+        """Write objects, and what models say of them; return what was written, None for nothing."""
+        plan, run = self.plan, ObjectRun(self.base, self.media)
+        if plan.encoder is not None:
+            run.encode(plan.encoder, self._part("encoding objects"))
+        if plan.detector is not None:
+            assert plan.object_encoder is not None, "a plan with a detector has one"
+            model_id = plan.models[EnrichmentType.OBJECT_DETECTION]
+            run.detect(plan.detector, model_id, plan.object_encoder, self._part("finding objects"))
+        if plan.object_captioner is not None:
+            run.caption(plan.object_captioner, self._part("captioning objects"))
+        return run.settled(progress)
+
+    def tag(self, tagger: Tagger, table: Table) -> int:
+        """Write the tags that pictures get behind the labels that they have; return the version of the table."""
+        progress = self._part("tagging pictures")
+        if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
+            codes = _codes_of_vectors(tagger, table, progress)
+        else:
+            codes = self._codes_of_pictures(tagger, table.count(), progress)
+        return put_tags(table, tagger.tags, codes)
+
+    def _knows(self, encoder: Encoder) -> bool:
+        """Return whether the dataset's embeddings are by that very encoder."""
+        config = self.base.config
+        return (config.encoder, config.weights) == (encoder.name, weights_of(encoder))
+
+    def _codes_of_pictures(self, tagger: Tagger, rows: int, progress: Callable[[float], None]) -> Codes:
+        codes = np.full((rows, min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
+        batch = batch_of(tagger.encoder) if isinstance(tagger, ZeroShot) else 32
+        done = 0
+        for group in run_model(
+            self.media,
+            tagger,
+            lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
+            batch=batch,
+            settings=self.base.settings,
+            progress=progress,
+        ):
+            for place, each in enumerate(group, start=done):
+                if each.found is not None:
+                    codes[place] = each.found
+            done += len(group)
+        return codes
+
+    def _part(self, stage: str) -> Callable[[float], None]:
+        """Return the progress of one of the stages, which take equal parts of the task."""
+        stages = self.plan.stages
+        start, length, turn = 0.02, (self.end - 0.02) / len(stages), stages.index(stage)
+        return self.progress.part(stage, start + turn * length, start + (turn + 1) * length)
+
+
+def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:
+    """Return the tags of all rows by the vectors that the table has; rows without one have none."""
+    codes = np.full((table.count(), min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
+    dimension, start = tagger.encoder.dimension, 0
+    for batch in table.vector_batches("embedding", 0):
+        column = batch.column(0)
+        known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+        places = start + np.flatnonzero(known)
+        codes[places] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[known]))
+        start += len(column)
+        progress(start / len(codes))
+    return codes
+
+
+def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
+    """Write tags behind the labels that media have; return the new version of the table.
+
+    Args:
+        table: the media table, at its newest version.
+        tags: the tags that there are.
+        codes: int32, shape (rows, K): numbers of the tags of each row, -1 for none.
+    """
+    schema = pa.schema([LABELS])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start, held in read_batches(table, schema):
+            labels = held.column(0).to_pylist()
+            added = codes[start : start + len(labels)].tolist()
+            rows = [
+                list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None
+                for old, new in zip(labels, added, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays([pa.array(rows, LABELS.type)], schema=schema)
+
+    return tables.put_columns(table, batches(), schema)

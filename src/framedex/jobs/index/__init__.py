@@ -1,0 +1,1 @@
+"""Indexing: neighbours, clusters, duplicates, scores and issues as columns, and the commit."""

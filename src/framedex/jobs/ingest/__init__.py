@@ -1,0 +1,1 @@
+"""Ingestion: from a source to rows of the media table."""

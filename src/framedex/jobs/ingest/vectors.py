@@ -1,0 +1,253 @@
+"""Rows that bring their own embeddings: an Arrow table, or a Parquet file with ``uri`` and ``embedding``."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from framedex.errors import InvalidEmbedding, InvalidInput
+from framedex.ids import media_id
+from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
+from framedex.media.labels import parse_labels
+from framedex.storage import tables
+from framedex.storage.id_index import IdIndex
+from framedex.storage.media_rows import is_relative, media_schema
+
+_ROWS = 8192
+_OPTIONAL = ("width", "height", "caption", "label", "labels")
+THRESHOLDS = (0.04, 0.10, 0.20, 0.30, 0.45)
+"""Cosine distances of levels 0 to 4 for embeddings of unknown origin; learned encoders spread about like this."""
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """A table with embeddings of its own.
+
+    Attributes:
+        open: returns a new pass over its batches.
+        rows: how many there are, where that is known.
+        dimension: of the first embedding.
+        root: the folder that relative paths among the uris are relative to.
+        config: what another process needs to open the same; None where it cannot.
+    """
+
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    rows: int | None
+    dimension: int
+    root: str
+    config: dict[str, Any] | None = None
+
+
+def is_vector_file(path: Path) -> bool:
+    """Return whether a Parquet file brings embeddings."""
+    try:
+        return path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
+
+
+def open_vectors(table: Any) -> VectorSource:
+    """Return the source for a Parquet file's path or anything that Arrow can take for a table.
+
+    Raises:
+        InvalidInput: it is no table, has no rows, or lacks ``uri`` or ``embedding``.
+        InvalidEmbedding: the embeddings are no lists of numbers.
+    """
+    if isinstance(table, Path):
+        try:
+            with pq.ParquetFile(table) as file:
+                schema, rows = file.schema_arrow, file.metadata.num_rows
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with pq.ParquetFile(table) as file:
+                yield from file.iter_batches(batch_size=_ROWS, columns=_wanted(schema))
+    else:
+        held = _to_table(table)
+        schema, rows = held.schema, held.num_rows
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from held.select(_wanted(schema)).to_batches(max_chunksize=_ROWS)
+
+    missing = {"uri", "embedding"} - set(schema.names)
+    if missing:
+        raise InvalidInput(f"the table has the columns {schema.names}; it lacks {', '.join(sorted(missing))}")
+    if not rows:
+        raise InvalidInput("the table has no rows; there is nothing to make a dataset of")
+    root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
+    return VectorSource(batches, rows, _dimension(schema, batches()), root)
+
+
+def _to_table(table: Any) -> pa.Table:
+    try:
+        return table if isinstance(table, pa.Table) else pa.table(table)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InvalidInput(
+            f"a source is a folder, a list file, or an Arrow table with uri and embedding, not {type(table).__name__}"
+        ) from error
+
+
+def _wanted(schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name in ("uri", "embedding", *_OPTIONAL)]
+
+
+def _dimension(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+    kind = schema.field("embedding").type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        raise InvalidEmbedding(f"column 'embedding' has the type {kind}; it must hold lists of numbers")
+    for batch in batches:
+        for value in batch.column("embedding"):
+            if value.is_valid and len(value):
+                return len(value)
+    raise InvalidEmbedding("no row of the table has an embedding")
+
+
+def ingest_vectors(
+    source: VectorSource,
+    *,
+    table: Path,
+    dataset_id: str,
+    progress: Callable[[float], None],
+    place: SourcePlacement = FIRST_PLACEMENT,
+    known: IdIndex | None = None,
+    written: Checkpoint = NO_CHECKPOINT,
+    keep: SaveCheckpoint = discard_checkpoint,
+    of_videos: bool = True,
+) -> Ingested:
+    """Write the rows of *source* to the table; return what was written.
+
+    The pictures themselves are not opened. A row whose uri is known already is left out. Embeddings are scaled to unit
+    length. A row without an embedding, or with one of zeros, which has no direction, is kept with the reason in
+    ``error``. *written*, *keep* and *of_videos* are as in :func:`framedex.jobs.ingest.ingest.ingest`.
+
+    Raises:
+        InvalidEmbedding: a row's embedding has another dimension or a value that is not finite.
+        InvalidInput: a uri is missing or occurs twice, or another column holds what it must not.
+    """
+    schema = media_schema(source.dimension, of_videos=of_videos)
+    read, rows_written, version = 0, written.rows, written.version
+    seen: set[str] = set()
+    for batch in source.open():
+        if batch.num_rows == 0:
+            continue
+        rows = _to_rows(batch, first_row=read, place=place, dataset_id=dataset_id, schema=schema)
+        ids = rows.column("media_id").to_pylist()
+        for offset, identifier in enumerate(ids):
+            if identifier in seen:
+                raise InvalidInput(f"row {read + offset}: the uri {rows.column('path')[offset]} occurs twice")
+            seen.add(identifier)
+        if known is not None:
+            rows = rows.filter(pa.array(~known.contains(ids)))
+        if rows.num_rows:
+            version = tables.append(table, [rows], schema)
+            rows_written += rows.num_rows
+            keep(Checkpoint(version, rows_written))
+        read += batch.num_rows
+        progress(read / max(source.rows or read, 1))
+    return Ingested(version, rows_written, 0, read - rows_written)
+
+
+def _to_rows(
+    batch: pa.RecordBatch, *, first_row: int, place: SourcePlacement, dataset_id: str, schema: pa.Schema
+) -> pa.RecordBatch:
+    dimension = schema.field("embedding").type.list_size
+    uris = batch.column("uri").to_pylist()
+    for offset, uri in enumerate(uris):
+        if not isinstance(uri, str) or not uri or "\0" in uri:
+            raise InvalidInput(f"row {first_row + offset}: the uri {uri!r} is no text that names a picture")
+    vectors, errors = _unit_vectors(batch.column("embedding"), first_row, dimension)
+    columns: dict[str, Any] = {
+        "media_id": [media_id(dataset_id, uri) for uri in uris],
+        "path": uris,
+        "root": [place.root if is_relative(uri) else None for uri in uris],
+        "batch": [place.batch] * len(uris),
+        "width": _sizes(batch, "width", first_row),
+        "height": _sizes(batch, "height", first_row),
+        "labels": _labels(batch),
+        "caption": _captions(batch),
+        "error": errors,
+    }
+    missing = pa.array([error is not None for error in errors])
+    columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension, mask=missing)
+    if "width" in batch.schema.names and "height" in batch.schema.names:
+        columns["aspect_ratio"] = [
+            None if not w or not h else min(w, h) / max(w, h)
+            for w, h in zip(columns["width"], columns["height"], strict=True)
+        ]
+    arrays = [
+        columns[field.name]
+        if isinstance(columns.get(field.name), pa.Array)
+        else pa.array(columns.get(field.name, [None] * len(uris)), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt.NDArray[np.float32], list[str | None]]:
+    """Return float32 (N, D) of unit length, with zeros and the reason where a row has no usable embedding."""
+    # In double precision until the end: the values of a vector may be smaller or larger than float32 can say.
+    vectors = np.zeros((len(column), dimension))
+    errors: list[str | None] = [None] * len(column)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(valid & (lengths != dimension))
+    if len(wrong):
+        place = int(wrong[0])
+        raise InvalidEmbedding(
+            f"row {first_row + place} has an embedding of dimension {lengths[place]}; the first row has {dimension}"
+        )
+    flat = column.drop_null().flatten()
+    if flat.null_count:
+        raise InvalidEmbedding(f"an embedding of rows {first_row} to {first_row + len(column) - 1} has missing values")
+    vectors[valid] = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension)
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        place = int(broken[0])
+        where = int(np.flatnonzero(~np.isfinite(vectors[place]))[0])
+        raise InvalidEmbedding(
+            f"row {first_row + place} has the value {vectors[place, where]} at place {where} of its embedding; "
+            "embeddings must be finite"
+        )
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    for zero in np.flatnonzero(largest == 0):
+        errors[zero] = "the embedding is missing" if not valid[zero] else "the embedding is all zeros"
+    vectors /= np.where(largest == 0, 1, largest)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1)
+    return vectors.astype(np.float32), errors
+
+
+def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
+    if name not in batch.schema.names:
+        return [None] * batch.num_rows
+    return [_size(value, name, first_row + place) for place, value in enumerate(batch.column(name).to_pylist())]
+
+
+def _size(value: Any, name: str, row: int) -> int | None:
+    # Data frames hold whole numbers as floats where some are missing.
+    if value is None or value != value:  # noqa: PLR0124 - NaN
+        return None
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if not whole or isinstance(value, bool) or not 0 < value < 2**31:
+        raise InvalidInput(f"row {row}: the {name} {value!r} is no number of pixels above 0")
+    return int(value)
+
+
+def _labels(batch: pa.RecordBatch) -> list[list[str] | None]:
+    name = next((name for name in ("label", "labels") if name in batch.schema.names), None)
+    if name is None:
+        return [None] * batch.num_rows
+    return [list(parse_labels(value)) or None for value in batch.column(name).to_pylist()]
+
+
+def _captions(batch: pa.RecordBatch) -> list[str | None]:
+    if "caption" not in batch.schema.names:
+        return [None] * batch.num_rows
+    return [None if value is None else str(value) for value in batch.column("caption").to_pylist()]

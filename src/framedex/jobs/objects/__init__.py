@@ -1,0 +1,1 @@
+"""Objects: rows for bounding boxes."""

@@ -1,0 +1,198 @@
+"""Boxes to rows: the pictures that have some are read once more, and what is in each box is measured and encoded."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.quality import Measures, measure
+from framedex.encoders import Encoder
+from framedex.errors import CannotDecode
+from framedex.ids import object_id
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
+from framedex.media.boxes import Box
+from framedex.media.crops import cropped
+from framedex.media.decode import Picture
+from framedex.settings import Settings
+from framedex.storage import tables
+from framedex.storage.id_index import IdIndex
+from framedex.storage.media import Media
+from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, MEASURES, object_schema
+
+_COMMITTED = 8192  # rows a table version
+
+_CHANGED = "the file has changed since it was added: add it again"
+
+Row = Mapping[str, Any]
+FindBoxes = Callable[[Row, Picture | None], Iterable[Box]]
+"""Given the row of a media item, and its picture or None where that cannot be read, returns the boxes in it."""
+
+
+@dataclass(frozen=True)
+class Crop:
+    """What one look at a box gives.
+
+    Attributes:
+        object_id: of what is in it.
+        box: the box.
+        source: the format of the file that has it, or the id of the model that found it.
+        width, height: of the part of the picture, in whole pixels; None where that cannot be seen.
+        measures, prepared: quality measures, and the encoder's input; None likewise.
+        error: why not.
+    """
+
+    object_id: str
+    box: Box
+    source: str
+    width: int | None = None
+    height: int | None = None
+    measures: Measures | None = None
+    prepared: npt.NDArray[Any] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ObjectRows:
+    """Makes rows of objects.
+
+    Attributes:
+        encoder: makes the embeddings of crops.
+        settings: limits.
+        namespace: the dataset whose id those of objects are made of.
+        find: finds the boxes.
+        source: id of the model that finds them; None for that of each box.
+        known: objects that are there already, and are left out.
+    """
+
+    encoder: Encoder
+    settings: Settings
+    namespace: str
+    find: FindBoxes
+    source: str | None = None
+    known: IdIndex | None = None
+
+    def write(self, path: Path, media: Media, rows: Iterable[Row], *, progress: Callable[[int], None]) -> int:
+        """Append the objects of some media to the table of objects; return its new version, 0 if there were none.
+
+        Args:
+            path: folder of the table.
+            media: where the media are.
+            rows: which of them, with the columns of :func:`columns_of`, in the order in which their objects are wanted.
+            progress: called with the number of media that were looked at; raises to stop.
+        """
+        schema, version = object_schema(self.encoder.dimension), 0
+        pending: list[dict[str, Any]] = []
+        for made in self._rows(media, rows, progress):
+            pending += made
+            if len(pending) >= _COMMITTED:
+                version = tables.append(path, [to_batch(pending, schema)], schema)
+                pending = []
+        if pending:
+            version = tables.append(path, [to_batch(pending, schema)], schema)
+        return version
+
+    def _rows(
+        self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yield rows of objects, some at a time."""
+        looking = decode_rows(media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1)
+        held: list[tuple[Row, list[Crop]]] = []
+        done = 0
+        with closing(looking) as seen:
+            for each in seen:
+                if each is not None:
+                    held.append(each)
+                    done += 1
+                progress(done)
+                if sum(len(crops) for _, crops in held) >= batch_of(self.encoder):
+                    yield self._encoded(held)
+                    held = []
+        yield self._encoded(held)
+
+    def _look(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
+        if row["width"] is not None and (row["width"], row["height"]) != (picture.width, picture.height):
+            return self._unseen(row, _CHANGED)
+        return row, [self._crop(name, box, picture) for name, box in self._new(row, self.find(row, picture))]
+
+    def _unseen(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
+        new = self._new(row, self.find(row, None))
+        return row, [Crop(name, box, self._source_of(box), error=reason) for name, box in new]
+
+    def _source_of(self, box: Box) -> str:
+        return self.source or box.source
+
+    def _new(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
+        """Return the boxes that are not there yet, each with the id of its object."""
+        counts: dict[str, int] = {}
+        found: list[tuple[str, Box]] = []
+        for box in boxes:
+            described = _described(box, self.source)
+            counts[described] = counts.get(described, -1) + 1
+            found.append((object_id(self.namespace, row["media_id"], f"{described}\0{counts[described]}"), box))
+        if self.known is None:
+            return found
+        there = self.known.contains([name for name, _ in found])
+        return [each for each, is_there in zip(found, there, strict=True) if not is_there]
+
+    def _crop(self, name: str, box: Box, picture: Picture) -> Crop:
+        try:
+            part = cropped(picture, box.x, box.y, box.width, box.height)
+        except CannotDecode as error:
+            return Crop(name, box, self._source_of(box), error=str(error))
+        measures = measure(part.pixels, width=part.width, height=part.height, sample=part.sample, bands=part.bands)
+        prepared = self.encoder.prepare(part.pixels)
+        return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
+
+    def _encoded(self, held: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
+        prepared = [crop.prepared for _, crops in held for crop in crops if crop.prepared is not None]
+        most = batch_of(self.encoder)
+        parts = (np.stack(prepared[start : start + most]) for start in range(0, len(prepared), most))
+        vectors = chain.from_iterable(
+            check_encoding(self.encoder, self.encoder.encode_images(part), len(part)) for part in parts
+        )
+        return [
+            _row_of(row, crop, None if crop.prepared is None else next(vectors))
+            for row, crops in held
+            for crop in crops
+        ]
+
+
+def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+    box = crop.box
+    return {
+        **{name: row.get(name) for name in LOCATION_OF_OBJECTS},
+        "media_id": crop.object_id,
+        "width": crop.width,
+        "height": crop.height,
+        "labels": [box.label],
+        "caption": None,
+        "error": crop.error,
+        **dict(zip(MEASURES, crop.measures or (None,) * len(MEASURES), strict=True)),
+        "embedding": vector,
+        "parent_id": row["media_id"],
+        **dict(zip(BOX, (box.x, box.y, box.width, box.height), strict=True)),
+        "confidence": box.confidence,
+        "source": crop.source,
+        "original_id": box.original_id,
+        "iscrowd": box.iscrowd,
+        "truncated": box.truncated,
+        "difficult": box.difficult,
+    }
+
+
+def _described(box: Box, model: str | None) -> str:
+    """Return what tells a box from others in its picture; who annotated it, in whichever format, does not."""
+    return f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
+
+
+def columns_of(media: Media) -> list[str]:
+    """Return the columns of media that :meth:`ObjectRows.write` needs."""
+    there = set(media.table.schema.names)
+    names = dict.fromkeys(["media_id", "width", "height", "error", *LOCATION_OF_OBJECTS, *media.location])
+    return [name for name in names if name in there]

@@ -1,0 +1,1 @@
+"""Operations on a workspace: they check the state, start tasks and commit short edits."""

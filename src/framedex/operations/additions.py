@@ -1,0 +1,129 @@
+"""Adding media to a dataset, from wherever they are: what is uploaded is there before the task begins."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from framedex.encoders import Encoder
+from framedex.errors import Forbidden, InvalidInput, NotIndexed
+from framedex.jobs.add import add
+from framedex.jobs.add_objects import add_objects
+from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
+from framedex.jobs.ingest.uploads import UploadSource
+from framedex.media.box_sources import BoxSource, given_boxes
+from framedex.operations import starting as operations
+from framedex.operations.context import Context
+from framedex.records import TaskType
+from framedex.render.progress import progress_bar
+from framedex.storage import datasets
+from framedex.storage.blobs import remove_upload
+from framedex.tasks import Commit, Job, Task, TaskProgress
+
+_OPERATION = "add_media"
+
+
+def start_addition(
+    context: Context, dataset_id: str, given: AdditionRequest, *, auto_reindex: bool, shown: bool
+) -> Task:
+    """Open what is given, upload what is to be uploaded, and start the task; see :meth:`framedex.Dataset.add_media`.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset.
+        given: what is added.
+        auto_reindex: settle everything at once.
+        shown: whether the progress of an upload is shown.
+    """
+    with context.catalog.read() as connection:
+        config = datasets.embedding_config(connection, dataset_id)
+    if config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    with context.catalog.write() as connection:  # what cannot start is not uploaded first
+        operations.check_free(connection, dataset_id, _OPERATION)
+    with progress_bar("Uploading", shown=None if shown else False) as progress:
+        content = open_more(
+            given,
+            config,
+            dataset_id=dataset_id,
+            layout=context.layout,
+            settings=context.settings,
+            progress=lambda share: progress("files", share) if progress else None,
+        )
+    asked = {"operation": _OPERATION, "content": content.config, "auto_reindex": auto_reindex}
+    try:
+        return operations.start(
+            context,
+            dataset_id,
+            TaskType.MEDIA_ADDITION,
+            lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
+            operation=_OPERATION,
+            config=None if content.config is None else asked,
+        )
+    except BaseException:
+        _forget(context, dataset_id, content)
+        raise
+
+
+def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
+    """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
+    sources = given_boxes(boxes)
+    _encoder(context, dataset_id)
+    paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
+    return operations.start(
+        context,
+        dataset_id,
+        TaskType.MEDIA_ADDITION,
+        _adds(context, sources),
+        operation="add_objects",
+        config={"operation": "add_objects", "boxes": paths},
+    )
+
+
+def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
+    """Return the job of a task that adds objects, which is to be done again."""
+    return operations.with_job_context(context, dataset_id, _adds(context, given_boxes(paths)))
+
+
+def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:
+    return lambda base, progress: add_objects(
+        base, sources, encoder_for_images(base.config, context.settings), progress=progress
+    )
+
+
+def _encoder(context: Context, dataset_id: str) -> Encoder:
+    with context.catalog.read() as connection:
+        config = datasets.embedding_config(connection, dataset_id)
+    if config is None:
+        raise NotIndexed("Dataset has no embedding config")
+    return encoder_for_images(config, context.settings)
+
+
+def _forget(context: Context, dataset_id: str, content: Content) -> None:
+    if isinstance(content, FilesInput) and isinstance(content.source, UploadSource):
+        remove_upload(context.layout.dataset(dataset_id), content.source.upload_id)
+
+
+def check_request(context: Context, *, use_spot: bool | None, **counts: int | None) -> None:
+    """Check what the interface lets an addition say.
+
+    Args:
+        context: the open workspace.
+        use_spot: nothing here runs on machines that may be taken away.
+        counts: what to expect, by name; nothing here is reserved for it.
+
+    Raises:
+        Forbidden: the settings do not allow additions.
+        InvalidInput: one is of another kind.
+    """
+    if not context.settings.add_media_enabled:
+        raise Forbidden("Add media feature is not enabled")
+    for name, value in counts.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidInput(f"{name} must be a whole number of at least 0, or None, not {value!r}")
+    _check_flag("use_spot", use_spot)
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True, False or None, not {value!r}")

@@ -1,0 +1,206 @@
+"""Enrichment of a dataset: which models there are, what was applied, and the start of one that makes a new dataset."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from framedex.encoders import TextEncoder, choose_encoder
+from framedex.enrichers import FACES, ModelEntry, describe, make_captioner, make_detector, make_tagger, read_models
+from framedex.enrichment_records import (
+    AppliedModels,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+)
+from framedex.errors import Conflict, InvalidInput, NotFound
+from framedex.ids import context_id
+from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
+from framedex.jobs.ingest.content import encoder_for_images
+from framedex.jobs.ingest.image_pass import has_pictures
+from framedex.names import copy_name
+from framedex.operations.context import Context, open_media
+from framedex.operations.starting import check_free, load_job_context
+from framedex.records import DatasetStatus, TaskType
+from framedex.storage import datasets
+from framedex.storage.media import Media
+from framedex.storage.objects import count_objects
+from framedex.tasks import Commit, Job, Task, TaskProgress
+
+_DETECT = EnrichmentType.OBJECT_DETECTION
+_NO_FILES = "the media of this dataset are neither local files nor objects in a bucket"
+
+
+def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
+    """Return the registered models; see :meth:`framedex.Dataset.list_models`."""
+    with context.catalog.read() as connection:
+        datasets.find_dataset(connection, dataset_id)
+        head = datasets.head(connection, dataset_id)
+    entries = _entries(context)
+    if head is None:
+        return [describe(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
+    media = open_media(context, dataset_id)
+    shown = has_pictures(media)
+    return [describe(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
+
+
+def _entries(context: Context) -> list[ModelEntry]:
+    """Return the registered models, and those that are built in."""
+    registered = read_models(context.layout.models)
+    return registered if FACES.id in {entry.id for entry in registered} else [*registered, FACES]
+
+
+def _unfit(entry: ModelEntry, media: Media, *, shown: bool) -> str | None:
+    """Return why a model cannot be applied to a dataset; None if it can."""
+    config = media.generation.embedding_config
+    needs_no_files = entry.vocabulary is not None and config is not None and config.encoder == entry.encoder
+    return None if shown or needs_no_files else _NO_FILES
+
+
+def read_context(context: Context, dataset_id: str) -> EnrichmentContext:
+    """Return what was applied to a dataset; see :meth:`framedex.Dataset.enrichment_context`."""
+    with context.catalog.read() as connection:
+        datasets.find_dataset(connection, dataset_id)
+        head = datasets.head(connection, dataset_id)
+    models = {} if head is None else applied_to(head)
+    return EnrichmentContext(
+        enrichment_context_id=context_id(dataset_id, {str(kind): model_id for kind, model_id in models.items()}),
+        status=EnrichmentStatus.ENRICHED if models else EnrichmentStatus.NEW,
+        dataset_enrichment_models=AppliedModels(enrichment_models=models),
+    )
+
+
+def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[str, Task]:
+    """Start making an enriched dataset of another; return its id and the task.
+
+    See :meth:`framedex.Dataset.enrich`.
+    """
+    wanted = _checked_types(models)
+    context.runner.settle()
+    with context.catalog.write() as connection:  # before models are loaded, which may take long
+        check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+    plan = _plan(context, dataset_id, wanted)
+    with context.catalog.write() as connection:
+        source = check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        taken = {each.display_name for each in datasets.list_datasets(connection)}
+        name = copy_name(source.display_name, "enriched", taken)
+        new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
+        config = {"operation": "enrich", "source": dataset_id, "enrichment_models": wanted}
+        record = datasets.find_dataset(connection, new_id)
+        task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
+        datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
+    return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
+
+
+def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:
+    """Return the job of an enrichment that is to be done again.
+
+    Raises:
+        NotFound: the dataset that it enriches, or a model, is gone.
+        InvalidInput: a model cannot be applied any more.
+    """
+    source = config["source"]
+    with context.catalog.read() as connection:
+        datasets.find_dataset(connection, source)
+    wanted = {EnrichmentType(kind): model_id for kind, model_id in config["enrichment_models"].items()}
+    return _job(context, new_id, source, _plan(context, source, wanted))
+
+
+def _job(context: Context, new_id: str, source: str, plan: EnrichmentPlan) -> Job:
+    def run(progress: TaskProgress) -> Commit:
+        # The head is that of the moment: a task that is run again takes the dataset as it is then.
+        base, media = load_job_context(context, source), open_media(context, source)
+        return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
+
+    return run
+
+
+def _checked_types(models: Any) -> dict[EnrichmentType, str]:
+    """Return what is asked for.
+
+    Raises:
+        InvalidInput: it is no mapping of types to ids of models, or empty.
+    """
+    known = ", ".join(EnrichmentType)
+    if not isinstance(models, Mapping) or not models:
+        raise InvalidInput(f"enrichment takes ids of models by type, one at least; types are {known}; not {models!r}")
+    for kind, model_id in models.items():
+        if kind not in list(EnrichmentType):
+            raise InvalidInput(f"no type of enrichment {kind!r}; there are: {known}")
+        if not isinstance(model_id, str):
+            raise InvalidInput(f"the model of {kind} is given by its id, a text, not {model_id!r}")
+    return {EnrichmentType(kind): model_id for kind, model_id in models.items()}
+
+
+def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str]) -> EnrichmentPlan:
+    """Return loaded models.
+
+    Raises:
+        NotFound: there is no such model.
+        InvalidInput: one is of another type, or not Active, or cannot be loaded.
+        Conflict: one depends on a type that was not applied.
+    """
+    entries = _entries(context)
+    shown = {model.id: model for model in list_models(context, dataset_id)}
+    for kind, model_id in wanted.items():
+        _check_applicable(shown, kind, model_id)
+    _check_dependencies(context, dataset_id, [shown[each] for each in wanted.values()])
+    chosen = {entry.type: entry for entry in entries if wanted.get(entry.type) == entry.id}
+    plan = EnrichmentPlan(dict(wanted))
+    if (entry := chosen.get(EnrichmentType.MULTIMODEL_IMAGE_ENCODING)) is not None:
+        assert entry.encoder is not None, "a model of encodings has an encoder"
+        encoder, _ = choose_encoder(entry.encoder, context.settings)
+        if not isinstance(encoder, TextEncoder):
+            raise InvalidInput(f"the encoder {encoder.name!r} of the model {entry.id!r} knows pictures only")
+        plan = EnrichmentPlan(plan.models, encoder, encoded_by(encoder, entry.id))
+    if (entry := chosen.get(EnrichmentType.IMAGE_TAGGING)) is not None:
+        plan = EnrichmentPlan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
+    if (entry := chosen.get(EnrichmentType.CAPTION_IMAGES)) is not None:
+        plan = replace(plan, captioner=make_captioner(entry), replace_captions=entry.replace)
+    return _with_objects(context, dataset_id, plan, chosen)
+
+
+def _with_objects(
+    context: Context, dataset_id: str, plan: EnrichmentPlan, chosen: Mapping[EnrichmentType, ModelEntry]
+) -> EnrichmentPlan:
+    """Return a plan with the models that are about objects.
+
+    Raises:
+        InvalidInput: there is no encoder for what is found, as the dataset brought its embeddings.
+        Conflict: objects are to be captioned, and there are none.
+    """
+    with context.catalog.read() as connection:
+        head = datasets.head(connection, dataset_id)
+    assert head is not None, "the dataset is READY"
+    if (entry := chosen.get(EnrichmentType.OBJECT_DETECTION)) is not None:
+        encoder = plan.encoder
+        if encoder is None:
+            assert head.embedding_config is not None, "an indexed dataset has one"
+            encoder = encoder_for_images(head.embedding_config, context.settings)
+        plan = replace(plan, detector=make_detector(entry), object_encoder=encoder)
+    if (entry := chosen.get(EnrichmentType.CAPTION_OBJECTS)) is not None:
+        if plan.detector is None and not count_objects(head):
+            raise Conflict(
+                f"the model {entry.id!r} captions objects; there are none: {_DETECT} has to be applied first"
+            )
+        plan = replace(plan, object_captioner=make_captioner(entry))
+    return plan
+
+
+def _check_applicable(shown: Mapping[str, EnrichmentModel], kind: EnrichmentType, model_id: str) -> None:
+    if (model := shown.get(model_id)) is None:
+        known = ", ".join(map(repr, shown)) or "none; models.toml in the workspace's folder lists them"
+        raise NotFound(f"no model {model_id!r}; there are: {known}")
+    if model.type is not kind:
+        raise InvalidInput(f"the model {model_id!r} is of the type {model.type}, not {kind}")
+    if model.status is not ModelStatus.ACTIVE:
+        raise InvalidInput(f"the model {model_id!r} is {model.status}: {model.description}")
+
+
+def _check_dependencies(context: Context, dataset_id: str, models: Sequence[EnrichmentModel]) -> None:
+    applied = {*read_context(context, dataset_id).dataset_enrichment_models.enrichment_models}
+    applied |= {model.type for model in models}
+    for model in models:
+        if missing := [kind for kind in model.dependencies or () if kind not in applied]:
+            raise Conflict(f"the model {model.id!r} needs {' and '.join(missing)} to be applied first")

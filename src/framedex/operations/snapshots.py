@@ -1,0 +1,157 @@
+"""Snapshots of a dataset: made, listed, restored, cloned and deleted by the rules of the interface."""
+
+from framedex.errors import Conflict, Forbidden, InvalidInput
+from framedex.jobs.restore import clone, restore
+from framedex.names import copy_name
+from framedex.operations.context import Context
+from framedex.operations.starting import check_free, load_job_context, start, with_job_context
+from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
+from framedex.storage import datasets, snapshot_rows
+from framedex.tasks import Job, Task
+
+_RESTORABLE = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX, DatasetStatus.ERROR)
+_MAX_NAME = 400
+
+
+def create_snapshot(context: Context, dataset_id: str, name: str | None, description: str | None) -> Snapshot:
+    """Keep the present state of a dataset; see :meth:`framedex.Dataset.snapshot`."""
+    _check_enabled(context)
+    if description is None:
+        raise InvalidInput("the description of a snapshot is text; leave it out for none")
+    _check_texts(name, description)
+    with context.catalog.write() as connection:
+        check_free(connection, dataset_id, "snapshot", (DatasetStatus.READY,))
+        generation = datasets.head(connection, dataset_id)
+        assert generation is not None, "a dataset that is READY has a head"
+        snapshot_id = snapshot_rows.insert_snapshot(
+            connection,
+            generation,
+            created_by=context.settings.user,
+            reason=SnapshotReason.MANUAL,
+            name=name,
+            description=description,
+        )
+        return snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
+
+
+def list_snapshots(context: Context, dataset_id: str) -> list[Snapshot]:
+    """Return the snapshots of a dataset, newest first."""
+    _check_enabled(context)
+    with context.catalog.read() as connection:
+        datasets.find_dataset(connection, dataset_id)
+        return snapshot_rows.list_snapshots(connection, dataset_id)
+
+
+def update_snapshot(
+    context: Context, dataset_id: str, snapshot: Snapshot | str, *, name: str | None, description: str | None
+) -> Snapshot:
+    """Change what a snapshot is called; see :meth:`framedex.Dataset.update_snapshot`."""
+    _check_enabled(context)
+    if name is None and description is None:
+        raise InvalidInput("a snapshot is updated by a name, a description, or both; neither was given")
+    _check_texts(name, description)
+    values = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
+    with context.catalog.write() as connection:
+        record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
+        snapshot_rows.update_snapshot(connection, record.snapshot_id, **values)
+        return snapshot_rows.find_snapshot(connection, dataset_id, record.snapshot_id)
+
+
+def delete_snapshot(context: Context, dataset_id: str, snapshot: Snapshot | str) -> None:
+    """Delete a snapshot; see :meth:`framedex.Dataset.delete_snapshot`."""
+    _check_enabled(context)
+    with context.catalog.write() as connection:
+        record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
+        snapshot_rows.hide_snapshot(connection, record)
+
+
+def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -> Task:
+    """Start bringing a snapshot back; see :meth:`framedex.Dataset.restore`."""
+    _check_enabled(context)
+    with context.catalog.read() as connection:
+        snapshot_id = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot)).snapshot_id
+        kept = snapshot_rows.generation_of(connection, snapshot_id)
+    return start(
+        context,
+        dataset_id,
+        TaskType.SNAPSHOT_RESTORE,
+        lambda base, progress: restore(base, snapshot_id, kept, progress=progress),
+        operation="restore",
+        allowed=_RESTORABLE,
+        config={"operation": "restore", "snapshot_id": snapshot_id},
+    )
+
+
+def restore_job(context: Context, dataset_id: str, snapshot_id: str) -> Job:
+    """Return the job of a restore that is to be done again."""
+    with context.catalog.read() as connection:
+        snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
+        kept = snapshot_rows.generation_of(connection, snapshot_id)
+    return with_job_context(
+        context, dataset_id, lambda base, progress: restore(base, snapshot_id, kept, progress=progress)
+    )
+
+
+def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> tuple[str, Task]:
+    """Start making a dataset of a snapshot; return the new dataset's id and the task.
+
+    See :meth:`framedex.Dataset.clone`.
+    """
+    _check_enabled(context)
+    with context.catalog.write() as connection:
+        record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
+        source = datasets.find_dataset(connection, dataset_id)
+        if source.status_new not in _RESTORABLE:
+            wanted = " or ".join(_RESTORABLE)
+            raise Conflict(f"Operation 'clone' needs the dataset status {wanted}; it is {source.status_new}")
+        taken = {each.display_name for each in datasets.list_datasets(connection)}
+        name = copy_name(source.display_name, "cloned", taken)
+        new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
+        config = {"operation": "clone", "source": dataset_id, "snapshot_id": record.snapshot_id}
+        task_id = context.runner.insert(
+            connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config
+        )
+    job = clone_job(context, new_id, dataset_id, record.snapshot_id)
+    return new_id, Task.start(context.runner, task_id, new_id, job)
+
+
+def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) -> Job:
+    """Return the job that makes a dataset of a snapshot of another one.
+
+    Raises:
+        NotFound: that is gone.
+    """
+    with context.catalog.read() as connection:
+        snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
+        kept = snapshot_rows.generation_of(connection, snapshot_id)
+    source, user = load_job_context(context, dataset_id), context.settings.user
+    return lambda progress: clone(
+        source, kept, layout=context.layout, dataset_id=new_id, created_by=user, progress=progress
+    )
+
+
+def _id_of(snapshot: Snapshot | str) -> str:
+    if isinstance(snapshot, Snapshot):
+        return snapshot.snapshot_id
+    if not _is_text(snapshot):
+        raise InvalidInput(f"a snapshot is given by its record, its id or 'current', not {snapshot!r}")
+    return snapshot
+
+
+def _check_enabled(context: Context) -> None:
+    if not context.settings.dataset_snapshots_enabled:
+        raise Forbidden("Snapshot feature is not enabled")
+
+
+def _check_texts(name: str | None, description: str | None) -> None:
+    if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise InvalidInput(f"the name of a snapshot is printable text that is not empty, not {name!r}")
+    if name is not None and len(name) > _MAX_NAME:
+        raise InvalidInput(f"the name of a snapshot has at most {_MAX_NAME} characters; this has {len(name):,}")
+    if description is not None and not _is_text(description):
+        raise InvalidInput(f"the description of a snapshot is text, not {description!r}")
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is text that UTF-8 can hold."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)

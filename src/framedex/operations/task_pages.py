@@ -1,0 +1,111 @@
+"""Lists of tasks, filtered, sorted and cut into pages as the interface says."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from framedex.errors import InvalidInput
+from framedex.operations.context import Context
+from framedex.records import TaskFilters, TaskPage, TaskStatus, TaskType
+from framedex.storage import task_rows
+from framedex.storage.task_rows import TaskQuery
+
+_EQUAL = {
+    "dataset_id": "dataset_id",
+    "dataset_name": "dataset_name",
+    "task_type": "task_type",
+    "task_status": "status",
+    "created_by": "created_by",
+}
+_SORTED_BY = ("start_time", "status", "task_type", "dataset_name", "dataset_id", "created_by")
+_CLOSED: dict[str, type[StrEnum]] = {"task_type": TaskType, "task_status": TaskStatus}
+_PAGE_SIZES = range(5, 51)
+
+
+def list_tasks(
+    context: Context,
+    *,
+    start_time_from: datetime | str | None = None,
+    start_time_to: datetime | str | None = None,
+    sort_by: str = "start_time",
+    sort_order: str = "desc",
+    page: int = 1,
+    page_size: int = 20,
+    **equal: str | None,
+) -> TaskPage:
+    """Return a page of tasks; see :meth:`framedex.Workspace.tasks`.
+
+    Raises:
+        InvalidInput: an argument is unknown or outside of its range.
+    """
+    _check_one_of("sort_by", sort_by, _SORTED_BY)
+    _check_one_of("sort_order", sort_order, ("asc", "desc"))
+    _check_number("page", page, 1, None)
+    _check_number("page_size", page_size, _PAGE_SIZES[0], _PAGE_SIZES[-1])
+    query = TaskQuery(
+        _conditions(equal),
+        as_time("start_time_from", start_time_from),
+        as_time("start_time_to", start_time_to),
+        sort_by,
+        descending=sort_order == "desc",
+    )
+    with context.catalog.read() as connection:
+        found = task_rows.list_tasks(connection, query, limit=page_size, offset=(page - 1) * page_size)
+        total = task_rows.count_tasks(connection, query)
+    return TaskPage(tasks=found, total=total, page=page, page_size=page_size)
+
+
+def task_filters(context: Context, start_from: datetime | str | None, start_to: datetime | str | None) -> TaskFilters:
+    """Return the values that tasks of a time can be filtered by.
+
+    Raises:
+        InvalidInput: a time cannot be understood.
+    """
+    query = TaskQuery({}, as_time("start_time_from", start_from), as_time("start_time_to", start_to))
+    with context.catalog.read() as connection:
+        names, ids, types, creators = (
+            task_rows.distinct_values(connection, query, column)
+            for column in ("dataset_name", "dataset_id", "task_type", "created_by")
+        )
+    return TaskFilters(dataset_names=names, dataset_ids=ids, task_types=types, created_by=creators)
+
+
+def _conditions(equal: dict[str, str | None]) -> dict[str, str]:
+    found = {}
+    for name, value in equal.items():
+        if name not in _EQUAL:
+            raise InvalidInput(f"tasks cannot be filtered by {name!r}; there are: {', '.join(_EQUAL)}")
+        if value is None:
+            continue
+        if name in _CLOSED:
+            _check_one_of(name, value, [each.value for each in _CLOSED[name]])
+        elif not isinstance(value, str):
+            raise InvalidInput(f"{name} must be text, not {value!r}")
+        found[_EQUAL[name]] = str(value)
+    return found
+
+
+def _check_one_of(name: str, value: Any, allowed: Any) -> None:
+    if value not in tuple(allowed):
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+def _check_number(name: str, value: Any, least: int, most: int | None) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        wanted = f"from {least} on" if most is None else f"from {least} to {most}"
+        raise InvalidInput(f"{name} must be a whole number {wanted}, not {value!r}")
+
+
+def as_time(name: str, value: datetime | str | None) -> datetime | None:
+    """Return a time that a user gave, in UTC; one without a zone is taken for UTC.
+
+    Raises:
+        InvalidInput: it is no time.
+    """
+    if value is None:
+        return None
+    try:
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a time as in 2026-01-31T12:00:00Z, not {value!r}") from None

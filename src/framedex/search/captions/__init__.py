@@ -1,0 +1,1 @@
+"""Semantic search over captions: vectors of texts, cached by content."""

@@ -1,0 +1,148 @@
+"""Vectors of captions in a folder of the cache: by the hashes of the texts, as codes in cells, never changed.
+
+    <folder>/<segment>/*.npy, segment.json
+
+A segment appears whole, under a name of its own, when all of it is on the disk. What is damaged is not read, and made
+again. So other processes, kills, and the loss of all of it do no harm.
+"""
+
+import json
+import shutil
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.codes import Codes
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf
+from framedex.fulltext.segment import Ints, Keys, Longs
+from framedex.ids import new_id
+from framedex.search.vectors.folder import publish
+
+UNFINISHED = ".part"
+_META = "segment.json"
+_FORMAT = 1
+_MAPPED = ("coarse", "fine")  # the others are small, and held in memory
+_ARRAYS = (*_MAPPED, "scale", "starts", "centroids", "low", "high", "key_text")
+
+
+@dataclass(frozen=True)
+class CaptionSegment:
+    """Texts and their vectors; texts are numbered in the order of their cells.
+
+    Attributes:
+        keys: of the texts, ascending by (low, high).
+        key_text: int32, shape (texts,): the text of each key.
+        cells: the vectors.
+        n_candidates: how many texts a search compares.
+        folder: where it lies.
+    """
+
+    keys: Keys
+    key_text: Ints
+    cells: QuantizedIvf
+    n_candidates: int
+    folder: Path
+
+    def __len__(self) -> int:
+        return len(self.key_text)
+
+    @property
+    def codes(self) -> Codes:
+        """The vectors as they are stored."""
+        return self.cells.parts[0].codes
+
+    def find(self, keys: Keys) -> Ints:
+        """Return the text of each key, which ascend by ``low``; -1 where it is not here."""
+        place = self.keys.find(keys)
+        found = np.full(len(keys), -1, dtype=np.int32)
+        found[place >= 0] = self.key_text[place[place >= 0]]
+        return found
+
+    def remove(self) -> None:
+        """Remove it from the disk; a process that uses it keeps what it has mapped."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class SegmentWriter:
+    """Writes a segment to files while its vectors come. Nothing stays of one that is not finished.
+
+    Args:
+        folder: where segments are kept.
+        texts, dimension: how many vectors there will be, at least one, and of which length.
+
+    Raises:
+        OSError: the disk refuses it.
+    """
+
+    def __init__(self, folder: Path, texts: int, dimension: int) -> None:
+        self._path = folder / f"{new_id()}{UNFINISHED}"
+        self._path.mkdir(parents=True)
+        self.codes = Codes(
+            int8=self._mapped("coarse", np.int8, (texts, dimension)),
+            residual=self._mapped("fine", np.int8, (texts, dimension)),
+            scale=np.zeros(texts, np.float32),
+        )
+
+    def _mapped(self, name: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        return np.lib.format.open_memmap(self._path / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
+
+    def finish(
+        self, keys: Keys, centroids: npt.NDArray[np.float32], starts: Longs, n_candidates: int
+    ) -> CaptionSegment:
+        """Make the segment appear, and return it.
+
+        Args:
+            keys: of the texts, in the order of the codes.
+            centroids: float32, shape (C, D), unit length: of the cells.
+            starts: int64, shape (C + 1,): where the texts of each cell begin.
+            n_candidates: how many texts a search is to compare.
+        """
+        order = keys.order()
+        small: dict[str, npt.NDArray[Any]] = {
+            "scale": self.codes.scale,
+            "starts": starts,
+            "centroids": centroids,
+            "low": keys.low[order],
+            "high": keys.high[order],
+            "key_text": order.astype(np.int32),
+        }
+        for name, array in small.items():
+            np.save(self._path / f"{name}.npy", array)
+        arrays = {**small, "coarse": self.codes.int8, "fine": self.codes.residual}
+        sums = {name: _sum(array) for name, array in arrays.items()}
+        (self._path / _META).write_text(json.dumps({"format": _FORMAT, "compared": n_candidates, "sums": sums}))
+        return _segment(arrays, n_candidates, publish(self._path))
+
+    def give_up(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def read_caption_segment(folder: Path, dimension: int) -> CaptionSegment | None:
+    """Return the segment of a folder; None if it is damaged, unfinished, gone, or of another format or dimension."""
+    if folder.name.endswith(UNFINISHED):
+        return None
+    with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
+        meta = json.loads((folder / _META).read_text())
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None) for name in _ARRAYS}
+        texts = len(arrays["key_text"])
+        fits = arrays["coarse"].shape == arrays["fine"].shape == (texts, dimension)
+        if meta["format"] == _FORMAT and fits and {name: _sum(arrays[name]) for name in _ARRAYS} == meta["sums"]:
+            return _segment(arrays, int(meta["compared"]), folder)
+    return None
+
+
+def _segment(arrays: dict[str, npt.NDArray[Any]], n_candidates: int, folder: Path) -> CaptionSegment:
+    part = Block(Codes(arrays["coarse"], arrays["fine"], arrays["scale"]), arrays["starts"])
+    keys = Keys(arrays["low"], arrays["high"])
+    return CaptionSegment(keys, arrays["key_text"], QuantizedIvf(arrays["centroids"], [part]), n_candidates, folder)
+
+
+def _sum(array: npt.NDArray[Any]) -> int:
+    """Return the CRC-32 of an array's content, by which damage of the disk is noticed."""
+    return zlib.crc32(np.ascontiguousarray(array).data)

@@ -1,0 +1,1 @@
+"""The vector index of a dataset: building, cache on disk, search."""

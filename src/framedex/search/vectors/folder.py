@@ -1,0 +1,181 @@
+"""Vectors of a dataset as codes in cells, in a folder of the cache: made when first needed, and never part of a commit.
+
+    <folder>/<index>/centroids.npy, index.json         the cells, and how many rows to compare
+    <folder>/<index>/<part>/*.npy, part.json           the rows of some files of the table
+
+What is written appears whole, under a name of its own, and never changes. So other processes, kills, and the loss of
+all of it do no harm: what an index lacks of a table is made from the table.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.codes import Codes
+from framedex.analysis.quantized_ivf import Block
+from framedex.ids import new_id
+
+_FORMAT = 1
+_ARRAYS = ("coarse", "fine", "scale", "starts", "numbers")
+_UNFINISHED = ".part"
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Rows of some files, as codes in cells.
+
+    Attributes:
+        files: how many rows each file has, by name; together they number the rows.
+        part: those with a vector, in the order of cells.
+        numbers: int64, shape (M,): which row each of these is.
+    """
+
+    files: Mapping[str, int]
+    part: Block
+    numbers: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StoredIndex:
+    """An index in a folder.
+
+    Attributes:
+        centroids: float32, shape (C, D), unit length.
+        n_candidates: how many rows a search compares.
+        parts: the rows.
+        folder: where it lies; None if it is in memory only.
+    """
+
+    centroids: npt.NDArray[np.float32]
+    n_candidates: int
+    parts: list[FilePart] = field(default_factory=list)
+    folder: Path | None = None
+
+
+def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredIndex]:
+    """Return the indices in a folder; what is damaged, or of another format or column, is passed over."""
+    if not folder.is_dir():
+        return []
+    found = []
+    for each in sorted(folder.iterdir()):
+        with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
+            meta = _meta(each / "index.json")
+            if each.name.endswith(_UNFINISHED) or (meta["column"], meta["dimension"]) != (column, dimension):
+                continue
+            centroids = np.load(each / "centroids.npy")
+            parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
+            found.append(StoredIndex(centroids, int(meta["compared"]), parts, each))
+    return found
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    meta: dict[str, Any] = json.loads(path.read_text())
+    if meta["format"] != _FORMAT:
+        raise ValueError(f"{path} is of format {meta['format']!r}")
+    return meta
+
+
+def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | None:
+    if not path.is_dir() or path.name.endswith(_UNFINISHED):
+        return None
+    with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
+        files = _meta(path / "part.json")["files"]
+        held = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        codes = Codes(held["coarse"], held["fine"], np.asarray(held["scale"]))
+        starts, numbers = np.asarray(held["starts"]), np.asarray(held["numbers"])
+        rows = len(numbers)
+        fits = codes.int8.shape == codes.residual.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
+        if fits and len(starts) == len(centroids) + 1 and starts[-1] == rows:
+            return FilePart({str(name): int(count) for name, count in files}, Block(codes, starts), numbers)
+    return None
+
+
+def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
+    """Make a folder for an index and return it; :func:`finish_index` makes it one."""
+    path = folder / f"{new_id()}{_UNFINISHED}"
+    path.mkdir(parents=True)
+    np.save(path / "centroids.npy", centroids)
+    return path
+
+
+def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int) -> Path:
+    """Make an index appear under its name, and return its folder."""
+    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "compared": n_candidates}
+    (path / "index.json").write_text(json.dumps(meta))
+    return publish(path)
+
+
+class PartWriter:
+    """Writes the codes of a part to files while they are computed. Nothing stays of one that is not finished.
+
+    Args:
+        index: folder of the index.
+        rows, dimension: how many codes there will be, and of which length.
+    """
+
+    def __init__(self, index: Path, rows: int, dimension: int) -> None:
+        self._path = index / f"{new_id()}{_UNFINISHED}"
+        self._path.mkdir()
+        self.codes = Codes(
+            int8=_array(self._path / "coarse.npy", np.int8, (rows, dimension)),
+            residual=_array(self._path / "fine.npy", np.int8, (rows, dimension)),
+            scale=_array(self._path / "scale.npy", np.float32, (rows,)),
+        )
+
+    def finish(
+        self, files: Mapping[str, int], starts: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+    ) -> FilePart:
+        """Make the part appear, and return it."""
+        np.save(self._path / "starts.npy", starts)
+        np.save(self._path / "numbers.npy", numbers)
+        (self._path / "part.json").write_text(json.dumps({"format": _FORMAT, "files": list(files.items())}))
+        publish(self._path)
+        return FilePart(files, Block(self.codes, starts), numbers)
+
+    def give_up(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _array(path: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    if not shape[0]:  # nothing can be mapped of an empty file
+        np.save(path, np.empty(shape, dtype))
+        return np.empty(shape, dtype)
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+
+def publish(path: Path) -> Path:
+    """Give something unfinished its name, once it is on the disk; return that."""
+    for each in _entries(path):
+        if each.is_file():
+            with each.open("rb") as file:
+                os.fsync(file.fileno())
+    return path.rename(path.with_name(path.name.removesuffix(_UNFINISHED)))
+
+
+def remove_others(folder: Path, kept: Path, *, is_old: Callable[[Path], bool]) -> None:
+    """Remove the indices of a folder but one; unfinished ones, which may be another process's work, only if old.
+
+    A process that still uses one of them keeps what it has mapped.
+    """
+    for each in _entries(folder):
+        if each != kept and (not each.name.endswith(_UNFINISHED) or is_old(each)):
+            shutil.rmtree(each, ignore_errors=True)
+    for each in _entries(kept):
+        if each.name.endswith(_UNFINISHED) and is_old(each):
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _entries(folder: Path) -> Iterable[Path]:
+    try:
+        return sorted(Path(each) for each in os.scandir(folder))
+    except OSError:
+        return []

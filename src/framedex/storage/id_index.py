@@ -1,0 +1,56 @@
+"""Which media a table has already, in 16 bytes each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.storage.tables import Table
+
+_TEXT = 36
+_HEX = np.full(256, 255, dtype=np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+_DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 23)])
+
+
+class IdIndex:
+    """The ids of a table at one version: those of media, or of videos."""
+
+    def __init__(self, table: Table | None, column: str = "media_id") -> None:
+        parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan([column])]
+        ids = np.concatenate(parts) if parts else np.empty((0, 2), np.uint64)
+        self._order = np.lexsort((ids[:, 1], ids[:, 0]))
+        self._ids = ids[self._order]
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def contains(self, ids: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return for each media id whether the table has it: bool, shape (len(ids),)."""
+        return self.places(ids) >= 0
+
+    def places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the row of each media id, the last of several, -1 for none: int64, shape (len(ids),)."""
+        wanted = _halves(pa.array(ids, pa.string()))
+        found = np.full(len(wanted), -1, dtype=np.int64)
+        # Ids are hashes: first halves that are equal are those of one id, but for one chance in 2⁶⁰ a pair.
+        start = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
+        stop = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
+        for offset in range(int((stop - start).max(initial=0))):
+            place = np.minimum(start + offset, len(self._ids) - 1)
+            same = (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
+            found[same] = np.maximum(found[same], self._order[place[same]])
+        return found
+
+
+def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:
+    """Return UUIDs in text form as two numbers each: uint64, shape (N, 2)."""
+    if not len(ids):
+        return np.empty((0, 2), np.uint64)
+    _, offsets, content = ids.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
+    text = np.frombuffer(content, np.uint8)[first : first + len(ids) * _TEXT].reshape(-1, _TEXT)
+    digits = _HEX[text[:, _DIGITS]]
+    octets = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2])
+    return octets.view(">u8").astype(np.uint64)

@@ -1,0 +1,120 @@
+"""Vectors as codes in cells: what is found is what comparing everything finds."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.analysis.cells import assign
+from framedex.analysis.codes import Vectors, empty_codes
+from framedex.analysis.products import CpuProducts
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+
+
+def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
+    """Return vectors of unit length."""
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[QuantizedIvf, Vectors]:
+    """Return an index of vectors in some parts, and the vectors in the order of its rows."""
+    made, ordered = [], []
+    for some in np.array_split(vectors, parts):
+        cell = assign(some, centroids, engine=CpuProducts()) if len(some) else np.empty(0, np.int32)
+        place, starts = sorted_by_cell(cell, len(centroids))
+        codes = empty_codes(len(some), vectors.shape[1])
+        codes.put(place, some)
+        made.append(Block(codes, starts))
+        placed = np.empty_like(some)
+        placed[place] = some
+        ordered.append(placed)
+    return QuantizedIvf(centroids, made), np.concatenate(ordered)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 1000),
+    rows=st.integers(1, 300),
+    dimension=st.integers(1, 40),
+    cells=st.integers(1, 12),
+    parts=st.integers(1, 4),
+    k=st.integers(1, 400),
+    share=st.floats(0, 1),
+)
+def test_nearest__of_some(seed: int, rows: int, dimension: int, cells: int, parts: int, k: int, share: float) -> None:
+    """Compared with all that may be answers, the nearest are the true ones, in order, with their similarities."""
+    random = np.random.default_rng(seed)
+    vectors = unit(random.standard_normal((rows, dimension)))
+    index, ordered = coded(vectors, unit(random.standard_normal((cells, dimension))), parts)
+    query = unit(random.standard_normal((1, dimension)))[0]
+    mask = random.random(rows) < share
+    found, similarity = index.nearest(query, k, index.select(mask), n_candidates=rows)
+    true = ordered @ query
+    wanted = np.sort(true[mask])[::-1][:k]
+    assert len(found) == len(set(found.tolist())) == min(k, int(mask.sum()))
+    assert mask[found].all()
+    assert similarity == pytest.approx(wanted, abs=5e-5)
+    assert similarity == pytest.approx(true[found], abs=5e-5)
+    assert (np.diff(similarity) <= 0).all()
+
+
+def test_nearest__filters_widen_the_search() -> None:
+    """With few rows that may be answers as many of them are compared, so that nothing is missed by a filter."""
+    random = np.random.default_rng(0)
+    vectors = unit(random.standard_normal((4000, 16)))
+    centroids = unit(random.standard_normal((60, 16)))
+    index, ordered = coded(vectors, centroids, 1)
+    for share in (0.001, 0.01, 0.02):
+        mask = random.random(4000) < share
+        for query in unit(random.standard_normal((20, 16))):
+            found, _ = index.nearest(query, 10, index.select(mask), n_candidates=100)
+            wanted = np.flatnonzero(mask)[np.argsort(-(ordered[mask] @ query), kind="stable")[:10]]
+            assert set(found.tolist()) == set(wanted.tolist())
+
+
+def test_nearest__looks_into_few_cells() -> None:
+    """Without a filter no more cells are looked into than are needed for the number of rows to compare."""
+    random = np.random.default_rng(0)
+    centroids = unit(random.standard_normal((40, 32)))
+    vectors = unit(np.repeat(centroids, 50, axis=0) + 0.01 * random.standard_normal((2000, 32)).astype(np.float32))
+    index, _ = coded(vectors, centroids, 2)
+    everything = index.select(np.ones(2000, bool))
+    found, _ = index.nearest(centroids[7], 200, everything, n_candidates=60)
+    assert len(found) == 100  # the rows of two cells
+    assert index.nearest(centroids[7], 50, everything, n_candidates=50)[1].min() > 0.99
+
+
+def test_nearest__many_copies() -> None:
+    """Of more equally near rows than are wanted the answers are as near, and the same each time."""
+    vectors = unit(np.repeat(np.eye(4, dtype=np.float32), 500, axis=0))
+    index, _ = coded(vectors, unit(np.eye(4, dtype=np.float32)), 3)
+    everything = index.select(np.ones(2000, bool))
+    query = np.array([1, 0, 0, 0], np.float32)
+    first, similarity = index.nearest(query, 30, everything, n_candidates=600)
+    assert similarity == pytest.approx(np.ones(30))
+    assert (index.nearest(query, 30, everything, n_candidates=600)[0] == first).all()
+
+
+def test_all() -> None:
+    """The similarities of all rows are those of the vectors, however many threads there are."""
+    random = np.random.default_rng(0)
+    vectors = unit(random.standard_normal((70_000, 8)))
+    index, ordered = coded(vectors, unit(random.standard_normal((5, 8))), 2)
+    query = unit(random.standard_normal((1, 8)))[0]
+    with ThreadPoolExecutor(3) as threads:
+        assert index.all(query, threads) == pytest.approx(ordered @ query, abs=5e-5)
+    rows = random.permutation(70_000)[:500]
+    assert index.similarities(query, rows) == pytest.approx(ordered[rows] @ query, abs=5e-5)
+    assert index.vector(int(rows[0])) == pytest.approx(ordered[rows[0]], abs=1e-4)
+
+
+def test_empty() -> None:
+    """An index of nothing finds nothing."""
+    index, _ = coded(np.empty((0, 3), np.float32), unit(np.eye(3, dtype=np.float32)), 1)
+    rows, similarity = index.nearest(
+        np.array([1, 0, 0], np.float32), 5, index.select(np.empty(0, bool)), n_candidates=10
+    )
+    assert (len(rows), len(similarity), len(index)) == (0, 0, 0)

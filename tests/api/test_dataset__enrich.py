@@ -1,0 +1,326 @@
+"""Enriching a dataset makes a new one of it; the source stays as it was."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from framedex import Conflict, Dataset, InvalidInput, NotFound, Unavailable, Workspace
+from framedex.operations.context import open_media
+from framedex.records import DatasetStatus, SnapshotReason, TaskStatus, TaskType
+from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.table_files import data_files
+from tests.enrichments import COLOURS, ENCODE, TAG, Hues, paint, register_models
+from tests.gallery import SETTINGS
+from tests.growth import columns_of, part, status_of
+from tests.videos import write_video
+
+
+@pytest.fixture
+def hues(workspace: Workspace) -> Hues:
+    encoder = Hues()
+    register_models(workspace, encoder)
+    return encoder
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    return paint(tmp_path / "pictures")
+
+
+@pytest.fixture
+def source(workspace: Workspace, pictures: Path, hues: Hues) -> Dataset:
+    return workspace.create_dataset("colours", pictures, "gist")
+
+
+def files_of(workspace: Workspace, dataset: Dataset) -> dict[str, tuple[int, int]]:
+    """Return inode and time of change of all files of a dataset."""
+    folder = workspace.path / "datasets" / dataset.id
+    return {
+        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def labels_of(dataset: Dataset) -> dict[str, list[str] | None]:
+    found = columns_of(dataset, ["path", "labels"])
+    return dict(zip(found["path"], found["labels"], strict=True))
+
+
+def errors_of(dataset: Dataset) -> dict[str, str | None]:
+    found = columns_of(dataset, ["path", "error"])
+    return dict(zip(found["path"], found["error"], strict=True))
+
+
+def test_models__are_listed(source: Dataset) -> None:
+    """Registered models have the interface's fields, in the order of the file."""
+    first, second, built_in = source.list_models()
+    assert first.model_dump(mode="json") == {
+        "id": "hues",
+        "name": "hues",
+        "type": "MULTIMODEL_IMAGE_ENCODING",
+        "status": "Active",
+        "vendor": "ours",
+        "description": "colours",
+        "dependencies": None,
+    }
+    assert (second.id, second.vendor, second.status) == ("names", "local", "Active")
+    assert (built_in.id, built_in.type, built_in.status) == ("faces", "OBJECT_DETECTION", "Active")
+
+
+def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> None:
+    """The new dataset is READY, has the media of the source by the same ids, a snapshot, and other clusters."""
+    source.tag(source.where([]), "seen")
+    enriched = source.enrich(ENCODE)
+    assert (enriched.name, status_of(enriched), status_of(source)) == ("colours (enriched)", "READY", "READY")
+    assert source.enrich(ENCODE).name == "colours (enriched 2)"
+    config = enriched.embedding_config
+    assert (config.encoder, config.dimension, config.thresholds) == ("hues", 3, Hues.thresholds)
+    assert columns_of(enriched, ["media_id", "path"]) == columns_of(source, ["media_id", "path"])
+    assert [tag.count for tag in enriched.tags()] == [6]
+    assert [each.reason for each in enriched.snapshots()] == [SnapshotReason.CREATION]
+    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [2, 2, 2]
+    mine, theirs = ({each.cluster_id for each in ds.explore(threshold=4).clusters} for ds in (enriched, source))
+    assert not mine & theirs
+    assert enriched.task is not None
+    record = enriched.task.record
+    assert (record.task_type, record.dataset_id, record.status) == (
+        TaskType.ENRICHMENT, enriched.id, TaskStatus.COMPLETED,
+    )  # fmt: skip
+
+
+def test_enrich__text_search(source: Dataset) -> None:
+    """Sentences find pictures in the new dataset, where they could not in the source."""
+    enriched = source.enrich(ENCODE)
+    for colour in COLOURS:
+        found = enriched.search(f"something {colour}", by="meaning", limit=2).to_arrow()["image_filename"].to_pylist()
+        assert all(colour in name for name in found)
+    with pytest.raises(InvalidInput):
+        source.search("red", by="meaning").count()
+
+
+def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) -> None:
+    """The source has the same head and the same files as before; columns that stay are shared with it."""
+    before, head = files_of(workspace, source), open_media(source._context, source.id).generation
+    enriched = source.enrich({**ENCODE, **TAG})
+    assert files_of(workspace, source) == before
+    assert open_media(source._context, source.id).generation == head
+    media, new = open_media(enriched._context, enriched.id), files_of(workspace, enriched)
+    for file in data_files(media.table.path, media.table.version):
+        path = f"media.lance/{file.path}"
+        assert new[path] == before.get(path) or set(file.bytes_of) <= {
+            *INDEX_SCHEMA.names,
+            "embedding",
+            "error",
+            "labels",
+        }
+    assert {path for path in before if path.startswith("media.lance/data")} & new.keys()
+
+
+def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: Hues, pictures: Path) -> None:
+    """While it runs the source is READ ONLY: it can be read, and neither be changed, enriched again nor deleted."""
+    hues.opened.clear()
+    enriched = source.enrich(ENCODE, wait=False)
+    assert hues.reached.wait(60)
+    assert (status_of(source), status_of(enriched)) == (DatasetStatus.READ_ONLY, DatasetStatus.INDEXING)
+    assert source.count() == 6
+    blocked = "is blocked while ENRICHMENT task is running"
+    for change in (
+        lambda: source.set_labels({columns_of(source, ["media_id"])["media_id"][0]: ["x"]}),
+        lambda: source.add_media(pictures),
+        source.snapshot,
+        lambda: source.enrich(TAG),
+    ):
+        with pytest.raises(Conflict, match=blocked):
+            change()
+    with pytest.raises(Conflict, match="while a task of it is under way"):
+        workspace.delete_dataset("colours")
+    hues.opened.set()
+    assert enriched.task is not None
+    enriched.task.wait()
+    assert (status_of(source), status_of(enriched)) == (DatasetStatus.READY, DatasetStatus.READY)
+    workspace.delete_dataset("colours")
+    assert enriched.count() == 6
+
+
+def test_context__of_enriched_datasets(source: Dataset) -> None:
+    """The context says what was applied, by type; snapshots, clones, restores and further enrichments keep it."""
+    new = source.enrichment_context()
+    assert (new.status, new.dataset_enrichment_models.enrichment_models) == ("NEW", {})
+    enriched = source.enrich(ENCODE)
+    context = enriched.enrichment_context()
+    assert context.status == "ENRICHED"
+    assert context.model_dump(mode="json")["dataset_enrichment_models"] == {"enrichment_models": ENCODE}
+    assert context.enrichment_context_id != new.enrichment_context_id
+    assert source.enrichment_context() == new
+    assert enriched.clone().enrichment_context().dataset_enrichment_models == context.dataset_enrichment_models
+    kept = enriched.snapshot("kept")
+    enriched.delete_media(columns_of(enriched, ["media_id"])["media_id"][0])
+    assert enriched.enrichment_context() == context
+    enriched.restore(kept)
+    assert enriched.enrichment_context() == context
+    both = enriched.enrich(TAG)
+    assert both.enrichment_context().dataset_enrichment_models.enrichment_models == {**ENCODE, **TAG}
+
+
+def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, pictures: Path) -> None:
+    """An enriched dataset grows as any other: what is there is known, what is new is encoded by the new encoder."""
+    enriched = source.enrich(ENCODE)
+    paint(pictures, 9)
+    enriched.add_media(pictures)
+    assert (enriched.count(), enriched.skipped["media that are there already"]) == (9, 6)
+    assert len(enriched.embeddings()[1]) == 9
+    enriched.reindex()
+    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [3, 3, 3]
+
+
+def test_enrich__tags(source: Dataset, hues: Hues) -> None:
+    """Tags join the labels that are there; labels of neighbours are judged anew."""
+    first = columns_of(source, ["media_id"])["media_id"][0]
+    source.set_labels({first: ["kept", "red"]})
+    tagged = source.enrich(TAG)
+    assert hues.prepared == 6
+    assert labels_of(tagged) == {
+        f"{number}-{name}.png": [name] if number else ["kept", "red"] for number, name in enumerate([*COLOURS] * 2)
+    }
+    assert tagged.embedding_config == source.embedding_config
+    assert columns_of(tagged, ["cluster_0"]) == columns_of(source, ["cluster_0"])
+    assert any(value is not None for value in columns_of(tagged, ["label_support"])["label_support"])
+    assert labels_of(source)["1-green.png"] is None
+
+
+def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, pictures: Path) -> None:
+    """Where the dataset is encoded by the tagger's encoder, no picture is looked at again."""
+    enriched = source.enrich(ENCODE)
+    seen = hues.prepared
+    tagged = enriched.enrich(TAG)
+    assert hues.prepared == seen
+    assert labels_of(tagged) == labels_of(source.enrich({**TAG, **ENCODE}))
+    assert labels_of(tagged)["1-green.png"] == ["green"]
+
+
+def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Path) -> None:
+    """They are rows without a vector, with the reason, and without tags; a picture that came back is one again."""
+    (pictures / "0-red.png").unlink()
+    (pictures / "1-green.png").write_text("no picture")
+    enriched = source.enrich({**ENCODE, **TAG})
+    errors = errors_of(enriched)
+    assert "No such file" in (errors.pop("0-red.png") or "")
+    assert errors.pop("1-green.png")
+    assert set(errors.values()) == {None}
+    assert len(enriched.embeddings()[0]) == 4
+    assert labels_of(enriched)["0-red.png"] is None
+    assert len(enriched.issues("corrupted")) == 2
+    paint(pictures)
+    assert set(errors_of(enriched.enrich(ENCODE)).values()) == {None}
+
+
+@pytest.mark.parametrize("rows", [2, 4096])
+def test_enrich__no_picture_is_there(
+    source: Dataset, pictures: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing at all can be read the task fails, and says so, however many rows are written at a time."""
+    monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
+    monkeypatch.setattr(Hues, "batch", 2, raising=False)
+    pictures.rename(pictures.with_name("elsewhere"))
+    with pytest.raises(Unavailable, match="none of the 6 pictures could be read"):
+        source.enrich(ENCODE)
+    assert status_of(source) is DatasetStatus.READY
+
+
+def test_enrich__of_precomputed_vectors(workspace: Workspace, hues: Hues, pictures: Path) -> None:
+    """A dataset that brought its embeddings gets new ones where its uris are files."""
+    paths = sorted(map(str, pictures.iterdir()))
+    table = pa.table({"uri": paths, "embedding": [[1.0, float(number)] for number in range(6)]})
+    enriched = workspace.create_dataset("brought", table).enrich(ENCODE)
+    assert enriched.embedding_config.encoder == "hues"
+    assert np.allclose(np.linalg.norm(enriched.embeddings()[1], axis=1), 1)
+    assert "red" in enriched.search("red", limit=1, by="meaning").to_arrow()["image_filename"][0].as_py()
+
+
+def test_enrich__of_uris_that_are_no_files(workspace: Workspace, hues: Hues) -> None:
+    """Models that look at pictures do not fit such a dataset, and say it."""
+    table = pa.table({"uri": ["http://x/1.png", "http://x/2.png"], "embedding": [[1.0, 0.0], [0.0, 1.0]]})
+    dataset = workspace.create_dataset("elsewhere", table)
+    assert {model.status for model in dataset.list_models()} == {"Coming Soon"}
+    with pytest.raises(InvalidInput, match="neither local files nor objects"):
+        dataset.enrich(ENCODE)
+
+
+@pytest.mark.parametrize(
+    ("models", "error", "message"),
+    [
+        ({}, InvalidInput, "one at least"),
+        (["hues"], InvalidInput, "one at least"),
+        ({"CAPTIONS": "hues"}, InvalidInput, "no type of enrichment 'CAPTIONS'"),
+        ({"IMAGE_TAGGING": 3}, InvalidInput, "by its id"),
+        ({"IMAGE_TAGGING": "gone"}, NotFound, "no model 'gone'; there are: 'hues', 'names', 'faces'"),
+        ({"IMAGE_TAGGING": "hues"}, InvalidInput, "is of the type MULTIMODEL_IMAGE_ENCODING"),
+    ],
+)
+def test_enrich__bad_requests(
+    workspace: Workspace, source: Dataset, models: object, error: type[Exception], message: str
+) -> None:
+    """What cannot be applied is refused, and nothing is made."""
+    with pytest.raises(error, match=message):
+        source.enrich(models)  # type: ignore[arg-type]
+    assert len(workspace.datasets()) == 1
+    assert status_of(source) is DatasetStatus.READY
+
+
+def test_enrich__dependencies(workspace: Workspace, source: Dataset) -> None:
+    """A model that depends on a type can be applied behind it, or together with it, and not without."""
+    path = workspace.path / "models.toml"
+    path.write_text(path.read_text() + 'dependencies = ["MULTIMODEL_IMAGE_ENCODING"]\n')
+    with pytest.raises(Conflict, match="'names' needs MULTIMODEL_IMAGE_ENCODING to be applied first"):
+        source.enrich(TAG)
+    source.enrich({**TAG, **ENCODE})
+    source.enrich(ENCODE).enrich(TAG)
+
+
+def test_enrich__needs_a_ready_dataset(workspace: Workspace, hues: Hues) -> None:
+    """A dataset with media that are not settled yet cannot be enriched."""
+    dataset = workspace.create_dataset("d", part(np.eye(4)[:3]))
+    dataset.add_media(part(np.eye(4)[3:], 3))
+    with pytest.raises(Conflict, match="needs the dataset status READY; it is PARTIAL INDEX"):
+        dataset.enrich(ENCODE)
+
+
+def test_enrich__of_uploads(workspace: Workspace, source: Dataset, pictures: Path, tmp_path: Path) -> None:
+    """Uploaded pictures are shared with the new dataset, which has them when the source is gone."""
+    for path in paint(tmp_path / "more", 8).iterdir():
+        if path.name[0] in "67":
+            source.add_media(files=[(path.name, path.read_bytes())], auto_reindex=True)
+    enriched = source.enrich(ENCODE)
+    workspace.delete_dataset(source.id)
+    assert len(enriched.embeddings()[0]) == 8
+    uploaded = columns_of(enriched, ["media_id"])["media_id"][-1]
+    assert enriched.read(uploaded).shape[2] == 3
+
+
+def test_enrich__of_a_read_only_workspace(workspace: Workspace, source: Dataset) -> None:
+    """Models can be listed there, and not applied."""
+    with Workspace(workspace.path, read_only=True, settings=SETTINGS) as opened:
+        dataset = opened.dataset("colours")
+        assert len(dataset.list_models()) == 3
+        with pytest.raises(OSError, match="opened for reading"):
+            dataset.enrich(ENCODE)
+    assert [path.name for path in (workspace.path / "datasets").iterdir()] == [source.id]
+
+
+def test_enrich__frames_of_videos(workspace: Workspace, pictures: Path, hues: Hues) -> None:
+    """A frame is looked at as it was at ingestion; a video without frames keeps its reason."""
+    colours = [np.full((48, 64, 3), COLOURS[name], np.uint8) for name in COLOURS for _ in range(10)]
+    write_video(pictures / "clip.avi", colours, fps=10)
+    (pictures / "empty.avi").write_bytes(b"")
+    source = workspace.create_dataset("colours", pictures, hues)
+    made = workspace.create_dataset("again", pictures, "gist").enrich(ENCODE)
+    wanted, found = (columns_of(each, ["path", "kind", "embedding", "error"]) for each in (source, made))
+    assert found["kind"].count("video_frame") == 3
+    assert found["path"] == wanted["path"]
+    for one, other in zip(wanted["embedding"], found["embedding"], strict=True):
+        assert (one is None and other is None) or np.allclose(one, other)
+    assert found["error"] == wanted["error"]
+    assert sum(each is not None for each in found["error"]) == 1

@@ -1,0 +1,183 @@
+"""What is wrong with the media."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from framedex import InvalidInput
+from framedex.analysis.issues import RULES
+from framedex.browse.issues import issue_summaries, issues
+from framedex.operations.context import open_media
+from framedex.records import IssueType
+from framedex.storage import tables
+from framedex.storage.media import EVERYTHING, Media
+from tests.gallery import BROKEN, COPIES, NAMES, NEAR, Gallery
+
+ISSUE_NAMES = [
+    "blur", "bright", "corrupted", "dark", "duplicates", "grayscale", "label_outlier", "low_information", "mislabels",
+    "odd_aspect_ratio", "odd_size", "outliers",
+]  # fmt: skip
+
+
+def rewritten(gallery: Gallery, folder: Path, change: Callable[[pa.Table], pa.Table]) -> Media:
+    """Return the gallery's media from a changed copy of its table."""
+    media = open_media(gallery.workspace._context, gallery.dataset.id)
+    rows = change(media.table.scan(media.table.schema.names).read_all())
+    version = tables.append(folder / "media.lance", rows.to_batches(), rows.schema)
+    return replace(media, table=tables.Table(folder / "media.lance", version))
+
+
+def test_issues__columns(gallery: Gallery) -> None:
+    """The table has a row an issue, of these columns."""
+    table = gallery.dataset.issues()
+    assert table.schema == pa.schema(
+        {
+            "media_id": pa.string(),
+            "file_name": pa.string(),
+            "path": pa.string(),
+            "issue_type": pa.string(),
+            "value": pa.float32(),
+            "threshold": pa.float32(),
+            "percentile": pa.float32(),
+            "confidence": pa.float32(),
+            "reason": pa.string(),
+            "suggested_label": pa.string(),
+        }
+    )
+    assert set(table["issue_type"].to_pylist()) <= set(ISSUE_NAMES) == set(IssueType)
+
+
+def test_issues__what_was_planted(gallery: Gallery) -> None:
+    """The pictures that were made bad are found, with what is wrong with them."""
+    found = {(gallery.names([r["media_id"]])[0], r["issue_type"]) for r in gallery.dataset.issues().to_pylist()}
+    assert found >= {
+        ("bad/dark.png", "dark"),
+        ("bad/bright.png", "bright"),
+        ("bad/bright.png", "low_information"),
+        ("bad/grey.png", "grayscale"),
+        ("bad/wide.png", "odd_aspect_ratio"),
+        *((name, "corrupted") for name in BROKEN),
+        *((name, "duplicates") for name in [*COPIES, *NEAR[0], *NEAR[1]]),
+    }
+
+
+def test_issues__confidence_and_order(gallery: Gallery) -> None:
+    """Confidences lie in 0 to 1; the rows are ordered by issue, and the worst comes first."""
+    rows = gallery.dataset.issues().to_pylist()
+    assert all(0 <= row["confidence"] <= 1 for row in rows)
+    assert [(row["issue_type"], -row["confidence"]) for row in rows] == sorted(
+        (row["issue_type"], -row["confidence"]) for row in rows
+    )
+
+
+def test_issues__values(gallery: Gallery) -> None:
+    """A measured issue has a value beyond its threshold; a broken file has a reason instead."""
+    for row in gallery.dataset.issues().to_pylist():
+        if row["issue_type"] == "corrupted":
+            assert (row["value"], row["threshold"], row["percentile"], row["confidence"]) == (None, None, None, 1)
+            assert row["reason"]
+        else:
+            assert row["reason"] is None
+            assert row["value"] is not None
+            assert row["threshold"] is not None
+    reasons = {row["file_name"]: row["reason"] for row in gallery.dataset.issues("corrupted").to_pylist()}
+    assert reasons["empty.jpg"] == "the file is empty"
+    assert "not an image" in reasons["text.png"]
+    assert "truncated" in reasons["truncated.jpg"]
+
+
+def test_issues__percentile(gallery: Gallery) -> None:
+    """A percentile is the rank among all media that were measured, in the issue's direction, also with a filter."""
+    found = gallery.dataset.issues("dark")
+    assert found.to_pylist()[0]["percentile"] == 100
+    assert gallery.dataset.where([{"issues": {"op": "issue", "value": "dark"}}]).issues("dark").equals(found)
+    percentiles = gallery.dataset.issues("grayscale")["percentile"].to_pylist()
+    assert percentiles == sorted(percentiles, reverse=True)
+    assert percentiles[0] == 100
+    measured = len(NAMES) - len(BROKEN)
+    copies = len(COPIES) / 2 - 0.5  # they share the middle of the highest ranks
+    assert gallery.dataset.issues("duplicates")["percentile"][0].as_py() == pytest.approx(
+        100 * (measured - 1 - copies) / (measured - 1)
+    )
+
+
+def test_issues__of_an_older_index(gallery: Gallery, tmp_path: Path) -> None:
+    """An issue of which the dataset has no column, as it was indexed before that was known, was not found."""
+    older = rewritten(gallery, tmp_path, lambda rows: rows.drop_columns(["issue_dark"]))
+    assert issues(older, EVERYTHING, kinds=["dark"]).num_rows == 0
+    counts = {summary.issue_type: summary.count for summary in issue_summaries(older, EVERYTHING)}
+    assert counts[IssueType.DARK] == 0
+    assert counts[IssueType.CORRUPTED] == len(BROKEN)
+
+
+def with_columns(rows: pa.Table, **columns: pa.Array) -> pa.Table:
+    """Return rows with further columns, which take the place of those of the same names."""
+    kept = rows.drop_columns([name for name in columns if name in rows.column_names])
+    for name, values in columns.items():
+        kept = kept.append_column(name, values)
+    return kept
+
+
+def test_issues__suggested_label(gallery: Gallery, tmp_path: Path) -> None:
+    """Only what is mislabelled has a suggested label, where the dataset has suggestions at all."""
+    labels = pa.array(["cat"] * len(NAMES))
+    media = rewritten(gallery, tmp_path, lambda rows: with_columns(rows, suggested_label=labels))
+    others = issues(media, EVERYTHING, kinds=[name for name in ISSUE_NAMES if name != "mislabels"])
+    assert others.num_rows > 0
+    assert others["suggested_label"].null_count == others.num_rows
+
+
+@pytest.mark.parametrize("issue", [issue for issue in IssueType if issue == "mislabels"])
+def test_issues__mislabels(gallery: Gallery, tmp_path: Path, issue: IssueType) -> None:
+    """A mislabelled picture has its value, its percentile and the label that is suggested."""
+    first = [None] * (len(NAMES) - 1)
+    values = {RULES[issue].column: pa.array([0.5, *first], pa.float32())}
+    values |= {f"issue_{issue}": pa.array([0.75, *first], pa.float32()), "suggested_label": pa.array(["cat", *first])}
+    media = rewritten(gallery, tmp_path, lambda rows: with_columns(rows, **values))
+    (row,) = issues(media, EVERYTHING, kinds=[issue]).to_pylist()
+    assert (row["suggested_label"], row["value"], row["percentile"], row["confidence"]) == ("cat", 0.5, 100, 0.75)
+
+
+def test_issues__of_one_kind(gallery: Gallery) -> None:
+    """One kind of issue can be asked for, and so many of the worst."""
+    whole = gallery.dataset.issues("duplicates")
+    assert set(whole["issue_type"].to_pylist()) == {"duplicates"}
+    assert gallery.dataset.issues("duplicates", limit=2).equals(whole.slice(0, 2))
+    assert gallery.dataset.issues("duplicates", limit=0).num_rows == 0
+    limited = gallery.dataset.issues(limit=1)["issue_type"].to_pylist()
+    assert limited == sorted(set(gallery.dataset.issues()["issue_type"].to_pylist()))
+
+
+def test_issues__unknown(gallery: Gallery) -> None:
+    """An issue that does not exist is refused with the names of those that do."""
+    with pytest.raises(InvalidInput, match=rf"'blurry'; there are: {', '.join(ISSUE_NAMES)}"):
+        gallery.dataset.issues("blurry")
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "3", True])
+def test_issues__unusable_limit(gallery: Gallery, limit: Any) -> None:
+    """A limit is a count."""
+    with pytest.raises(InvalidInput, match="limit must be a whole number"):
+        gallery.dataset.issues(limit=limit)
+
+
+def test_issues__of_a_view(gallery: Gallery) -> None:
+    """A view has the issues of its media."""
+    view = gallery.dataset.where([{"issues": {"op": "issue", "value": "bright"}}])
+    assert set(view.issues()["file_name"].to_pylist()) == {"bright.png"}
+    assert {s.issue_type: s.count for s in view.issue_summaries() if s.count}[IssueType.BRIGHT] == 1
+
+
+def test_issue_summaries__agree_with_the_table(gallery: Gallery) -> None:
+    """Each issue is counted, also those that were not found."""
+    table = gallery.dataset.issues()["issue_type"].to_pylist()
+    summaries = gallery.dataset.where([]).issue_summaries()
+    assert [summary.issue_type.value for summary in summaries] == ISSUE_NAMES
+    assert {summary.issue_type: summary.count for summary in summaries} == {
+        name: table.count(name) for name in ISSUE_NAMES
+    }
+    assert all(summary.meaning for summary in summaries)

@@ -1,0 +1,353 @@
+"""Deleting the files of what a clean-up removed: exactly those, and only what is still what it was."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from framedex import Conflict, Dataset, InvalidInput, Workspace, cleanup
+from framedex.records import CleanupResult
+from tests.gallery import Gate, fill
+from tests.pauses import Pause, all_threads_busy, run_of
+from tests.pictures import encode, photo, write
+
+COPY = "copy.png"
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Three pictures, and a copy of the first, which is the newest file, so that it goes."""
+    folder = fill(tmp_path / "pictures", 3)
+    (folder / COPY).write_bytes((folder / "000.png").read_bytes())
+    os.utime(folder / "000.png", (1e9, 1e9))
+    return folder
+
+
+def clean(dataset: Dataset) -> CleanupResult:
+    """Remove equal files, and delete what was removed."""
+    return dataset.plan_cleanup(duplicates="exact").apply(delete_files=True)
+
+
+def test_delete_files__exactly_those(workspace: Workspace, pictures: Path) -> None:
+    """The files of what was removed are deleted, and no other; a restore brings the media back, but not the files."""
+    dataset = workspace.create_dataset("pets", pictures)
+    result = clean(dataset)
+    assert (result.removed, result.files_deleted, result.files_left, result.files_failed) == (1, 1, 0, [])
+    assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
+    assert result.snapshot is not None
+    dataset.restore(result.snapshot)
+    assert dataset.count() == 4
+    assert not (pictures / COPY).exists()
+
+
+def test_delete_files__only_by_name(workspace: Workspace, pictures: Path) -> None:
+    """Unless it is asked for, no file is deleted; a word that means no is no yes."""
+    dataset = workspace.create_dataset("pets", pictures)
+    for wrong in ("no", 1, None):
+        with pytest.raises(InvalidInput, match="delete_files must be True or False"):
+            dataset.plan_cleanup(duplicates="exact").apply(delete_files=wrong)  # type: ignore[call-overload]
+    assert dataset.count() == 4
+    dataset.plan_cleanup(duplicates="exact").apply()
+    assert (pictures / COPY).exists()
+
+
+def change_content(path: Path) -> None:
+    """Change a byte; the size stays, and so does the time."""
+    status = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def make_pipe(path: Path) -> None:
+    """Put a pipe in the place of a file: reading it would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def make_folder(path: Path) -> None:
+    """Put a folder in the place of a file."""
+    path.unlink()
+    path.mkdir()
+
+
+CHANGES: list[tuple[Callable[[Path], object], str]] = [
+    (change_content, "it has changed since it was read"),
+    (lambda path: path.write_bytes(encode(photo(5))), "it has changed since it was read"),
+    (Path.unlink, "No such file or directory"),
+    (make_pipe, "it is no regular file any more"),
+    (make_folder, "Is a directory"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES)
+def test_delete_files__changed_ones_stay(
+    workspace: Workspace, pictures: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    """What is not the file that was read stays, and is reported with the reason; the media are removed all the same."""
+    dataset = workspace.create_dataset("pets", pictures)
+    change(pictures / COPY)
+    there = os.path.lexists(pictures / COPY)
+    result = clean(dataset)
+    assert (result.removed, result.files_deleted, result.files_left) == (1, 0, 1)
+    assert result.files_failed == [(str(pictures / COPY), reason)]
+    assert os.path.lexists(pictures / COPY) is there
+    assert dataset.count() == 3
+
+
+def test_delete_files__that_other_datasets_have(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+    """A file that media of another dataset are in stays, however its path is spelled there, also those of snapshots."""
+    dataset = workspace.create_dataset("pets", pictures)
+    link = tmp_path / "link to pictures"
+    link.symlink_to(pictures)
+    others = {
+        "parent": tmp_path,
+        "linked": link,
+        "listed": write_list(tmp_path / "list.txt", f"pictures/../pictures/{COPY}"),
+        "uris": write_list(tmp_path / "uris.txt", (pictures / COPY).as_uri().replace("copy", "%63opy")),
+    }
+    for name, source in others.items():
+        other = workspace.create_dataset(name, source)
+        result = clean(dataset)
+        assert (result.removed, result.files_deleted) == (1, 0), name
+        assert [reason for _, reason in result.files_failed] == ["other media are in the same file"], name
+        assert result.snapshot is not None
+        dataset.restore(result.snapshot)
+        other.delete_media(other.where([]))
+        assert clean(dataset).files_deleted == 0, "the snapshot of its creation has it"
+        dataset.restore(dataset.snapshots()[0])
+        workspace.delete_dataset(name)
+    assert clean(dataset).files_deleted == 1
+
+
+def write_list(path: Path, *lines: str) -> Path:
+    """Write a list of pictures and return its path."""
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_delete_files__that_clones_have(workspace: Workspace, pictures: Path) -> None:
+    """A clone is another dataset that needs the files."""
+    dataset = workspace.create_dataset("pets", pictures)
+    dataset.clone()
+    assert clean(dataset).files_failed == [(str(pictures / COPY), "other media are in the same file")]
+
+
+def test_delete_files__while_another_dataset_is_made(workspace: Workspace, pictures: Path) -> None:
+    """While a task of another dataset reads files, nobody knows which it will need: nothing is done until it ends."""
+    dataset, gate = workspace.create_dataset("pets", pictures), Gate()
+    plan = dataset.plan_cleanup(duplicates="exact")
+    other = workspace.create_dataset("other", pictures, gate, wait=False)
+    with pytest.raises(Conflict, match="cannot be deleted while DATASET_CREATION task of 'other' is running"):
+        plan.apply(delete_files=True)
+    assert dataset.count() == 4
+    gate.opened.set()
+    assert other.task is not None
+    other.task.wait()
+    result = plan.apply(delete_files=True)
+    assert [reason for _, reason in result.files_failed] == ["other media are in the same file"]
+
+
+def test_delete_files__of_one_name_in_many_folders(workspace: Workspace, tmp_path: Path) -> None:
+    """Files of the same name elsewhere are other files."""
+    for folder in ("a", "b", "c"):
+        write(tmp_path / "pictures" / folder / "same.png", photo(1))
+    dataset = workspace.create_dataset("pets", tmp_path / "pictures")
+    workspace.create_dataset("others", tmp_path / "pictures" / "a")
+    result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
+    assert result.files_deleted == 2
+    assert [path.parent.name for path in (tmp_path / "pictures").rglob("*.png")] == ["a"]
+
+
+def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_path: Path) -> None:
+    """A file that remaining media of the same dataset are in, by way of another source folder, stays."""
+    write(tmp_path / "pictures" / "part" / "a.png", photo(1))
+    dataset = workspace.create_dataset("pets", tmp_path / "pictures" / "part")
+    dataset.add_media(tmp_path / "pictures", auto_reindex=True)
+    result = clean(dataset)
+    assert (result.removed, result.files_deleted) == (1, 0)
+    assert [reason for _, reason in result.files_failed] == ["other media are in the same file"]
+    assert (tmp_path / "pictures" / "part" / "a.png").exists()
+
+
+def test_delete_files__links(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+    """A link that stands for a file goes itself; what lies behind a link to a folder elsewhere stays."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (pictures / COPY).rename(elsewhere / "target.png")
+    (pictures / "link.png").symlink_to(elsewhere / "target.png")
+    os.utime(pictures / "000.png", (1e9, 1e9))
+    first = workspace.create_dataset("links", pictures)
+    assert clean(first).files_deleted == 1
+    assert not os.path.lexists(pictures / "link.png")
+    assert (elsewhere / "target.png").exists()
+    (pictures / "folder").symlink_to(elsewhere)
+    workspace.delete_dataset("links")
+    second = workspace.create_dataset("folders", pictures)
+    result = clean(second)
+    assert result.files_failed == [(str(pictures / "folder" / "target.png"), "it lies outside of its source folder")]
+    assert (elsewhere / "target.png").exists()
+
+
+def test_delete_files__of_a_list(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+    """Of a list the source folder is the deepest one with all of its files, wherever the list itself is."""
+    (tmp_path / "lists").mkdir()
+    source = write_list(tmp_path / "lists" / "list.txt", "../pictures/000.png", f"../pictures/{COPY}")
+    assert clean(workspace.create_dataset("listed", source)).files_deleted == 1
+    assert not (pictures / COPY).exists()
+
+
+def test_delete_files__of_a_table(workspace: Workspace, pictures: Path) -> None:
+    """Files that a table names were never read, so that nobody knows whether they are still what they were."""
+    uris = [str(pictures / "000.png"), str(pictures / COPY), (pictures / "001.png").as_uri(), "002.png"]
+    table = {"uri": uris, "embedding": [[1.0, 0.0]] * 4}
+    plan = workspace.create_dataset("table", table).plan_cleanup(duplicates=1.0, keep="first")
+    result = plan.apply(delete_files=True)
+    assert (result.removed, result.files_deleted, result.files_left) == (3, 0, 3)
+    assert {reason for _, reason in result.files_failed} == {
+        "it is not below a source folder", "its content was never read",
+    }  # fmt: skip
+    assert len(list(pictures.iterdir())) == 4
+
+
+def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) -> None:
+    """Uploaded files are the dataset's own: vacuum lets them go when no snapshot needs them."""
+    dataset = workspace.create_dataset("pets", folder)
+    data = encode(photo(300))
+    dataset.add_media(files=[("a.png", data), ("b.png", data)], auto_reindex=True)
+    result = clean(dataset)
+    assert (result.removed, result.files_deleted) == (1, 0)
+    assert [reason for _, reason in result.files_failed] == ["it was uploaded, and goes when no snapshot needs it"]
+
+
+def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) -> None:
+    """Names that are no Unicode are found and deleted, too."""
+    folder = fill(tmp_path / "pictures", 1)
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.png"))
+    path.write_bytes((folder / "000.png").read_bytes())
+    os.utime(folder / "000.png", (1e9, 1e9))
+    assert clean(workspace.create_dataset("pets", folder)).files_deleted == 1
+    assert not path.exists()
+
+
+def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> None:
+    """The first thousand files that stay are named, and all are counted."""
+    folder = tmp_path / "pictures"
+    write(folder / "a.png", photo(1))
+    os.utime(folder / "a.png", (1e9, 1e9))
+    for number in range(1005):
+        os.link(folder / "a.png", folder / f"b{number}.png")
+    dataset = workspace.create_dataset("pets", folder)
+    plan = dataset.plan_cleanup(duplicates="exact")
+    change_content(folder / "a.png")
+    result = plan.apply(delete_files=True)
+    assert (result.removed, result.files_deleted, result.files_left) == (1005, 0, 1005)
+    assert len(result.files_failed) == 1000
+
+
+def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+    """A file that what stays leads to by links stays, too, whatever these are called and however many there are."""
+    (pictures / COPY).unlink()
+    (pictures / "zz.png").write_bytes(encode(photo(7)))
+    (pictures / "yy.png").symlink_to("zz.png")
+    (pictures / "aa \udcff.png").symlink_to(pictures / "yy.png")
+    dataset = workspace.create_dataset("pets", pictures)
+    result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
+    assert (result.removed, result.files_deleted) == (2, 0)
+    assert {reason for _, reason in result.files_failed} == {"other media are in the same file"}
+    assert (pictures / "aa \udcff.png").read_bytes() == encode(photo(7))
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "first.png").symlink_to(pictures / "000.png")
+    workspace.create_dataset("links", tmp_path / "links")
+    (pictures / "00.png").write_bytes((pictures / "000.png").read_bytes())
+    dataset.add_media(pictures, auto_reindex=True)
+    os.utime(pictures / "00.png", (1e9, 1e9))
+    result = workspace.create_dataset("again", pictures).plan_cleanup(duplicates="exact").apply(delete_files=True)
+    assert (str(pictures / "000.png"), "other media are in the same file") in result.files_failed
+    assert (tmp_path / "links" / "first.png").exists()
+
+
+def test_delete_files__links_that_go_together(workspace: Workspace, pictures: Path) -> None:
+    """A file and the links to it go together, where none of them stays."""
+    (pictures / "zz.png").symlink_to(pictures / COPY)
+    assert clean(workspace.create_dataset("pets", pictures)).files_deleted == 2
+    assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
+
+
+@pytest.mark.parametrize("other", ["created", "cloned"])
+def test_delete_files__when_somebody_begins_to_read_meanwhile(
+    workspace: Workspace, pictures: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Files that another dataset was made of while they were looked at stay."""
+    dataset = workspace.create_dataset("pets", pictures)
+
+    def make(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
+        def progress(_stage: str, share: float) -> None:
+            if share == 0.0 and len(workspace.datasets()) == 1:  # it has been read by now which files are needed
+                if other == "created":
+                    workspace.create_dataset("other", pictures)
+                else:
+                    dataset.clone(dataset.snapshots()[0])
+
+        return nullcontext(progress)
+
+    plan = dataset.plan_cleanup(duplicates="exact")
+    monkeypatch.setattr(cleanup, "progress_bar", make)
+    result = plan.apply(delete_files=True)
+    assert (result.removed, result.files_deleted) == (1, 0)
+    assert result.files_failed == [(str(pictures / COPY), "a task that may need it began meanwhile")]
+    assert (pictures / COPY).exists()
+
+
+def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Path) -> None:
+    """A clone that is being made will need the files."""
+    dataset = workspace.create_dataset("pets", pictures)
+    plan = dataset.plan_cleanup(duplicates="exact")
+    pause = Pause("linking tables")
+    with all_threads_busy(workspace):
+        made = dataset.clone(wait=False)
+        assert made.task is not None
+        run_of(made.task).report.progress = pause
+    assert pause.reached.wait(60)
+    with pytest.raises(Conflict, match="cannot be deleted while SNAPSHOT_CLONE task"):
+        plan.apply(delete_files=True)
+    pause.opened.set()
+    made.task.wait()
+    assert dataset.count() == 4
+
+
+def test_delete_files__when_a_folder_becomes_a_link(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a link to a folder elsewhere takes the place of a folder meanwhile, nothing goes from there."""
+    folder, elsewhere = fill(tmp_path / "pictures" / "part", 1), tmp_path / "elsewhere"
+    (folder / COPY).write_bytes((folder / "000.png").read_bytes())
+    dataset = workspace.create_dataset("pets", tmp_path / "pictures")
+    plan = dataset.plan_cleanup(duplicates="exact", keep="first")
+
+    def swap(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
+        def progress(_stage: str, _share: float) -> None:
+            if not elsewhere.exists():
+                folder.rename(elsewhere)
+                folder.symlink_to(elsewhere)
+
+        return nullcontext(progress)
+
+    monkeypatch.setattr(cleanup, "progress_bar", swap)
+    result = plan.apply(delete_files=True)
+    assert [reason for _, reason in result.files_failed] == ["it lies outside of its source folder"]
+    assert len(list(elsewhere.iterdir())) == 2
+
+
+def test_delete_files__of_the_workspace_itself(workspace: Workspace, folder: Path) -> None:
+    """What is in a dataset's own store stays, also where somebody made a dataset of that."""
+    dataset = workspace.create_dataset("pets", folder)
+    dataset.add_media(files=[("a.png", encode(photo(8)))])
+    store = workspace.path / "datasets" / dataset.id / "blobs"
+    blob = next(path for path in store.rglob("*.png"))
+    (blob.parent / "zz.png").write_bytes(blob.read_bytes())
+    result = workspace.create_dataset("odd", store).plan_cleanup(duplicates="exact").apply(delete_files=True)
+    assert [reason for _, reason in result.files_failed] == ["it belongs to the workspace"]

@@ -1,0 +1,286 @@
+"""Captions by their vectors: the index follows what happens to the rows, whatever becomes of its cache."""
+
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framedex.errors import Aborted
+from framedex.records import Weights
+from framedex.search.captions import captions
+from framedex.search.captions import merging as caption_merging
+from framedex.search.captions import store as caption_store
+from framedex.search.captions.captions import folder_of, open_captions
+from framedex.search.captions.index import CaptionIndex
+from framedex.search.captions.segments import read_caption_segment
+from framedex.storage import tables
+from framedex.storage.media import Media
+from framedex.storage.tables import Table
+from tests.meanings import Meanings
+from tests.search.text.test_full_text import SCHEMA, batch, media_at, written
+from tests.search.text.test_full_text import captions as rows_with
+
+QUERY = "red car at sea"
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    """Forget what other tests had open."""
+    captions._OPEN.clear()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of a few texts, and cells in merged ones however small they are."""
+    monkeypatch.setattr(captions, "_ENCODED", 4)
+    monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 8)
+    monkeypatch.setattr(caption_merging, "ONE_CELL_BYTES", 0)
+
+
+def opened(media: Media, folder: Path, encoder: Meanings | None = None, **more: Any) -> CaptionIndex:
+    return open_captions(media, encoder or Meanings(), **{"folder": folder, "keep": True, **more})
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted((folder / folder_of(Meanings())).iterdir())
+
+
+def edited(media: Media, texts: Sequence[str | None]) -> Media:
+    """Return the state after all captions were replaced."""
+    column = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], ["caption"])
+    return media_at(Table(media.table.path, tables.put_columns(media.table, iter([column]), column.schema)))
+
+
+def check(media: Media, texts: Sequence[str | None], index: CaptionIndex) -> None:
+    """Check that an index answers as comparing all captions does, with and without a filter."""
+    plain = Meanings()
+    query = plain.encode_texts([QUERY])[0]
+    true = np.array(
+        [plain.encode_texts([text.strip()])[0] @ query if text and text.strip() else np.nan for text in texts],
+        np.float32,
+    )
+    row_ids = np.sort(media.table.scan([], row_ids=True).read_all()["_rowid"].to_numpy()).astype(np.uint64)
+    assert index.row_ids.tolist() == row_ids.tolist()
+    assert len(index) == int((~np.isnan(true)).sum())
+    assert index.similarities(query) == pytest.approx(true, abs=1e-4, nan_ok=True)
+    for step in (1, 2, 5):
+        chosen = np.arange(0, len(row_ids), step)
+        held = true[chosen][~np.isnan(true[chosen])]
+        for k in (0, 1, 4, len(row_ids) + 1):
+            found, similarity = index.nearest(query, k, index.select(row_ids[chosen]), n_candidates=10**6)
+            assert similarity == pytest.approx(-np.sort(-held)[:k], abs=1e-4)
+            assert true[np.searchsorted(row_ids, found)] == pytest.approx(similarity, abs=1e-4)
+            assert set(found.tolist()) <= set(row_ids[chosen].tolist())
+            assert found.tolist() == found[np.lexsort((found, -similarity))].tolist()
+    for row_id, text in zip(row_ids.tolist(), texts, strict=True):
+        vector = index.vector(row_id)
+        if text and text.strip():
+            assert vector == pytest.approx(plain.encode_texts([text.strip()])[0], abs=1e-3)
+        else:
+            assert vector is None
+
+
+TEXTS = st.lists(
+    st.one_of(st.none(), st.sampled_from(["", " \n", "a dog", " a dog", "red car"]), st.text("abc ", max_size=4)),
+    max_size=30,
+)  # fmt: skip
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), TEXTS),
+        st.tuples(st.just("edit"), TEXTS),
+        st.tuples(st.just("delete"), st.integers(1, 4)),
+        st.tuples(st.just("back"), st.integers(0, 9)),
+        st.tuples(st.just("forget"), st.sampled_from(["process", "cache"])),
+    ),
+    max_size=4,
+)
+
+
+@pytest.mark.usefixtures("small")
+def test_open__any_sequence(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever is added, edited, deleted and restored, and whatever is lost: comparing all captions finds the same."""
+
+    @settings(max_examples=12, deadline=None)
+    @given(TEXTS, STEPS)
+    def holds(texts: list[str | None], steps: list[tuple[str, Any]]) -> None:
+        home = tmp_path_factory.mktemp("any")
+        states = [(written(home, rows_with(texts)), texts)]
+        for kind, value in steps:
+            media, texts = states[-1]
+            check(media, texts, opened(media, home / "cache"))
+            if kind == "append":
+                texts = [*texts, *value]
+                version = tables.append(media.table.path, [batch(rows_with(value))], SCHEMA)
+                media = media_at(Table(media.table.path, version))
+            elif kind == "edit" and value and texts:
+                texts = [value[place % len(value)] for place in range(len(texts))]
+                media = edited(media, texts)
+            elif kind == "delete" and texts:
+                gone = np.arange(len(texts)) % (value + 1) == 0
+                texts = [text for text, is_gone in zip(texts, gone, strict=True) if not is_gone]
+                media = media_at(Table(media.table.path, tables.delete_rows(media.table, gone)))
+            elif kind == "back":
+                old, texts = states[value % len(states)]
+                restored = tables.roll_back(media.table.path, old.table.version)
+                assert restored is not None
+                media = media_at(Table(media.table.path, restored))
+            elif kind == "forget":
+                captions._OPEN.clear()
+                if value == "cache":
+                    shutil.rmtree(home / "cache", ignore_errors=True)
+            states.append((media, texts))
+        for media, texts in (states[-1], states[0]):
+            check(media, texts, opened(media, home / "cache"))
+
+    holds()
+
+
+def numbered(count: int, first: int = 0) -> list[str | None]:
+    return [f"word{number} of{number % 20}" for number in range(first, first + count)]
+
+
+def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many small segments become few large ones, in cells; what is searched by default is nearly all that is near."""
+    monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 200)
+    texts = numbered(1500)
+    media, encoder, shares = written(tmp_path, rows_with(texts)), Meanings(), list[float]()
+    index = opened(media, tmp_path / "cache", encoder, progress=shares.append)
+    assert len(segments(tmp_path / "cache")) == 1
+    assert len(index._segments[0].cells.centroids) == 3
+    assert shares == sorted(shares)
+    assert 0.99 < shares[-1] <= 1
+    assert len(encoder.asked) == 1500
+    check(media, texts, index)
+    found = true = 0
+    for number in range(0, 20, 3):
+        query = encoder.encode_texts([f"of{number}"])[0]
+        expected = set(index.nearest(query, 20, n_candidates=10**6)[0].tolist())
+        found += len(expected & set(index.nearest(query, 20)[0].tolist()))
+        true += len(expected)
+    assert found >= 0.9 * true
+
+
+@pytest.mark.usefixtures("small")
+def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
+    """Texts that no row has stay while they are the fewer, for restores; when segments are merged, others go."""
+    media = written(tmp_path, rows_with(numbered(40)))
+    opened(media, tmp_path / "cache")
+    few = edited(media, [*numbered(30), *numbered(10, 100)])
+    opened(few, tmp_path / "cache")
+    encoder = Meanings()
+    captions._OPEN.clear()
+    opened(media, tmp_path / "cache", encoder)
+    assert encoder.asked == []
+    media = few
+    for turn in range(6):
+        media = edited(media, numbered(40, 1000 * (turn + 1)))
+        check(media, numbered(40, 1000 * (turn + 1)), opened(media, tmp_path / "cache"))
+    assert sum(len(each) for each in opened(media, tmp_path / "cache")._segments) < 200
+
+
+def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
+    """Texts that are in several segments are found once, and merged into one."""
+    texts = numbered(30)
+    media = written(tmp_path, rows_with(texts))
+    opened(media, tmp_path / "cache")
+    for number, path in enumerate(segments(tmp_path / "cache")):
+        for copy in range(4):
+            shutil.copytree(path, path.with_name(f"copy-{number}-{copy}"))
+    captions._OPEN.clear()
+    check(media, texts, opened(media, tmp_path / "cache"))
+    assert len(segments(tmp_path / "cache")) == 1
+    assert sum(len(each) for each in opened(media, tmp_path / "cache")._segments) == 30
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("share", [0.3, 0.89, 0.95])
+def test_open__stopped(tmp_path: Path, share: float) -> None:
+    """Who watches can stop it, while captions are encoded and while they are sorted; nothing half-made stays."""
+    texts = numbered(200)
+    media = written(tmp_path, rows_with(texts))
+
+    def stop(done: float) -> None:
+        if done >= share:
+            raise Aborted("enough")
+
+    with pytest.raises(Aborted):
+        opened(media, tmp_path / "cache", progress=stop)
+    assert segments(tmp_path / "cache")
+    assert not [path for path in segments(tmp_path / "cache") if path.suffix]
+    encoder = Meanings()
+    check(media, texts, opened(media, tmp_path / "cache", encoder))
+    assert len(encoder.asked) < 200
+
+
+def test_open__without_keeping(tmp_path: Path, small: None) -> None:
+    """What may not be written is in a temporary place, also when it is merged; what is there is left as it is."""
+    texts = numbered(60)
+    media = written(tmp_path, rows_with(texts))
+    check(media, texts, opened(media, tmp_path / "cache", keep=False))
+    assert not (tmp_path / "cache").exists()
+    opened(media, tmp_path / "cache")
+    before = sorted((tmp_path / "cache").rglob("*"))
+    for number in range(3):
+        texts = [*texts, *numbered(20, 1000 * (number + 1))]
+        media = edited(written(tmp_path / f"{number}", rows_with(texts)), texts)
+        check(media, texts, opened(media, tmp_path / "cache", keep=False))
+    assert sorted((tmp_path / "cache").rglob("*")) == before
+
+
+def test_open__threads(tmp_path: Path) -> None:
+    """Several threads that open a state at once get the same index, and each text is encoded once."""
+    media, encoder = written(tmp_path, rows_with(numbered(100))), Meanings()
+    found: list[CaptionIndex] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(opened(media, tmp_path / "cache", encoder))) for _ in range(4)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert len(set(map(id, found))) == 1
+    assert len(found) == 4
+    assert len(encoder.asked) == 100
+
+
+def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment that goes while a folder is read is looked for again, in what took its place."""
+    media = written(tmp_path, rows_with(numbered(20)))
+    opened(media, tmp_path / "cache")
+    (path,) = segments(tmp_path / "cache")
+    read, moved = read_caption_segment, path.with_name("another")
+
+    def late(folder: Path, dimension: int) -> Any:
+        if folder == path and path.exists():
+            path.rename(moved)
+        return read(folder, dimension)
+
+    monkeypatch.setattr(caption_store, "read_segment", late)
+    captions._OPEN.clear()
+    encoder = Meanings()
+    check(media, numbered(20), opened(media, tmp_path / "cache", encoder))
+    assert encoder.asked == []
+
+
+def test_folder_of__tells_encoders_apart() -> None:
+    """A folder is of an encoder's name, dimension and weights, and of nothing else."""
+
+    class Weighty(Meanings):
+        files = (Path("model.bin"),)
+        weights: Weights | None = None
+
+    one, other, moved = Weighty(), Weighty(), Weighty()
+    one.weights = Weights(path="a/model.bin", sha256="1" * 64, settings={"pooling": "mean"})
+    other.weights = Weights(path="a/model.bin", sha256="2" * 64, settings={"pooling": "mean"})
+    moved.weights = Weights(path="b/model.bin", sha256="1" * 64, settings={"pooling": "mean"})
+    found = [folder_of(each) for each in (Meanings(), Meanings("b"), Meanings(dimension=8), one, other)]
+    assert len(set(found)) == 5
+    assert folder_of(moved) == folder_of(one)
+    assert folder_of(Meanings()) == found[0]

@@ -1,0 +1,170 @@
+"""The nearest media of a vector, at any state of a dataset, with the index in memory or in files."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from framedex import Dataset, Workspace
+from framedex.errors import Aborted
+from framedex.operations.context import open_media
+from framedex.search.vectors.indices import VectorIndex, VectorIndices
+from framedex.settings import Settings
+
+DIMENSION = 12
+
+
+def rows(count: int, seed: int) -> pa.Table:
+    """Return rows with vectors in some clusters."""
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((8, DIMENSION))[random.integers(0, 8, count)]
+    vectors = (vectors + 0.3 * random.standard_normal((count, DIMENSION))).astype(np.float32)
+    embedding = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION)
+    return pa.table({"uri": [f"{seed}-{number}.jpg" for number in range(count)], "embedding": embedding})
+
+
+def filed() -> VectorIndices:
+    """Return indices that are always in files."""
+    return VectorIndices(small_bytes=0, tail_bytes=0)
+
+
+def opened(dataset: Dataset, indices: VectorIndices, folder: Path | None) -> VectorIndex:
+    """Return the index of a dataset's present state."""
+    return indices.open(open_media(dataset._context, dataset.id), folder=folder)
+
+
+def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
+    """Check that an index answers as comparing all vectors does, with and without a filter."""
+    random = np.random.default_rng(seed)
+    media = open_media(dataset._context, dataset.id)
+    places, vectors = media.table.vectors()
+    row_ids = media.table.scan([], row_ids=True).read_all()["_rowid"].to_numpy().astype(np.uint64)
+    assert len(index) == len(places)
+    query: npt.NDArray[np.float32] = random.standard_normal(DIMENSION).astype(np.float32)
+    query /= np.linalg.norm(query)
+    true = np.full(len(row_ids), np.nan, np.float32)
+    true[places] = vectors @ query
+    assert index.similarities(query) == pytest.approx(true, abs=5e-5, nan_ok=True)
+    for share in (1.0, 0.5, 0.02):
+        chosen = np.flatnonzero(random.random(len(row_ids)) < share)
+        found, similarity = index.nearest(query, 7, index.select(row_ids[chosen]), n_candidates=len(row_ids))
+        assert similarity == pytest.approx(-np.sort(-true[chosen][~np.isnan(true[chosen])])[:7], abs=5e-5)
+        assert set(found.tolist()) <= set(row_ids[chosen].tolist())
+        assert true[np.searchsorted(row_ids, found)] == pytest.approx(similarity, abs=5e-5)
+    assert index.nearest(query, 3)[1].shape == (min(3, len(places)),)
+
+
+@pytest.mark.parametrize("indices", [VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)])
+def test_open__follows_a_dataset(workspace: Workspace, tmp_path: Path, indices: VectorIndices) -> None:
+    """Additions, deletions, edits, reindexing, restores and clones are followed, whatever was indexed before."""
+    dataset, folder = workspace.create_dataset("d", rows(400, 0)), tmp_path / "cache"
+    check(dataset, opened(dataset, indices, folder), 1)
+    first = dataset.snapshot("first")
+    dataset.add_media(rows(150, 1))
+    check(dataset, opened(dataset, indices, folder), 2)
+    dataset.delete_media(dataset.where([]).media_ids()[100:300:3])
+    dataset.tag(dataset.where([]), "all")
+    check(dataset, opened(dataset, indices, folder), 3)
+    dataset.reindex()
+    dataset.add_media(rows(60, 2), auto_reindex=True)
+    check(dataset, opened(dataset, indices, folder), 4)
+    clone = dataset.clone(first)
+    assert clone.task is not None
+    clone.task.wait()
+    check(clone, opened(clone, indices, folder), 5)
+    dataset.restore(first)
+    check(dataset, opened(dataset, indices, folder), 6)
+    dataset.delete_media(dataset.where([]).media_ids()[1:])
+    check(dataset, opened(dataset, indices, folder), 7)
+    workspace.vacuum(older_than_s=0)
+    dataset.add_media(rows(90, 3), auto_reindex=True)
+    check(dataset, opened(dataset, filed(), folder), 8)
+
+
+def test_open__is_made_once(workspace: Workspace, tmp_path: Path) -> None:
+    """What is in files is used by others that open it, and an edit of something else makes nothing anew."""
+    dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
+    opened(dataset, filed(), folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    dataset.tag(dataset.where([]), "all")
+    check(dataset, opened(dataset, filed(), folder))
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    dataset.add_media(rows(40, 1))
+    check(dataset, opened(dataset, filed(), folder))
+    assert len(list(folder.rglob("part.json"))) == 2
+
+
+def test_open__damaged(workspace: Workspace, tmp_path: Path) -> None:
+    """Files that were cut, or are of something else, are made again."""
+    dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
+    opened(dataset, filed(), folder)
+    for name in ("coarse.npy", "numbers.npy", "part.json", "index.json", "centroids.npy"):
+        (path,) = folder.rglob(name)
+        path.write_bytes(path.read_bytes()[:50])
+        check(dataset, opened(dataset, filed(), folder))
+    shutil.rmtree(folder)
+    check(dataset, opened(dataset, filed(), folder))
+
+
+def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
+    """Making an index can be stopped; it is made the next time."""
+    dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
+    media = open_media(dataset._context, dataset.id)
+
+    def stop(stage: str, _share: float) -> None:
+        if stage == "vectors":
+            raise Aborted("stopped")
+
+    with pytest.raises(Aborted):
+        filed().open(media, folder=folder, progress=stop)
+    assert not list(folder.rglob("coarse.npy"))
+    check(dataset, opened(dataset, filed(), folder))
+
+
+def test_open__nothing_may_be_written(tmp_path: Path) -> None:
+    """A workspace that is open for reading is searched with an index in a place of its own, which goes with it."""
+    with Workspace(tmp_path / "workspace") as workspace:
+        workspace.create_dataset("d", rows(300, 0))
+    with Workspace(tmp_path / "workspace", settings=Settings(), read_only=True) as workspace:
+        dataset = workspace.dataset("d")
+        before = sorted(path for path in workspace.path.rglob("*"))
+        check(dataset, opened(dataset, filed(), None))
+        assert sorted(path for path in workspace.path.rglob("*")) == before
+
+
+def test_open__threads(workspace: Workspace, tmp_path: Path) -> None:
+    """Several threads that open a state at once get the same index, which is made once."""
+    dataset, folder, indices = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache", filed()
+    found: list[VectorIndex] = []
+    threads = [threading.Thread(target=lambda: found.append(opened(dataset, indices, folder))) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert len(found) == 6
+    assert len(set(map(id, found))) == 1
+    check(dataset, found[0])
+
+
+def test_vector(workspace: Workspace) -> None:
+    """The vector of a row is the one that it was given."""
+    dataset = workspace.create_dataset("d", rows(50, 0))
+    index = opened(dataset, VectorIndices(), None)
+    _, vectors = dataset.embeddings()
+    found = index.vector(int(index.row_ids[17]))
+    assert found == pytest.approx(vectors[17], abs=1e-4)
+
+
+def test_select__knows_the_rows_that_were_asked_for_before(workspace: Workspace) -> None:
+    """The same rows are prepared once, other rows are others, and what was prepared longest ago is let go."""
+    index = opened(workspace.create_dataset("d", rows(40, 0)), VectorIndices(), None)
+    first = index.select(index.row_ids[:10])
+    assert index.select(index.row_ids[:10].copy()) is first
+    others = [index.select(index.row_ids[start : start + 10]) for start in (10, 20, 30)]
+    assert [each.total for each in others] == [10] * 3
+    assert not any((each.mask & first.mask).any() for each in others)
+    assert index.select(index.row_ids[:10]) is not first
