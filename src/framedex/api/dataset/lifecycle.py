@@ -5,7 +5,7 @@ from typing import Any
 
 from framedex.api.view import View, selected_ids
 from framedex.jobs.remove import remove
-from framedex.names import check_name
+from framedex.naming import check_dataset_name
 from framedex.operations import snapshots
 from framedex.operations import starting as operations
 from framedex.operations.context import Context
@@ -125,7 +125,7 @@ class DatasetLifecycle:
             InvalidInput: a dataset cannot have that name.
             Conflict: it is taken.
         """
-        check_name(name)
+        check_dataset_name(name)
         with self._context.catalog.write() as connection:
             datasets.rename_dataset(connection, self.id, name)
 
