@@ -28,7 +28,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 schema: $(VENV)/.base
-	$(BIN)/python -m framedex.vql.schema docs/vql.schema.json
+	$(BIN)/python -m framedex.vql docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/clusters.py

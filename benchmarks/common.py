@@ -58,6 +58,7 @@ PINS = {
     "lancedb": ("lancedb==0.40.0", "numpy==2.4.6"),
     "chromadb": ("chromadb==1.5.9", "numpy==2.4.6"),
     "qdrant-client": ("qdrant-client==1.20.0", "numpy==2.4.6"),
+    "tantivy": ("tantivy==0.27.0",),
     "rank-bm25": ("rank-bm25==0.2.2", "numpy==2.4.6"),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }

@@ -17,7 +17,13 @@ from common import arguments, environment, require, run_worker, save, table, ver
 WORKERS = Path(__file__).resolve().parent / "search_text_workers.py"
 CAPTIONS = "flickr8k-1000.captions.csv"
 AT = (1, 5, 10)
-WAYS = {"framedex": "Framedex", "fts5": "SQLite FTS5, porter", "bm25": "rank-bm25, BM25Okapi"}
+WAYS = {
+    "framedex": "Framedex",
+    "fts5": "SQLite FTS5, porter",
+    "tantivy": "tantivy, en_stem",
+    "bm25": "rank-bm25, BM25Okapi",
+}
+MANY = ("framedex", "fts5", "tantivy")
 
 
 def write_inputs(data: Path, folder: Path) -> int:
@@ -39,20 +45,39 @@ def recall(ranks: list[int], k: int) -> float:
     return sum(0 < rank <= k for rank in ranks) / len(ranks)
 
 
+def python_of(way: str, peers: Path) -> Path:
+    """Return the Python that has what a way needs."""
+    names = {"tantivy": "tantivy", "bm25": "rank-bm25"}
+    return environment(peers, names[way]) if way in names else Path(sys.executable)
+
+
 def compare(data: Path, peers: Path, folder: Path) -> dict[str, dict[str, float]]:
     """Measure recall of all ways in the same run, print it, and return it."""
     count = write_inputs(data, folder)
-    pythons = {"framedex": Path(sys.executable), "fts5": Path(sys.executable), "bm25": environment(peers, "rank-bm25")}
     found = {}
-    for way, python in pythons.items():
-        result = run_worker(python, way, folder, script=WORKERS).result
+    for way in WAYS:
+        result = run_worker(python_of(way, peers), way, folder, script=WORKERS).result
         found[way] = {f"recall@{k}": recall(result["ranks"], k) for k in AT}
         found[way] |= {"index_s": result["seconds"], "query_ms": 1000 * result["query_s"]}
     columns = list(found["framedex"])
     print(f"{count} photos\n")
     print(table(["", *columns], [[WAYS[way], *(values[name] for name in columns)] for way, values in found.items()]))
     for name in columns[: len(AT)]:
-        print(verdict(name, found["framedex"][name], max(found[way][name] for way in ("fts5", "bm25"))))
+        print(verdict(name, found["framedex"][name], max(found[way][name] for way in WAYS if way != "framedex")))
+    return found
+
+
+def measure_matches(peers: Path, folder: Path) -> dict[str, dict[str, float]]:
+    """Measure all matches of a query among 200,000 captions, as a filter needs them; print and return the figures."""
+    run_worker(Path(sys.executable), "many", folder, script=WORKERS)
+    found = {}
+    for way in MANY:
+        result = run_worker(python_of(way, peers), way, folder, script=WORKERS).result
+        found[way] = {"index_s": result["seconds"], "query_ms": 1000 * result["query_s"]}
+        found[way] |= {"size_mib": result["size_bytes"] / 2**20}
+    print("\nAll matches of three words among 200,000 captions\n")
+    columns = list(found["framedex"])
+    print(table(["", *columns], [[WAYS[way], *(values[name] for name in columns)] for way, values in found.items()]))
     return found
 
 
@@ -80,16 +105,19 @@ def measure_million(folder: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run both parts, or the one that is named."""
+    """Run all parts, or the one that is named."""
     parser = arguments(__doc__)
-    parser.add_argument("part", nargs="?", choices=["recall", "million"], help="only one part")
+    parser.add_argument("part", nargs="?", choices=["recall", "matches", "million"], help="only one part")
     options = parser.parse_args()
     result: dict[str, object] = {}
     with tempfile.TemporaryDirectory(prefix="bench-text-") as work:
-        if options.part != "million":
+        if options.part in (None, "recall"):
             (small := Path(work) / "recall").mkdir()
             result["recall"] = compare(options.data, options.peers, small)
-        if options.part != "recall":
+        if options.part in (None, "matches"):
+            (middle := Path(work) / "matches").mkdir()
+            result["matches"] = measure_matches(options.peers, middle)
+        if options.part in (None, "million"):
             (large := Path(work) / "million").mkdir()
             result["million"] = measure_million(large)
     save("search_text", result)

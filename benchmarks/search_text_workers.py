@@ -1,8 +1,9 @@
 """What the measured processes of the full-text benchmark do: ``python search_text_workers.py TASK FOLDER ANSWER``.
 
 The folder holds ``documents.json``, a text for each photo, and ``queries.json``, a list of words for each photo. An
-answer has ``seconds`` (of indexing), ``query_s`` (the median of one query) and ``ranks``: the place of each photo among
-the results of its query, from 1; 0 where it is not found.
+answer has ``seconds`` (of indexing), ``query_s`` (the median of one query, with all rows that match), ``size_bytes``
+(of the index on the disk) and ``ranks``: the place of each photo among the results of its query, from 1; 0 where it is
+not found.
 """
 
 import json
@@ -19,7 +20,7 @@ from typing import Any
 
 Answer = dict[str, Any]
 _BLOCK = 65_536
-_CAPTION_WORDS, _VOCABULARY = 12, 30_000
+_CAPTION_WORDS, _VOCABULARY, _MANY = 12, 30_000, 200_000
 
 
 def _load(folder: Path) -> tuple[list[str], list[list[str]]]:
@@ -49,7 +50,7 @@ def fts5(folder: Path) -> Answer:
     """SQLite FTS5 with its Porter stemmer and bm25()."""
     documents, queries = _load(folder)
     started = time.perf_counter()
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(folder / "fts5.db")
     connection.execute("CREATE VIRTUAL TABLE texts USING fts5(caption, tokenize = 'porter unicode61')")
     connection.executemany("INSERT INTO texts(rowid, caption) VALUES (?, ?)", enumerate(documents))
     connection.commit()
@@ -60,7 +61,35 @@ def fts5(folder: Path) -> Answer:
         rows = connection.execute("SELECT rowid, bm25(texts) FROM texts WHERE texts MATCH ?", (text,))
         return {row: -score for row, score in rows}
 
-    return {"seconds": seconds, "version": sqlite3.sqlite_version, **_ranked(ask, queries)}
+    size = (folder / "fts5.db").stat().st_size
+    return {"seconds": seconds, "version": sqlite3.sqlite_version, "size_bytes": size, **_ranked(ask, queries)}
+
+
+def tantivy(folder: Path) -> Answer:
+    """Tantivy with its English stemmer, indexing on two threads."""
+    import tantivy as engine
+
+    documents, queries = _load(folder)
+    schema = engine.SchemaBuilder()
+    schema.add_integer_field("row", stored=True)
+    schema.add_text_field("caption", stored=False, tokenizer_name="en_stem")
+    (where := folder / "tantivy").mkdir()
+    index = engine.Index(schema.build(), path=str(where))
+    started = time.perf_counter()
+    writer = index.writer(heap_size=2**28, num_threads=2)
+    for row, document in enumerate(documents):
+        writer.add_document(engine.Document(row=row, caption=document))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    seconds = time.perf_counter() - started
+    searcher = index.searcher()
+
+    def ask(words: list[str]) -> dict[int, float]:
+        hits = searcher.search(index.parse_query(" ".join(words), ["caption"]), limit=len(documents)).hits
+        return {searcher.doc(address)["row"][0]: score for score, address in hits}
+
+    return {"seconds": seconds, "size_bytes": _size(where), **_ranked(ask, queries)}
 
 
 def bm25(folder: Path) -> Answer:
@@ -87,7 +116,12 @@ def framedex(folder: Path) -> Answer:
 
     started = time.perf_counter()
     ask(["first"])
-    return {"seconds": time.perf_counter() - started, **_ranked(ask, queries)}
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "size_bytes": _size(folder / "cache"), **_ranked(ask, queries)}
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _write(folder: Path, block: Any) -> int:
@@ -117,11 +151,26 @@ def _block(paths: Sequence[str], captions: Sequence[str]) -> Any:
     return pa.RecordBatch.from_pydict(columns)
 
 
+def many(folder: Path) -> Answer:
+    """Write 200,000 captions as of a million, and a query of three words, which 5 % of them match."""
+    random.seed(0)
+    words, weights = _vocabulary()
+    drawn = random.choices(words, weights, k=_MANY * _CAPTION_WORDS)
+    documents = [" ".join(drawn[at : at + _CAPTION_WORDS]) for at in range(0, len(drawn), _CAPTION_WORDS)]
+    (folder / "documents.json").write_text(json.dumps(documents))
+    (folder / "queries.json").write_text(json.dumps([[words[20], words[300], words[5000]]] * 9))
+    return {"seconds": 0.0}
+
+
+def _vocabulary() -> tuple[list[str], list[float]]:
+    """Return words and their weights, which follow Zipf's law."""
+    return [_word(rank) for rank in range(_VOCABULARY)], [1 / rank for rank in range(1, _VOCABULARY + 1)]
+
+
 def million(folder: Path) -> Answer:
     """Write a table of a million captions of 12 words, whose frequencies follow Zipf's law."""
     random.seed(0)
-    weights = [1 / rank for rank in range(1, _VOCABULARY + 1)]
-    words = [_word(rank) for rank in range(_VOCABULARY)]
+    words, weights = _vocabulary()
     for start in range(0, 1_000_000, _BLOCK):
         count = min(_BLOCK, 1_000_000 - start)
         drawn = random.choices(words, weights, k=count * _CAPTION_WORDS)
@@ -191,7 +240,7 @@ def build_million(folder: Path) -> Answer:
         "file name": "00012345",
     }
     times = {name: statistics.median(ask(text, "c2") for _ in range(9)) for name, text in queries.items()}
-    size = sum(path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file())
+    size = _size(folder / "cache")
     return {
         "seconds": built,
         "processor_s": processor,
@@ -220,7 +269,7 @@ def _peak_mib() -> float:
 
 
 TASKS: dict[str, Callable[[Path], Answer]] = {
-    task.__name__: task for task in (fts5, bm25, framedex, million, build_million, open_million)
+    task.__name__: task for task in (fts5, tantivy, bm25, framedex, many, million, build_million, open_million)
 }
 
 

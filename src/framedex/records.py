@@ -358,7 +358,7 @@ class Condition:
     Attributes:
         text: an SQL expression that is TRUE or FALSE for each row, never NULL.
         params: the values of ``$1``, ``$2``…
-        columns: names of the columns that it looks at.
+        columns: names of the columns that it reads, stored or of :mod:`framedex.path_columns`.
         searches: what was searched for, in the order of *relations*.
         relations: the rows that each search found, by the name of the relation that the text has for it. Conditions are
             compared by their searches, not by these.

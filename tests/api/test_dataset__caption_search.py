@@ -259,9 +259,7 @@ def test_search__where_nothing_can_be_written(searched: Workspace, pets: Dataset
     assert names(pets.search("hound", by="meaning"))[0] == "1.jpg"
 
 
-@pytest.mark.parametrize(
-    "name", ["int8.npy", "scale.npy", "low.npy", "key_text.npy", "segment.json", "centroids.npy"]
-)
+@pytest.mark.parametrize("name", ["int8.npy", "scale.npy", "low.npy", "key_text.npy", "segment.json", "centroids.npy"])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 def test_search__damaged_cache(pets: Dataset, name: str, damage: str) -> None:
     """Files that were cut, changed or removed are noticed, and made again."""

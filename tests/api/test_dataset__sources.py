@@ -115,7 +115,7 @@ class TestRequest:
         """The interface's numbers are checked and change nothing."""
         add: Any = pets.add_media
         for wrong in (-1, 1.5, "3", True):
-            with pytest.raises(InvalidInput, match=f"{name} must be a whole number of at least 0"):
+            with pytest.raises(InvalidInput, match=f"{name} must be a whole number from 0, or None"):
                 add(folder, **{name: wrong})
         with pytest.raises(InvalidInput, match="use_spot must be True, False or None"):
             add(folder, use_spot=1)

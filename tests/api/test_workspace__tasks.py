@@ -92,7 +92,7 @@ def test_tasks__of_a_dataset(busy: Workspace) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"page": 0}, "page must be a whole number from 1 on, not 0"),
+        ({"page": 0}, "page must be a whole number from 1, not 0"),
         ({"page": 1.5}, "page must be"),
         ({"page": True}, "page must be"),
         ({"page_size": 4}, "page_size must be a whole number from 5 to 50, not 4"),

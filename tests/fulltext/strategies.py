@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from framedex.fulltext.rows import RowTexts
-from framedex.fulltext.segment import Keys, Segment, build
+from framedex.fulltext.segment import Keys, Segment, build_segment
 from framedex.fulltext.store import find_texts
-from framedex.fulltext.words import GAP, Field
+from framedex.fulltext.tokenizer import GAP, TextField
 
 WORDS = [
     "dog", "dogs", "Dog's", "dogged", "red", "reddish", "car", "cars", "café", "cafe", "the", "a", "run", "running",
@@ -51,36 +51,36 @@ queries = st.recursive(_leaves, _larger, max_leaves=6)
 Row = dict[str, Any]
 
 
-def text_of(row: Row, field: Field) -> str | None:
+def text_of(row: Row, field: TextField) -> str | None:
     """Return the text of a field of a row, as the search over a table makes it; None if there is none."""
-    if field is Field.LABELS:
+    if field is TextField.LABELS:
         return f" {GAP} ".join(row["labels"] or ()) or None
-    return (row["caption"] if field is Field.CAPTION else row["file_name"]) or None
+    return (row["caption"] if field is TextField.CAPTION else row["file_name"]) or None
 
 
-def keys_of(texts: Sequence[tuple[Field, str]]) -> Keys:
+def keys_of(texts: Sequence[tuple[TextField, str]]) -> Keys:
     """Return keys of texts."""
     digests = b"".join(hashlib.md5(text.encode()).digest() for _, text in texts)
     halves = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
     return Keys(halves[:, 0].copy(), halves[:, 1] + np.array([field for field, _ in texts], dtype=np.uint64))
 
 
-def segment_of(texts: Sequence[tuple[Field, str]], language: str = "english") -> Segment:
+def segment_of(texts: Sequence[tuple[TextField, str]], language: str = "english") -> Segment:
     """Return a segment of some texts, which are all different."""
     fields = np.array([field for field, _ in texts], dtype=np.uint8)
-    return build(pa.array([text for _, text in texts], pa.string()), fields, keys_of(texts), language)
+    return build_segment(pa.array([text for _, text in texts], pa.string()), fields, keys_of(texts), language)
 
 
-def texts_of(rows: Sequence[Row]) -> list[tuple[Field, str]]:
+def texts_of(rows: Sequence[Row]) -> list[tuple[TextField, str]]:
     """Return the different texts of rows."""
-    found = ((field, text_of(row, field)) for row in rows for field in Field)
+    found = ((field, text_of(row, field)) for row in rows for field in TextField)
     return list(dict.fromkeys((field, text) for field, text in found if text is not None))
 
 
 def row_texts(rows: Sequence[Row], segments: Sequence[Segment]) -> RowTexts:
     """Return which of the texts of some segments rows have."""
-    numbers = np.full((len(Field), len(rows)), -1, dtype=np.int32)
-    for field in Field:
+    numbers = np.full((len(TextField), len(rows)), -1, dtype=np.int32)
+    for field in TextField:
         for place, row in enumerate(rows):
             text = text_of(row, field)
             if text is not None:

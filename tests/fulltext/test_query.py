@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
-from framedex.fulltext.plain import matches
-from framedex.fulltext.query import AllOf, AnyOf, Node, Part, Term, parse
-from framedex.fulltext.words import Field
+from framedex.fulltext.query import Conjunction, Disjunction, Node, PhrasePart, Term, parse_query
+from framedex.fulltext.tokenizer import TextField
 from tests.fulltext.strategies import queries
+from tests.oracles.full_text import matches
 
 
 def word(text: str) -> Term:
-    return Term((Part(text),))
+    return Term((PhrasePart(text),))
 
 
 A, B, C, D = (word(each) for each in ("aa", "bb", "cc", "dd"))
@@ -24,43 +24,48 @@ A, B, C, D = (word(each) for each in ("aa", "bb", "cc", "dd"))
     ("query", "node"),
     [
         ("aa", A),
-        ("aa bb", AnyOf((A, B))),
-        ("aa OR bb", AnyOf((A, B))),
-        ("aa AND bb", AllOf((A, B))),
-        ("aa AND bb cc AND dd", AnyOf((AllOf((A, B)), AllOf((C, D))))),
-        ("aa OR bb AND cc", AnyOf((A, AllOf((B, C))))),
-        ("(aa OR bb) AND cc", AllOf((AnyOf((A, B)), C))),
-        ("aa bb -cc", AllOf((AnyOf((A, B)),), (C,))),
-        ("aa NOT cc bb", AllOf((AnyOf((A, B)),), (C,))),
-        ("aa AND NOT bb", AllOf((A,), (B,))),
-        ("-aa", AllOf((), (A,))),
-        ("-aa -bb", AllOf((), (A, B))),
-        ("aa (-bb)", AnyOf((A, AllOf((), (B,))))),
-        ("NOT aa AND bb cc", AnyOf((AllOf((B,), (A,)), C))),
-        ("-(aa bb)", AllOf((), (AnyOf((A, B)),))),
-        ("NOT NOT aa", AllOf((), (AllOf((), (A,)),))),
-        ('"aa bb"', Term((Part("aa"), Part("bb")))),
-        ("\u201caa bb\u201d", Term((Part("aa"), Part("bb")))),
-        ("aa-bb", Term((Part("aa"), Part("bb")))),
-        ("-aa-bb", AllOf((), (Term((Part("aa"), Part("bb"))),))),
-        ("aa*", Term((Part("aa", is_prefix=True),))),
-        ("RUNNI*", Term((Part("runni", is_prefix=True),))),
-        ('"aa b"*', Term((Part("aa"), Part("b", is_prefix=True)))),
-        ("caption:aa", Term((Part("aa"),), Field.CAPTION)),
-        ('label:"aa bb"', Term((Part("aa"), Part("bb")), Field.LABELS)),
-        ("file:(aa bb*)", AnyOf((Term((Part("aa"),), Field.FILE_NAME), Term((Part("bb", True),), Field.FILE_NAME)))),
-        ("-file:aa", AllOf((), (Term((Part("aa"),), Field.FILE_NAME),))),
-        ("time:aa", Term((Part("time"), Part("aa")))),
-        ("caption: aa", AnyOf((word("caption"), A))),
-        ("and or not aa", AnyOf((A,), tuple(map(word, ("and", "or", "not"))))),
+        ("aa bb", Disjunction((A, B))),
+        ("aa OR bb", Disjunction((A, B))),
+        ("aa AND bb", Conjunction((A, B))),
+        ("aa AND bb cc AND dd", Disjunction((Conjunction((A, B)), Conjunction((C, D))))),
+        ("aa OR bb AND cc", Disjunction((A, Conjunction((B, C))))),
+        ("(aa OR bb) AND cc", Conjunction((Disjunction((A, B)), C))),
+        ("aa bb -cc", Conjunction((Disjunction((A, B)),), (C,))),
+        ("aa NOT cc bb", Conjunction((Disjunction((A, B)),), (C,))),
+        ("aa AND NOT bb", Conjunction((A,), (B,))),
+        ("-aa", Conjunction((), (A,))),
+        ("-aa -bb", Conjunction((), (A, B))),
+        ("aa (-bb)", Disjunction((A, Conjunction((), (B,))))),
+        ("NOT aa AND bb cc", Disjunction((Conjunction((B,), (A,)), C))),
+        ("-(aa bb)", Conjunction((), (Disjunction((A, B)),))),
+        ("NOT NOT aa", Conjunction((), (Conjunction((), (A,)),))),
+        ('"aa bb"', Term((PhrasePart("aa"), PhrasePart("bb")))),
+        ("\u201caa bb\u201d", Term((PhrasePart("aa"), PhrasePart("bb")))),
+        ("aa-bb", Term((PhrasePart("aa"), PhrasePart("bb")))),
+        ("-aa-bb", Conjunction((), (Term((PhrasePart("aa"), PhrasePart("bb"))),))),
+        ("aa*", Term((PhrasePart("aa", is_prefix=True),))),
+        ("RUNNI*", Term((PhrasePart("runni", is_prefix=True),))),
+        ('"aa b"*', Term((PhrasePart("aa"), PhrasePart("b", is_prefix=True)))),
+        ("caption:aa", Term((PhrasePart("aa"),), TextField.CAPTION)),
+        ('label:"aa bb"', Term((PhrasePart("aa"), PhrasePart("bb")), TextField.LABELS)),
+        (
+            "file:(aa bb*)",
+            Disjunction(
+                (Term((PhrasePart("aa"),), TextField.FILE_NAME), Term((PhrasePart("bb", True),), TextField.FILE_NAME))
+            ),
+        ),
+        ("-file:aa", Conjunction((), (Term((PhrasePart("aa"),), TextField.FILE_NAME),))),
+        ("time:aa", Term((PhrasePart("time"), PhrasePart("aa")))),
+        ("caption: aa", Disjunction((word("caption"), A))),
+        ("and or not aa", Disjunction((A,), tuple(map(word, ("and", "or", "not"))))),
         ("the", word("the")),
-        ("the aa -bb", AllOf((AnyOf((A,), (word("the"),)),), (B,))),
-        ("the and", AnyOf((word("the"), word("and")))),
-        ("the AND aa", AllOf((word("the"), A))),
+        ("the aa -bb", Conjunction((Disjunction((A,), (word("the"),)),), (B,))),
+        ("the and", Disjunction((word("the"), word("and")))),
+        ("the AND aa", Conjunction((word("the"), A))),
         ("… AND aa", A),
-        ('"the" aa', AnyOf((word("the"), A))),
+        ('"the" aa', Disjunction((word("the"), A))),
         ("running", word("run")),
-        ("aa & bb - cc", AnyOf((A, B, C))),
+        ("aa & bb - cc", Disjunction((A, B, C))),
         ('aa AND "..."', A),
         ("(!) aa", A),
         ("-! aa", A),
@@ -74,7 +79,7 @@ A, B, C, D = (word(each) for each in ("aa", "bb", "cc", "dd"))
 )
 def test_parse__a_table(query: str, node: Node | None) -> None:
     """What queries stand for."""
-    assert parse(query, "english") == node
+    assert parse_query(query, "english") == node
 
 
 @pytest.mark.parametrize(
@@ -105,36 +110,36 @@ def test_parse__a_table(query: str, node: Node | None) -> None:
 def test_parse__says_what_is_wrong(query: str, message: str) -> None:
     """An error says where it is, and what would be right."""
     with pytest.raises(InvalidInput, match=message):
-        parse(query, "english")
+        parse_query(query, "english")
 
 
 @pytest.mark.parametrize("query", [None, 3, b"dog", ["dog"]])
 def test_parse__takes_text_only(query: object) -> None:
     """What is no text is refused."""
     with pytest.raises(InvalidInput, match="must be text"):
-        parse(query, "english")  # type: ignore[arg-type]
+        parse_query(query, "english")  # type: ignore[arg-type]
 
 
 def test_parse__sensible_sizes_pass() -> None:
     """Fifty levels and ten thousand characters are allowed."""
-    assert parse("(" * 50 + "aa" + ")" * 50, "english") == A
-    assert parse("NOT " * 50 + "aa", "english") is not None
-    assert parse("aa " * 3333, "english") is not None
+    assert parse_query("(" * 50 + "aa" + ")" * 50, "english") == A
+    assert parse_query("NOT " * 50 + "aa", "english") is not None
+    assert parse_query("aa " * 3333, "english") is not None
     with pytest.raises(InvalidInput, match="no language"):
-        parse("aa", "english ")
+        parse_query("aa", "english ")
 
 
 @given(queries)
 def test_parse__understands_what_the_grammar_makes(query: str) -> None:
     """Queries that follow the grammar are understood, and parentheses around them change nothing but exclusion."""
-    assert parse(f"({query})", "english") == parse(query, "english")
+    assert parse_query(f"({query})", "english") == parse_query(query, "english")
 
 
 @given(st.text(alphabet='ab"()-*: ANDORT', max_size=30))
 def test_parse__any_text_is_understood_or_refused(query: str) -> None:
     """No text makes it fail in another way."""
     with suppress(InvalidInput):
-        parse(query, "english")
+        parse_query(query, "english")
 
 
 def test_matches__by_example() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.fulltext import plain
-from framedex.fulltext.query import parse
+from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
-from framedex.fulltext.segment import merge
+from framedex.fulltext.segment import merge_segments
 from tests.fulltext.strategies import Row, queries, row_texts, rows, segment_of, texts_of
+from tests.oracles import full_text
 
 
 @settings(max_examples=300, deadline=None)
@@ -23,12 +23,12 @@ def test_search__agrees_with_plain_python(content: list[Row], asked: list[str], 
     texts = texts_of(content)
     segments = [segment_of(texts[part::parts], language) for part in range(parts)]
     index = row_texts(content, segments)
-    merged = row_texts(content, [merge(segments, index.used())])
+    merged = row_texts(content, [merge_segments(segments, index.used())])
     for query in asked:
-        expected = plain.scores(query, content, language)
-        assert [score is not None for score in expected] == [plain.matches(query, row, language) for row in content]
+        expected = full_text.scores(query, content, language)
+        assert [score is not None for score in expected] == [full_text.matches(query, row, language) for row in content]
         for each in (index, merged):
-            hits = search(parse(query, language), each)
+            hits = search(parse_query(query, language), each)
             assert hits.rows.tolist() == [place for place, score in enumerate(expected) if score is not None], query
             assert hits.scores.tolist() == pytest.approx([score for score in expected if score is not None])
 
@@ -38,7 +38,7 @@ def caption(text: str) -> Row:
 
 
 def ranked(query: str, content: list[Row]) -> list[int]:
-    hits = search(parse(query, "english"), row_texts(content, [segment_of(texts_of(content))]))
+    hits = search(parse_query(query, "english"), row_texts(content, [segment_of(texts_of(content))]))
     return [int(hits.rows[place]) for place in np.argsort(-hits.scores, kind="stable")]
 
 
@@ -71,14 +71,14 @@ def test_search__captions_count_more_than_file_names() -> None:
 def test_search__the_formula_by_hand() -> None:
     """One row of two with a word once in a caption of mean length: ln(1 + 1.5 / 1.5) / (1.2 + 1)."""
     content = [caption("dog"), caption("cat")]
-    hits = search(parse("dog", "english"), row_texts(content, [segment_of(texts_of(content))]))
+    hits = search(parse_query("dog", "english"), row_texts(content, [segment_of(texts_of(content))]))
     assert hits.scores.tolist() == pytest.approx([math.log(2) / 2.2])
 
 
 def test_search__of_nothing() -> None:
     """No rows, no segments and no words are no error."""
-    assert len(search(parse("dog -cat", "english"), row_texts([], [])).rows) == 0
+    assert len(search(parse_query("dog -cat", "english"), row_texts([], [])).rows) == 0
     content = [caption("dog")]
-    assert len(search(parse("...", "english"), row_texts(content, [segment_of(texts_of(content))])).rows) == 0
+    assert len(search(parse_query("...", "english"), row_texts(content, [segment_of(texts_of(content))])).rows) == 0
     bare = [caption(""), caption("...")]
-    assert search(parse("-dog", "english"), row_texts(bare, [segment_of(texts_of(bare))])).rows.tolist() == [0, 1]
+    assert search(parse_query("-dog", "english"), row_texts(bare, [segment_of(texts_of(bare))])).rows.tolist() == [0, 1]

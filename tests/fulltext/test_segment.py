@@ -8,12 +8,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.fulltext.segment import Keys, Segment, build, merge, ramps
-from framedex.fulltext.words import GAP, Field, fold, stems_of, words_of
+from framedex.fulltext.segment import Keys, Segment, build_segment, concat_ranges, merge_segments
+from framedex.fulltext.tokenizer import GAP, TextField, fold, stems_of, words_in
 from tests.fulltext.strategies import keys_of, segment_of, texts
 
-Text = tuple[Field, str]
-some_texts = st.lists(st.tuples(st.sampled_from(list(Field)), texts), max_size=10, unique=True)
+Text = tuple[TextField, str]
+some_texts = st.lists(st.tuples(st.sampled_from(list(TextField)), texts), max_size=10, unique=True)
 
 
 def check(segment: Segment, content: Sequence[Text]) -> None:
@@ -24,7 +24,7 @@ def check(segment: Segment, content: Sequence[Text]) -> None:
     expected = {
         (number, place): word
         for number, (_, text) in enumerate(content)
-        for place, word in enumerate(words_of(text, "english"))
+        for place, word in enumerate(words_in(text, "english"))
         if word != GAP
     }
     lengths = Counter(number for number, _ in expected)
@@ -62,7 +62,7 @@ def test_merge__is_a_segment_of_what_is_kept(content: list[Text], keep: list[boo
     """Merged segments are as if the texts that stay had been put into one."""
     parts = [content[part::count] for part in range(count)]
     kept = [keep[part::count][: len(content[part::count])] for part in range(count)]
-    merged = merge([segment_of(part) for part in parts], [np.array(each, dtype=np.bool_) for each in kept])
+    merged = merge_segments([segment_of(part) for part in parts], [np.array(each, dtype=np.bool_) for each in kept])
     check(
         merged,
         [text for part, each in zip(parts, kept, strict=True) for text, stays in zip(part, each, strict=True) if stays],
@@ -74,7 +74,7 @@ def test_find__keys_of_which_halves_are_equal() -> None:
     low = np.array([5, 5, 5, 9, 9, 2], dtype=np.uint64)
     high = np.array([3, 1, 2, 1, 3, 2**64 - 1], dtype=np.uint64)
     texts = pa.array(["a", "b", "c", "d", "e", "f"])
-    segment = build(texts, np.zeros(6, dtype=np.uint8), Keys(low, high), "none")
+    segment = build_segment(texts, np.zeros(6, dtype=np.uint8), Keys(low, high), "none")
     asked = Keys(
         np.array([2, 5, 5, 5, 5, 9, 9, 9, 11], dtype=np.uint64),
         np.array([2**64 - 1, 1, 2, 3, 4, 3, 1, 0, 1], dtype=np.uint64),
@@ -86,4 +86,4 @@ def test_find__keys_of_which_halves_are_equal() -> None:
 def test_ramps__one_after_the_other(pairs: list[tuple[int, int]]) -> None:
     """Numbers count up from each first one."""
     first, counts = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    assert ramps(first, counts).tolist() == [start + step for start, count in pairs for step in range(count)]
+    assert concat_ranges(first, counts).tolist() == [start + step for start, count in pairs for step in range(count)]

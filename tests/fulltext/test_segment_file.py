@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.fulltext.segment_file import read_segment, write_segment
-from framedex.fulltext.words import Field
+from framedex.fulltext.segment_file import open_segment, write_segment
+from framedex.fulltext.tokenizer import TextField
 from tests.fulltext.strategies import segment_of
 from tests.fulltext.test_segment import Text, check, some_texts
 
-CONTENT: list[Text] = [(Field.CAPTION, "a red car"), (Field.LABELS, "café dogs"), (Field.FILE_NAME, "IMG_12")]
+CONTENT: list[Text] = [
+    (TextField.CAPTION, "a red car"),
+    (TextField.LABELS, "café dogs"),
+    (TextField.FILE_NAME, "IMG_12"),
+]
 
 
 @settings(max_examples=30, deadline=None)
@@ -20,7 +24,7 @@ CONTENT: list[Text] = [(Field.CAPTION, "a red car"), (Field.LABELS, "café dogs"
 def test_write__round_trip(tmp_path_factory: pytest.TempPathFactory, content: list[Text]) -> None:
     """A segment comes back as it was."""
     path = write_segment(tmp_path_factory.mktemp("texts") / "new", segment_of(content), "key")
-    found = read_segment(path, "key")
+    found = open_segment(path, "key")
     assert found is not None
     check(found, content)
 
@@ -41,7 +45,7 @@ def test_write__that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_read__another_key(tmp_path: Path) -> None:
     """What was made with other words is of no use."""
-    assert read_segment(write_segment(tmp_path, segment_of(CONTENT), "key"), "other") is None
+    assert open_segment(write_segment(tmp_path, segment_of(CONTENT), "key"), "other") is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,12 +60,12 @@ def test_read__damaged(tmp_path_factory: pytest.TempPathFactory, data: st.DataOb
     else:
         del content[place:]
     path.write_bytes(content)
-    assert read_segment(path, "key") is None
+    assert open_segment(path, "key") is None
 
 
 def test_read__is_mapped(tmp_path: Path) -> None:
     """The arrays are those of the file: no copy is held."""
-    found = read_segment(write_segment(tmp_path, segment_of(CONTENT), "key"), "key")
+    found = open_segment(write_segment(tmp_path, segment_of(CONTENT), "key"), "key")
     assert found is not None
     assert not any(
         array.flags.owndata or array.flags.writeable for array in (found.text, found.position, found.keys.low)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from framedex.fulltext.segment import Keys
 from framedex.fulltext.store import SegmentStore, find_texts
-from framedex.fulltext.words import Field
+from framedex.fulltext.tokenizer import TextField
 from tests.fulltext.strategies import keys_of, segment_of
 
-Text = tuple[Field, str]
+Text = tuple[TextField, str]
 
 
 def captions(first: int, count: int) -> list[Text]:
-    return [(Field.CAPTION, f"text {number}") for number in range(first, first + count)]
+    return [(TextField.CAPTION, f"text {number}") for number in range(first, first + count)]
 
 
 def texts_at(store: SegmentStore, texts: list[Text]) -> list[int]:

@@ -174,7 +174,7 @@ def test_best_for__holds_for_each_filter() -> None:
     assert "keep the default, which compares 4,096 rows" in found.advice(0.94)
     assert "compare 2,048 rows (the default, 4,096, finds enough, too)" in found.advice(0.7)
     for recall in (-0.1, 1.1, True, "much"):
-        with pytest.raises(InvalidInput, match="recall must be 0 to 1"):
+        with pytest.raises(InvalidInput, match="recall must be a number from 0 to 1"):
             found.best_for(recall)  # type: ignore[arg-type] # is the point
 
 

@@ -10,7 +10,7 @@ import pytest
 from framedex.errors import NotFound
 from framedex.records import Condition
 from framedex.storage import tables
-from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
@@ -119,7 +119,7 @@ def test_read__memory_is_bounded(tmp_path: Path) -> None:
     assert not reads(table, columns, {"c0"})
     assert reads(table, columns, {"c7"})
     assert columns.read(table, {"path"}) is None
-    assert columns.read(table, {"path__small_file"}) is None
+    assert columns.read(table, {"path__file_lower"}) is None
     assert cache(0).read(table, {"n"}) is None
     assert not cache(0).is_on
 
@@ -193,16 +193,6 @@ def test_open__is_the_same_table(tmp_path: Path) -> None:
     assert columns.open(table.path, 1).count() == 7000
     with pytest.raises(NotFound):
         columns.open(table.path, 99)
-
-
-@pytest.mark.parametrize("op", ["is", "contains", "starts", "ends"])
-@pytest.mark.parametrize("element", [file_name_is, folder_is])
-def test_with_derived__tests_of_paths_look_at_what_is_held(element: object, op: str) -> None:
-    """No test of a file name or a folder takes a million paths apart anew."""
-    vql = parse(element(op, "x"))  # type: ignore[operator]
-    text = with_derived(compile_filter(vql, Scope(columns=frozenset({"path"}))).text)
-    assert any(name in text for name in DERIVED)
-    assert "rtrim" not in text
 
 
 @pytest.mark.parametrize("most_bytes", [0, 2000, 400_000, MOST])

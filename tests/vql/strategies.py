@@ -1,14 +1,17 @@
 """Random filters and random rows."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from framedex.records import DUPLICATE_LEVELS, FieldType, IssueType
-from framedex.vql import KnownField, Scope
+from framedex.vql import CustomField, Scope
+from framedex.vql.elements import AnyOf, Element, Not
+from framedex.vql.key_test import KeyTest
 from framedex.vql.values import moment_span
 
 NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%", "a;b", "nul\0here", "🐈‍⬛", "קטע", "ΣΑΣ", "İ", "_", "\\")
@@ -18,16 +21,16 @@ ISSUES = (IssueType.BLUR, IssueType.DARK, IssueType.DUPLICATES)
 LEVELS = range(len(DUPLICATE_LEVELS))
 OPTIONS = ("low", "it's", "🐈‍⬛")
 FIELDS = {
-    "note": KnownField("field_0", FieldType.STRING),
-    "notes": KnownField("field_1", FieldType.STRING, is_multi=True),
-    "price; --": KnownField("field_2", FieldType.FLOAT),
-    "prices": KnownField("field_3", FieldType.FLOAT, is_multi=True),
-    "when": KnownField("field_4", FieldType.DATETIME),
-    "times": KnownField("field_5", FieldType.DATETIME, is_multi=True),
-    "grade": KnownField("field_6", FieldType.ENUM, options=OPTIONS),
-    "grades": KnownField("field_7", FieldType.ENUM, is_multi=True, options=OPTIONS),
-    "page": KnownField("field_8", FieldType.LINK),
-    "pages": KnownField("field_9", FieldType.LINK, is_multi=True),
+    "note": CustomField("field_0", FieldType.STRING),
+    "notes": CustomField("field_1", FieldType.STRING, is_multi=True),
+    "price; --": CustomField("field_2", FieldType.FLOAT),
+    "prices": CustomField("field_3", FieldType.FLOAT, is_multi=True),
+    "when": CustomField("field_4", FieldType.DATETIME),
+    "times": CustomField("field_5", FieldType.DATETIME, is_multi=True),
+    "grade": CustomField("field_6", FieldType.ENUM, options=OPTIONS),
+    "grades": CustomField("field_7", FieldType.ENUM, is_multi=True, options=OPTIONS),
+    "page": CustomField("field_8", FieldType.LINK),
+    "pages": CustomField("field_9", FieldType.LINK, is_multi=True),
 }
 ADDED = {0: datetime(2024, 5, 17, 23, 59, 59, 999999, tzinfo=UTC), 2: datetime(2024, 5, 18, tzinfo=UTC)}
 """When batches were added; of batch 1 that is not known."""
@@ -109,7 +112,7 @@ def _single(key: str, values: st.SearchStrategy[float]) -> st.SearchStrategy[dic
     return values.map(lambda value: {key: {"op": key, "value": value}})
 
 
-def _field(name: str, known: KnownField) -> st.SearchStrategy[dict[str, Any]]:
+def _field(name: str, known: CustomField) -> st.SearchStrategy[dict[str, Any]]:
     named = {"name": st.just(name)}
     missing = _elements("field", op=st.just("missing"), **named)
     texts: st.SearchStrategy[str] = names
@@ -143,18 +146,21 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "size": (_ordered("size", sizes, None, of=st.sampled_from(("bytes", "width", "height"))), _SIZES),
     "date_added": (_ordered("date_added", moments, moment_span), ("batch",)),
     "batch": (_elements("batch", op=st.just("is"), value=st.integers(0, 3)), ("batch",)),
-    "batches": (_elements("batch", op=st.just("one_of"), value=st.lists(st.integers(0, 3), max_size=3)), ("batch",)),
+    "batch of several": (
+        _elements("batch", op=st.just("one_of"), value=st.lists(st.integers(0, 3), max_size=3)),
+        ("batch",),
+    ),
     "objects": (_objects(), ("objects",)),
     "confidence": (_ordered("confidence", shares, None), ("confidence",)),
     "source": (_elements("source", op=st.just("is"), value=names), ("source",)),
-    "sources": (_elements("source", op=st.just("one_of"), value=st.lists(names, max_size=3)), ("source",)),
+    "source of several": (_elements("source", op=st.just("one_of"), value=st.lists(names, max_size=3)), ("source",)),
     "text": (_elements("text", op=st.sampled_from(("fts", "semantic")), value=_searched), ()),
     "similarity": (
         _elements("similarity", op=st.sampled_from(("media", "upload")), value=_searched, threshold=st.floats(0, 2)),
         (),
     ),
 }
-"""Tests by kind, each with the columns that it looks at."""
+"""Tests by kind, which begins with the key, each with the columns that it reads."""
 leaves = st.one_of(*(tests for tests, _ in KINDS.values()))
 elements = st.recursive(
     leaves,
@@ -172,7 +178,7 @@ def _maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), values)
 
 
-def _values(known: KnownField) -> st.SearchStrategy[Any]:
+def _values(known: CustomField) -> st.SearchStrategy[Any]:
     """Return the values of a custom field. Numbers are finite: others are refused where they come in."""
     one: st.SearchStrategy[Any] = {
         FieldType.FLOAT: numbers.map(float),
@@ -220,7 +226,7 @@ def single_tests(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, 
 _STORED = {FieldType.FLOAT: pa.float64(), FieldType.DATETIME: pa.timestamp("us", tz="UTC")}
 
 
-def _column(known: KnownField) -> pa.Field:
+def _column(known: CustomField) -> pa.Field:
     kind = _STORED.get(known.type, pa.string())
     return pa.field(known.column, pa.list_(kind) if known.is_multi else kind)
 
@@ -242,3 +248,21 @@ SCHEMA = pa.schema(
     ]
 )
 SCOPE = Scope(SCHEMA.names, TAGS, FIELDS, ADDED)
+
+
+def to_json(elements: Iterable[Element]) -> list[dict[str, Any]]:
+    """Return the JSON of elements, without the fields that have their defaults."""
+    return [_to_json(element) for element in elements]
+
+
+def _to_json(element: Element) -> dict[str, Any]:
+    match element:
+        case AnyOf():
+            return {"any": to_json(element.elements)}
+        case Not():
+            negated = element.negated
+            return {"not": to_json(negated) if isinstance(negated, tuple) else _to_json(negated)}
+        case KeyTest():
+            return {element.key: element.model_dump(mode="json", exclude_unset=True)}
+        case _:
+            assert_never(element)

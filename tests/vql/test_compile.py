@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidFilter
+from framedex.path_columns import relation_with, stored
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.sql import Sql
-from framedex.vql import Related, Scope, compile_filter, evaluate, parse, searches
-from framedex.vql.compile import MAX_RELATIONS, duplicate_level
-from framedex.vql.leaves import SearchTest
+from framedex.vql import Related, Scope, SearchTest, compile_filter, duplicate_level, parse, searches
 from framedex.vql.parsing import MAX_ELEMENTS
+from framedex.vql.sql_builder import MAX_RELATIONS
 from framedex.vql.values import MAX_VALUES
+from tests.oracles.vql import evaluate
 from tests.vql.strategies import FIELDS, SCHEMA, SCOPE, filters, rows, single_tests
 
 SQL = Sql()
@@ -39,7 +40,8 @@ def related_in(related: Related, contents: Rows) -> pa.Table:
         objects = [{**each, "parent_id": str(n)} for n, row in enumerate(contents) for each in row.get("objects") or ()]
         held = pa.Table.from_pylist(objects, schema=schema)
     names = ", ".join(related.columns)
-    text = f"WITH chosen AS (SELECT {names} FROM media WHERE {related.condition.text}) {related.statement}"
+    relation = relation_with(related.condition.columns, "media")
+    text = f"WITH chosen AS (SELECT {names} FROM {relation} WHERE {related.condition.text}) {related.statement}"
     return SQL.query(text, related.condition.params, {**related.condition.relations, "media": held})
 
 
@@ -55,7 +57,8 @@ def found(vql: list[Any], table: pa.Table, contents: Rows = (), scope: Scope | N
     relations = {test: pa.table({"_rowid": pa.array(hits, pa.uint64())}) for test, hits in answers(vql).items()}
     condition = compile_filter(parse(vql), scope or scope_of(table, contents), relations)
     numbered = table.append_column("_rowid", pa.array(range(table.num_rows), pa.uint64()))
-    text = f"SELECT _rowid FROM media WHERE {condition.text} ORDER BY _rowid"
+    relation = relation_with(condition.columns, "media")
+    text = f"SELECT _rowid FROM {relation} WHERE {condition.text} ORDER BY _rowid"
     result = SQL.query(text, condition.params, {**condition.relations, "media": numbered})
     numbers: list[int] = result["_rowid"].to_pylist()
     return numbers
@@ -280,7 +283,7 @@ def test_text__numbers_its_parameters_once_each(vql: list[Any]) -> None:
     condition = compile_filter(parse(vql), SCOPE, {test: pa.table({"_rowid": []}) for test in searches(parse(vql))})
     places = [int(place) for place in re.findall(r"\$(\d+)", condition.text)]
     assert places == list(range(1, len(condition.params) + 1))
-    assert condition.columns <= set(SCHEMA.names)
+    assert stored(condition.columns) <= set(SCHEMA.names)
 
 
 @pytest.mark.parametrize(

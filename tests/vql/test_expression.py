@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from framedex import vql
 from framedex.errors import InvalidFilter, InvalidInput
-from framedex.vql import Expression, evaluate, parse
+from framedex.vql import Expression, parse
+from tests.oracles.vql import evaluate
 from tests.vql.strategies import KINDS, SCOPE, rows
 
 A, B, C = (vql.labels(name) for name in "abc")

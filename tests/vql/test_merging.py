@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from framedex.storage.sql import Sql
-from framedex.vql import Scope, compile_filter, evaluate, parse
+from framedex.vql import Scope, compile_filter, parse
 from framedex.vql.merging import merged
 from framedex.vql.values import MAX_VALUES
+from tests.oracles.vql import evaluate
 
 SQL = Sql()
 _SCOPE = Scope(columns=frozenset({"labels", "tags", "uniqueness", "path"}), tags={"keep": 1, "check": 2}, fields={})

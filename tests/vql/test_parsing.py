@@ -11,7 +11,7 @@ from framedex.errors import InvalidFilter
 from framedex.vql import parse
 from framedex.vql.parsing import MAX_ELEMENTS, MAX_SEARCHES
 from framedex.vql.values import MAX_VALUES
-from tests.vql.strategies import filters
+from tests.vql.strategies import filters, to_json
 
 LABELS = {"labels": {"op": "is", "value": "cat"}}
 
@@ -140,10 +140,7 @@ def test_parse__nothing_means_everything(vql: Any) -> None:
 
 def test_parse__ignores_ids() -> None:
     """Elements may carry an id for the client's own use."""
-    assert [each.model_dump(by_alias=True) for each in parse([{"id": "a", **LABELS}, {"id": 2, **LABELS}])] == [
-        LABELS,
-        LABELS,
-    ]
+    assert to_json(parse([{"id": "a", **LABELS}, {"id": 2, **LABELS}])) == [LABELS, LABELS]
 
 
 def test_parse__takes_parsed_parts() -> None:
@@ -162,7 +159,7 @@ def test_parse__forty_nine_levels_are_allowed() -> None:
 def test_parse__round_trip(vql: list[Any]) -> None:
     """A parsed filter written as JSON parses to the same filter."""
     parsed = parse(vql)
-    text = json.dumps([element.model_dump(mode="json", by_alias=True) for element in parsed])
+    text = json.dumps(to_json(parsed))
     assert parse(json.loads(text)) == parsed
 
 
@@ -177,6 +174,16 @@ def test_parse__round_trip(vql: list[Any]) -> None:
         ({"size": {"op": "lt", "value": -1}}, "greater than or equal to 0; found -1"),
         ({"date_added": {"op": "lt", "value": "soon"}}, "'2024-05-17' for the whole day or '2024-05-17T09:30:00Z'"),
         ({"field": {"name": "a", "op": "between", "value": 1}}, "'between' takes a list of two values; found 1"),
+        ({"lables": {"op": "is", "value": "cat"}}, "found ['lables']; did you mean 'labels'?"),
+        ({"Not": []}, "found ['Not']; did you mean 'not'?"),
+        ({"folders": {"op": "is", "value": ""}}, "did you mean 'folder'?"),
+        (
+            {"labels": {"op": "is", "value": "cat", "valeu": 1}},
+            "expected one of op, value; found 'valeu'; did you mean",
+        ),
+        ({"size": {"op": "lt", "value": 5, "off": "width"}}, "of; found 'off'; did you mean 'of'?"),
+        ({"labels": "cat"}, "expected an object with op, value; found 'cat'"),
+        ({"id": [1], "labels": {"op": "is", "value": "cat"}}, "found [1]"),
     ],
 )
 def test_parse__error_names_the_value_and_what_is_allowed(element: dict[str, Any], reason: str) -> None:
@@ -195,6 +202,14 @@ def test_parse__error_stays_short(value: Any) -> None:
         with pytest.raises(InvalidFilter) as caught:
             parse([element])
         assert len(str(caught.value)) < 1000
+
+
+def test_parse__suggests_nothing_for_keys_that_resemble_none() -> None:
+    """A suggestion is only made where a key is similar, and of one key; long ones are not compared."""
+    for element in ({"colour": 1}, {"lables": 1, "tags": 1}, {"labels" * 10**5: 1}, {1: 2}):
+        with pytest.raises(InvalidFilter) as caught:
+            parse([element])
+        assert "did you mean" not in caught.value.reason
 
 
 def test_parse__what_holds_itself_is_too_deep() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from framedex.errors import InvalidFilter
 from framedex.vql import compile_filter, parse
-from framedex.vql.leaves import DateAddedTest
+from framedex.vql.keys.date_added import DateAddedTest
 from tests.vql.strategies import SCOPE
 
 
@@ -30,6 +30,8 @@ from tests.vql.strategies import SCOPE
         ({"name": "when", "op": "between", "value": ["2024-05-18", "2024-05-17"]}, "value", "smaller value first"),
         ({"name": "grades", "op": "is", "value": "high"}, "value", "the options are 'low', \"it's\""),
         ({"name": "grade", "op": "one_of", "value": ["low", "high"]}, "value", "found 'high'"),
+        ({"name": "grade", "op": "is", "value": "lo"}, "value", "found 'lo'; did you mean 'low'?"),
+        ({"name": "wehn", "op": "is", "value": "2024-05-17"}, "name", "; did you mean 'when'?"),
     ],
 )
 def test_field__error_names_the_path_and_what_is_allowed(field: dict[str, Any], path: str, reason: str) -> None:
@@ -69,4 +71,4 @@ def test_field__of_a_dataset_with_many() -> None:
 )
 def test_batches__by_when_they_were_added(op: str, value: Any, batches: list[int]) -> None:
     """One batch came in the last microsecond of a day, one in the first of the next; of a third it is not known."""
-    assert SCOPE.batches(DateAddedTest.model_validate({"op": op, "value": value})) == batches
+    assert DateAddedTest.model_validate({"op": op, "value": value}).batches(SCOPE.added) == batches

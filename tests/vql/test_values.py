@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.vql.values import MAX_VALUES, in_order, moment_span, shown
+from framedex.vql.values import MAX_VALUES, Order, in_order, moment_span, shown
 
 DAY_US = 86_400_000_000
 
@@ -62,7 +62,7 @@ def test_moment_span__no_time(text: str) -> None:
         ("between", [10, 15, 19]),
     ],
 )
-def test_in_order__of_a_span(op: str, inside: list[int]) -> None:
+def test_in_order__of_a_span(op: Order, inside: list[int]) -> None:
     """A day is itself from its first to its last moment: `le` includes all of it, `gt` begins behind it."""
     assert [value for value in (9, 10, 15, 19, 20) if in_order(value, op, [(10, 19)])] == inside
 

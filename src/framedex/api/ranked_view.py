@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from framedex.api.view import SHOWN, View
 from framedex.browse.explore import file_name
+from framedex.checks import check_fraction, check_integer
 from framedex.errors import InvalidInput
 from framedex.export.columns import export_batches, table_schema
 from framedex.operations.context import Context
@@ -53,11 +54,9 @@ class RankedView(View):
         objects: bool = False,
     ) -> None:
         super().__init__(context, dataset_id, vql, objects=objects)
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise InvalidInput(f"limit must be a whole number from 0, or None for all, not {limit!r}")
-        for name, value in (("diversity", diversity), ("relevance", relevance)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InvalidInput(f"{name} must be 0 to 1, not {value!r}")
+        check_integer("limit", limit, minimum=0, optional=True)
+        check_fraction("diversity", diversity)
+        check_fraction("relevance", relevance)
         if diversity and limit is None:
             raise InvalidInput("diversity needs a limit: of all media each comes anyway")
         self._query, self._limit = query, limit

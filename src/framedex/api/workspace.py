@@ -19,7 +19,7 @@ from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
-from framedex.names import check_name
+from framedex.naming import check_dataset_name
 from framedex.operations.context import Context
 from framedex.operations.starting import new_job_context, wait_for
 from framedex.operations.task_pages import list_tasks, task_filters
@@ -130,7 +130,7 @@ class Workspace:
             ReadOnly: the workspace was opened for reading.
         """
         self._check_writable()
-        check_name(name)
+        check_dataset_name(name)
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
         content = open_content(source, encoder, self._context.settings)

@@ -13,13 +13,13 @@ from framedex.analysis.keeping import Values, best_members
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
-from framedex.errors import InvalidInput
+from framedex.checks import check_fraction
 from framedex.ids import Kind, content_group_id, group_id
 from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX
 from framedex.storage.objects import is_empty_object_view
-from framedex.vql.compile import duplicate_level
+from framedex.vql import duplicate_level
 
 
 def duplicates(
@@ -37,8 +37,7 @@ def duplicates(
         InvalidInput: the threshold is outside [0, 1], or the limit is no count.
     """
     check_limit(limit)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise InvalidInput(f"threshold must be a similarity from 0 to 1, not {threshold!r}")
+    check_fraction("threshold", threshold, "a similarity")
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
     found = _grouped(media, condition, (column, (column,)), limit)

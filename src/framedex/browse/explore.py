@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
+from framedex.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_id
 from framedex.records import (
@@ -118,12 +119,8 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
         InvalidInput: one is outside of its range.
     """
     check_entity_type(entity_type)
-    for name, value, limit in (
-        ("threshold", threshold, CLUSTER_LEVELS - 1),
-        ("page_number", page_number, 2**31),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
-            raise InvalidInput(f"{name} must be a whole number from 0 to {limit}, not {value!r}")
+    check_integer("threshold", threshold, minimum=0, maximum=CLUSTER_LEVELS - 1)
+    check_integer("page_number", page_number, minimum=0, maximum=2**31)
 
 
 def check_entity_type(entity_type: str) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from framedex.analysis.issues import RULES, Rule
 from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
+from framedex.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.records import Condition, IssueSummary, IssueType
 from framedex.storage.media import Media
@@ -81,8 +82,7 @@ def check_limit(limit: int | None) -> None:
     Raises:
         InvalidInput: it is no whole number from 0.
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise InvalidInput(f"limit must be a whole number from 0, or None, not {limit!r}")
+    check_integer("limit", limit, minimum=0, optional=True)
 
 
 def _issue_type(name: str) -> IssueType:

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from framedex.analysis.video_similarity import Pairs, near_pairs, sampled, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
-from framedex.errors import InvalidInput
+from framedex.checks import check_fraction
 from framedex.ids import content_group_id
 from framedex.records import Condition, DuplicateGroup
 from framedex.storage.media import EVERYTHING, Media
@@ -50,8 +50,7 @@ def similar_videos(
         InvalidInput: the threshold is outside [0, 1], or the limit is no count.
     """
     check_limit(limit)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
-        raise InvalidInput(f"threshold must be a similarity from 0 to 1, not {threshold!r}")
+    check_fraction("threshold", threshold, "a similarity")
     if not media.has_videos:
         return []
     videos = read_videos(videos_path(media.table.path), media.generation.tables[VIDEOS], _COLUMNS).to_pylist()

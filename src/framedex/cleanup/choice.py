@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import best_members
 from framedex.browse.duplicates import exact_key
 from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
+from framedex.checks import check_fraction, is_fraction
 from framedex.errors import InvalidInput
 from framedex.records import Condition, IssueType
 from framedex.storage.media import Media, RowIds
 from framedex.storage.tables import ROW_ID
-from framedex.vql.compile import duplicate_level
+from framedex.vql import duplicate_level
 
 EXACT = "exact"
 """In place of a similarity: files of equal content."""
@@ -66,8 +67,9 @@ class CleanupRequest:
             )
         if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
-        if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
-            _check_share("duplicates", duplicates, "a similarity from 0 to 1, or 'exact'")
+        is_exact = isinstance(duplicates, str) and duplicates == EXACT
+        if duplicates is not None and not is_exact and not is_fraction(duplicates):
+            raise InvalidInput(f"duplicates must be a similarity from 0 to 1, or 'exact', not {duplicates!r}")
         return cls(duplicates, given, KeepRule(keep))
 
     @property
@@ -99,13 +101,8 @@ def _limits(issues: Any) -> dict[IssueType, float]:
                 "the issue 'duplicates' is of all that repeat each other, and none of them would stay; "
                 "use duplicates=0.96, or another similarity, instead"
             )
-        _check_share(f"issues[{name!r}]", least, "a confidence from 0 to 1")
+        check_fraction(f"issues[{name!r}]", least, "a confidence")
     return {IssueType(name): float(least) for name, least in limits.items()}
-
-
-def _check_share(name: str, value: Any, wanted: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"{name} must be {wanted}, not {value!r}")
 
 
 @dataclass(frozen=True)

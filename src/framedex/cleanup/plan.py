@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.checks import check_flag
 from framedex.cleanup.choice import CleanupRequest
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.cleanup.page import plan_parts
@@ -165,8 +166,7 @@ class CleanupPlan:
             InvalidInput: *delete_files* is neither True nor False, or True without *wait*.
             ReadOnly: the workspace was opened for reading.
         """
-        if not isinstance(delete_files, bool):
-            raise InvalidInput(f"delete_files must be True or False, not {delete_files!r}")
+        check_flag("delete_files", delete_files)
         if delete_files and not wait:
             raise InvalidInput(
                 "files are deleted after the media are removed for good: delete_files=True needs wait=True"

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
 from framedex.ids import Kind, content_group_id, group_prefix
+from framedex.path_columns import FILE
 from framedex.records import Condition, IssueType
 from framedex.storage.media import Media, RowIds
 from framedex.storage.tables import ROW_ID
-from framedex.vql.compile import duplicate_level
+from framedex.vql import duplicate_level
 
 PLAN_SCHEMA = pa.schema(
     [
@@ -63,7 +64,7 @@ def _plan_table(media: Media, wanted: CleanupRequest, found: CandidateRows, deci
     """Return the plan's rows, with reasons in words."""
     places = np.flatnonzero(decided.goes | decided.stays)
     rows = _columns(media, wanted, found, decided, places)
-    text = _TEXT.format(issues=_issue_words(found.issues))
+    text = _TEXT.format(issues=_issue_words(found.issues), file_name=FILE.sql)
     reader = media.table.scan(["media_id", "path", "size_bytes"], row_ids=True)
     told = media.sql.query(text, (), {"media": reader, "decided": rows})
     return told.cast(PLAN_SCHEMA)
@@ -120,7 +121,7 @@ def _issue_words(issues: Sequence[IssueType]) -> str:
 _TEXT = """
 WITH told AS MATERIALIZED (
     SELECT decided.*, media_id, path, size_bytes,
-        coalesce(nullif(regexp_extract(rtrim(path, '/'), '[^/]*$'), ''), path) AS file_name
+        coalesce(nullif({file_name}, ''), path) AS file_name
     FROM decided JOIN media USING (_rowid)
 )
 SELECT told.media_id, told.file_name, told.path,

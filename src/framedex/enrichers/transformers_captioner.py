@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.checks import check_integer
 from framedex.encoders.devices import choose_device
 from framedex.enrichers.captioner import MAX_TOKENS, Captioner
 from framedex.enrichers.captioner_files import find_captioner
@@ -62,9 +63,8 @@ class TransformersCaptioner:
         device: str = "auto",
         batch: int | None = None,
     ) -> None:
-        for number in (max_tokens, 1 if batch is None else batch):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidInput(f"max_tokens and batch are 1 or more, not {max_tokens!r} and {batch!r}")
+        check_integer("max_tokens", max_tokens, minimum=1)
+        check_integer("batch", batch, minimum=1, optional=True)
         if not isinstance(folder, str | os.PathLike) or not isinstance(prompt, str | None):
             raise InvalidInput(f"a captioner is a folder, with a text as its prompt; not {folder!r} and {prompt!r}")
         files = find_captioner(Path(os.path.abspath(user_path(folder))))  # noqa: PTH100 - keeps links, unlike resolve

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framedex.checks import is_fraction
 from framedex.errors import InvalidInput, NotFound
 from framedex.media.labels import storable
 
@@ -79,8 +80,7 @@ def _tag(path: Path, name: str, value: Any) -> Tag:
     prompts, threshold = value.get("prompts", list(_usual(name))), value.get("threshold")
     if not isinstance(prompts, list) or not prompts or not all(isinstance(each, str) and each for each in prompts):
         raise InvalidInput(f"{where}: prompts is {prompts!r}; it is a list of sentences")
-    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    if threshold is not None and not (is_number and 0 <= threshold <= 1):
+    if threshold is not None and not is_fraction(threshold):
         raise InvalidInput(f"{where}: threshold is {threshold!r}; it is a probability, 0 to 1")
     return Tag(name.strip(), tuple(prompts), threshold)
 

@@ -1,11 +1,14 @@
-"""The query language: text to a tree.
+"""The query language: parsing of text to a syntax tree.
 
-Words side by side find rows with any of them, those with more and rarer ones first. ``AND`` binds tighter than that
-and ``OR``, which says the same as side by side. ``-x`` and ``NOT x`` leave out of their group what x finds: ``a b -c``
-is (a or b) and not c, and ``-c`` alone is all but c. ``"a phrase"`` is words in that order in one field, ``pre*`` the
-words that begin so, and ``caption:x``, ``label:x``, ``file:x`` look into one field. Parentheses group. What is several
-words though written as one, as ``well-known``, is a phrase. Operators are in upper case. Words that say little, as
-``the``, find nothing beside bare words that say more, and only rank; parts without any word, as ``&``, are left out.
+- ``a b`` and ``a OR b`` match rows with any of the words; rows with more and rarer words come first.
+- ``a AND b`` matches rows with both. It binds tighter than ``OR``.
+- ``-a`` and ``NOT a`` exclude the matches of ``a`` from their group: ``a b -c`` is (a or b) and not c, and ``-c`` alone
+  is all rows but the matches of c.
+- ``"a phrase"`` matches words in that order in one field, and ``pre*`` words with that prefix.
+- ``caption:a``, ``label:a`` and ``file:a`` search one field. Parentheses group.
+
+Operators are in upper case. A token of several words, as ``well-known``, is a phrase. Beside other bare words a stop
+word, as ``the``, matches no rows and only adds to scores. Parts without any word, as ``&``, are ignored.
 """
 
 import re
@@ -13,23 +16,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from framedex.checks import has_lone_surrogate
 from framedex.errors import InvalidInput
-from framedex.fulltext.words import GAP, Field, fold, stems_of, stop_words, words_of
+from framedex.fulltext.tokenizer import GAP, TextField, fold, stems_of, stop_words, words_in
 from framedex.settings import check_language
 
-MOST_CHARACTERS = 10_000
-MOST_NESTED = 50
-FIELDS = {"caption": Field.CAPTION, "label": Field.LABELS, "file": Field.FILE_NAME}
+MAX_CHARACTERS = 10_000
+MAX_DEPTH = 50
+FIELDS = {"caption": TextField.CAPTION, "label": TextField.LABELS, "file": TextField.FILE_NAME}
 """The names of fields in queries."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one place of a phrase may be.
+class PhrasePart:
+    """One position of a phrase.
 
     Attributes:
-        text: a stem, or the folded beginning of words.
-        is_prefix: which of the two.
+        text: a stem, or the folded prefix of words.
+        is_prefix: whether it is a prefix.
     """
 
     text: str
@@ -38,44 +42,44 @@ class Part:
 
 @dataclass(frozen=True)
 class Term:
-    """Words one after the other; most terms are of one.
+    """A word, or a phrase of several.
 
     Attributes:
-        parts: at least one.
-        field: where they are looked for; None for all fields.
+        parts: one for each word, at least one.
+        field: the searched field; None for all fields.
     """
 
-    parts: tuple[Part, ...]
-    field: Field | None = None
+    parts: tuple[PhrasePart, ...]
+    field: TextField | None = None
 
 
 @dataclass(frozen=True)
-class AnyOf:
-    """Rows that one of several finds.
+class Disjunction:
+    """The rows that match any of several nodes.
 
     Attributes:
         nodes: at least one.
-        more: what adds to the scores of these rows, and finds none by itself.
+        boosts: nodes that add to the scores of these rows, and match no others.
     """
 
     nodes: tuple["Node", ...]
-    more: tuple["Node", ...] = ()
+    boosts: tuple["Node", ...] = ()
 
 
 @dataclass(frozen=True)
-class AllOf:
-    """Rows that all of some, and none of others find.
+class Conjunction:
+    """The rows that match all required nodes and no excluded one.
 
     Attributes:
-        every: what must be found; if it is empty, all rows are.
-        none: what must not.
+        required: nodes; if there are none, all rows match.
+        excluded: nodes.
     """
 
-    every: tuple["Node", ...]
-    none: tuple["Node", ...] = ()
+    required: tuple["Node", ...]
+    excluded: tuple["Node", ...] = ()
 
 
-Node = Term | AnyOf | AllOf
+Node = Term | Disjunction | Conjunction
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,14 @@ class _Token:
 
     Attributes:
         kind: ``(``, ``)``, ``AND``, ``OR``, ``NOT``, ``field`` or ``words``.
-        place: of its first character, from 1.
-        text: what is written.
-        is_prefix: a ``*`` follows.
-        is_quoted: it stood between quotation marks.
+        position: of its first character, from 1.
+        text: as it is written.
+        is_prefix: whether a ``*`` follows.
+        is_quoted: whether it stands between quotation marks.
     """
 
     kind: str
-    place: int
+    position: int
     text: str
     is_prefix: bool = False
     is_quoted: bool = False
@@ -118,59 +122,59 @@ _INNER_STAR = re.compile(r"\*(?=\w)")
 _CANNOT_FOLLOW = (")", "OR", "AND")
 
 
-def parse(query: str, language: str) -> Node | None:
-    """Return what a query asks for; None if there is no word in it, which finds nothing.
+def parse_query(query: str, language: str) -> Node | None:
+    """Return the syntax tree of a query; None if it has no word, and matches nothing.
 
     Raises:
-        InvalidInput: it cannot be understood; the message says where, and what would be right. Or there is no such
+        InvalidInput: the query is malformed; the message names the position and the remedy. Or there is no such
             language.
     """
     check_language(language)
     if not isinstance(query, str):
         raise InvalidInput(f"a full-text query must be text, not {query!r}")
-    if len(query) > MOST_CHARACTERS:
-        raise InvalidInput(f"a full-text query may have {MOST_CHARACTERS:,} characters; this one has {len(query):,}")
-    if any("\ud800" <= character <= "\udfff" for character in query):
+    if len(query) > MAX_CHARACTERS:
+        raise InvalidInput(f"a full-text query may have {MAX_CHARACTERS:,} characters; this one has {len(query):,}")
+    if has_lone_surrogate(query):
         raise InvalidInput("a full-text query must be valid Unicode, without lone surrogates")
     return _Parser(_tokens(query.translate(_QUOTES)), language).whole()
 
 
 def _tokens(query: str) -> list[_Token]:
-    tokens, place = [], 0
-    while place < len(query):
-        match = _TOKEN.match(query, place)
+    tokens, position = [], 0
+    while position < len(query):
+        match = _TOKEN.match(query, position)
         assert match is not None, "any character belongs to some token"
         if match.lastgroup != "space":
             tokens.append(_token(match))
-        place = match.end()
+        position = match.end()
     return tokens
 
 
 def _token(match: re.Match[str]) -> _Token:
-    place, text = match.start() + 1, match[0]
+    position, text = match.start() + 1, match[0]
     if match["unclosed"]:
-        raise InvalidInput(f'the quotation mark at character {place} is never closed: add a " where the phrase ends')
+        raise InvalidInput(f'the quotation mark at character {position} is never closed: add a " where the phrase ends')
     if match["quoted"] is not None:
-        return _Token("words", place, match["quoted"], bool(match["star"]), is_quoted=True)
+        return _Token("words", position, match["quoted"], bool(match["star"]), is_quoted=True)
     if match["minus"]:
-        return _Token("NOT", place, text)
+        return _Token("NOT", position, text)
     if match["word"]:
-        return _word(text, place)
-    return _Token("field" if match["field"] else text, place, match["field"] or text)
+        return _word(text, position)
+    return _Token("field" if match["field"] else text, position, match["field"] or text)
 
 
-def _word(text: str, place: int) -> _Token:
+def _word(text: str, position: int) -> _Token:
     bare = text.rstrip("*")
     if (star := _INNER_STAR.search(bare)) is not None:
         raise InvalidInput(
-            f"the * at character {place + star.start()} stands before a letter; it can only follow the beginning of a "
-            "word, as in hors*; quote text that has a * of its own"
+            f"the * at character {position + star.start()} stands before a letter; it can only follow the beginning of "
+            "a word, as in hors*; quote text that has a * of its own"
         )
-    return _Token("words", place, bare, is_prefix=bare != text)
+    return _Token("words", position, bare, is_prefix=bare != text)
 
 
 class _Parser:
-    """Recursive descent; each method reads on from where the last one stopped."""
+    """A parser by recursive descent; each method consumes tokens from the current position."""
 
     def __init__(self, tokens: Sequence[_Token], language: str) -> None:
         self._tokens, self._at, self._language = tokens, 0, language
@@ -181,7 +185,7 @@ class _Parser:
         """Return the tree of all tokens."""
         node = self._group(None)
         if (token := self._next()) is not None:
-            raise InvalidInput(f"the ) at character {token.place} closes nothing: remove it, or add a ( before it")
+            raise InvalidInput(f"the ) at character {token.position} closes nothing: remove it, or add a ( before it")
         return node
 
     def _next(self) -> _Token | None:
@@ -195,7 +199,7 @@ class _Parser:
         return token
 
     def _operator(self, kind: str) -> _Token | None:
-        """Take an operator, if it comes next, which something must follow."""
+        """Consume an operator, if it is the next token, and check that an operand follows."""
         operator = self._take(kind)
         if operator is not None:
             after = self._next()
@@ -203,8 +207,8 @@ class _Parser:
                 raise _dangling(operator, "after")
         return operator
 
-    def _group(self, field: Field | None) -> Node | None:
-        """Read alternatives up to the end or a closing parenthesis."""
+    def _group(self, field: TextField | None) -> Node | None:
+        """Parse alternatives up to the end or a closing parenthesis."""
         found: list[Node] = []
         stopped: list[Node] = []
         excluded: list[Node] = []
@@ -225,32 +229,33 @@ class _Parser:
         is_bare = token.kind == "words" and not token.is_quoted and not token.is_prefix
         if not is_word or not is_bare:
             return False
-        return not self._stop_words.isdisjoint(words_of(token.text, self._language)[:1])  # none in what was left out
+        first = words_in(token.text, self._language)[:1]  # nothing in a token without words
+        return not self._stop_words.isdisjoint(first)
 
-    def _conjunction(self, field: Field | None) -> tuple[list[Node], bool]:
-        """Read what ``AND`` joins; if that is a negation alone, return what it negates, and True."""
+    def _conjunction(self, field: TextField | None) -> tuple[list[Node], bool]:
+        """Return the operands of a chain of ``AND`` and False; of a negation alone, its operand and True."""
         token = self._next()
         if token is not None and token.kind == "NOT":
             negated = self._negated(field)
             nodes = [] if negated is None else [negated]
             if (after := self._next()) is None or after.kind != "AND":
                 return nodes, True
-            nodes = [AllOf((), (node,)) for node in nodes]
+            nodes = [Conjunction((), (node,)) for node in nodes]
         else:
             nodes = _present(self._operand(field))
         while self._operator("AND") is not None:
             nodes += _present(self._operand(field))
         return nodes, False
 
-    def _operand(self, field: Field | None) -> Node | None:
+    def _operand(self, field: TextField | None) -> Node | None:
         token = self._next()
         if token is None or token.kind != "NOT":
             return self._primary(field)
         negated = self._negated(field)
-        return None if negated is None else AllOf((), (negated,))
+        return None if negated is None else Conjunction((), (negated,))
 
-    def _negated(self, field: Field | None) -> Node | None:
-        """Return what a ``NOT``, which comes next, negates."""
+    def _negated(self, field: TextField | None) -> Node | None:
+        """Return the operand of a ``NOT``, which is the next token."""
         operator = self._operator("NOT")
         assert operator is not None, "callers look before they read on"
         with self._deeper(operator):
@@ -259,15 +264,15 @@ class _Parser:
     @contextmanager
     def _deeper(self, token: _Token) -> Iterator[None]:
         self._depth += 1
-        if self._depth > MOST_NESTED:
+        if self._depth > MAX_DEPTH:
             raise InvalidInput(
-                f"the query is nested deeper than {MOST_NESTED} levels at character {token.place}: simplify it"
+                f"the query is nested deeper than {MAX_DEPTH} levels at character {token.position}: simplify it"
             )
         yield
         self._depth -= 1
 
-    def _primary(self, field: Field | None) -> Node | None:
-        """Read a term or what is in parentheses."""
+    def _primary(self, field: TextField | None) -> Node | None:
+        """Parse a term or a group in parentheses."""
         token = self._next()
         assert token is not None, "callers look before they read on"
         self._at += 1
@@ -276,25 +281,25 @@ class _Parser:
         if token.kind == "field":
             after = self._next()
             if after is None or after.kind not in ("words", "("):
-                raise InvalidInput(f"a word, phrase or ( must follow {token.text}: at character {token.place}")
+                raise InvalidInput(f"a word, phrase or ( must follow {token.text}: at character {token.position}")
             return self._primary(FIELDS[token.text])
         if token.kind != "(":
             raise _dangling(token, "before")
         if self._take(")") is not None:
-            raise InvalidInput(f"there is nothing in the parentheses at character {token.place}: remove them")
+            raise InvalidInput(f"there is nothing in the parentheses at character {token.position}: remove them")
         with self._deeper(token):
             node = self._group(field)
         if self._take(")") is None:
-            raise InvalidInput(f"the ( at character {token.place} is never closed: add a )")
+            raise InvalidInput(f"the ( at character {token.position} is never closed: add a )")
         return node
 
-    def _term(self, token: _Token, field: Field | None) -> Term | None:
-        words = words_of(token.text, self._language)
+    def _term(self, token: _Token, field: TextField | None) -> Term | None:
+        words = words_in(token.text, self._language)
         if not words:
             return None
-        parts = [Part(stem) for stem in stems_of(words, self._language)]
+        parts = [PhrasePart(stem) for stem in stems_of(words, self._language)]
         if token.is_prefix:
-            parts[-1] = Part(fold(words[-1]), is_prefix=True)
+            parts[-1] = PhrasePart(fold(words[-1]), is_prefix=True)
         return Term(tuple(parts), field)
 
 
@@ -305,35 +310,35 @@ def _present(node: Node | None) -> list[Node]:
 def _dangling(operator: _Token, side: str) -> InvalidInput:
     shown = operator.text
     return InvalidInput(
-        f"{shown} at character {operator.place} has nothing {side} it: add what it shall join, or quote it to find "
+        f"{shown} at character {operator.position} has nothing {side} it: add an operand, or quote it to search for "
         f'the word, as in "{shown.lower()}"'
     )
 
 
 def _all_of(nodes: Sequence[Node]) -> Node | None:
-    """Return what all nodes find, in as few nodes as that takes."""
+    """Return the conjunction of some nodes, with nested ones flattened."""
     if len(nodes) < 2:
         return nodes[0] if nodes else None
-    every: list[Node] = []
-    none: list[Node] = []
+    required: list[Node] = []
+    excluded: list[Node] = []
     for node in nodes:
-        if isinstance(node, AllOf):
-            every += node.every
-            none += node.none
+        if isinstance(node, Conjunction):
+            required += node.required
+            excluded += node.excluded
         else:
-            every.append(node)
-    return AllOf(tuple(every), tuple(none))
+            required.append(node)
+    return Conjunction(tuple(required), tuple(excluded))
 
 
 def _any_of(found: Sequence[Node], stopped: Sequence[Node]) -> Node | None:
-    """Return any of some nodes; stop words alone find something, beside others they only rank."""
+    """Return the disjunction of some nodes; stop words are boosts, unless there are no other nodes."""
     if not found:
         found, stopped = stopped, ()
     if len(found) == 1 and not stopped:
         return found[0]
-    return AnyOf(tuple(found), tuple(stopped)) if found else None
+    return Disjunction(tuple(found), tuple(stopped)) if found else None
 
 
 def _excluding(found: Node | None, excluded: Sequence[Node]) -> Node | None:
-    """Return what a node finds, without what others find."""
-    return AllOf(tuple(_present(found)), tuple(excluded)) if excluded else found
+    """Return a node without the matches of others."""
+    return Conjunction(tuple(_present(found)), tuple(excluded)) if excluded else found

@@ -1,34 +1,35 @@
-"""Finding rows and ranking them: BM25F.
+"""Matching and ranking of rows: BM25F.
 
-S. Robertson, H. Zaragoza: The Probabilistic Relevance Framework: BM25 and Beyond (2009), section 3.6. How often a term
-occurs is summed over the fields, each weighted and divided by 1 - b + b × (its length over the mean length), and then
-saturated; the weight of a term is ln(1 + (N - n + ½) / (n + ½)), which is never negative (Lucene's form), where n of N
-rows have it. A phrase, and all words with a prefix, are one term of their own. The score of a row is the sum over the
-terms by which it was found; those in parts of the query that it does not meet do not count.
+S. Robertson, H. Zaragoza: The Probabilistic Relevance Framework: BM25 and Beyond (2009), section 3.6. The frequency of
+a term is the sum over the fields of its occurrences × the field's weight / (1 - b + b × length / mean length). It is
+then saturated. The weight of a term that n of N rows have is ln(1 + (N - n + ½) / (n + ½)), which is never negative
+(Lucene's form). A phrase is one term, and so are all words with a prefix. The score of a row is the sum over the terms
+that it matches; terms in parts of the query that the row does not match do not count.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.fulltext.query import AllOf, AnyOf, Node, Part, Term
+from framedex.fulltext.query import Conjunction, Disjunction, Node, PhrasePart, Term
 from framedex.fulltext.rows import Floats, RowTexts
 from framedex.fulltext.segment import Longs, Segment
-from framedex.fulltext.words import Field
+from framedex.fulltext.tokenizer import TextField
 
 K1 = 1.2
-B = {Field.CAPTION: 0.75, Field.LABELS: 0.75, Field.FILE_NAME: 0.75}
-WEIGHT = {Field.CAPTION: 1.0, Field.LABELS: 1.0, Field.FILE_NAME: 0.5}
-"""How much an occurrence in a field counts. A file name is a weak sign of what a picture shows."""
-_B = np.array([B[field] for field in Field])
-_WEIGHT = np.array([WEIGHT[field] for field in Field])
+B = {TextField.CAPTION: 0.75, TextField.LABELS: 0.75, TextField.FILE_NAME: 0.75}
+WEIGHT = {TextField.CAPTION: 1.0, TextField.LABELS: 1.0, TextField.FILE_NAME: 0.5}
+"""Weights of the fields. A file name says little about the content of an image."""
+_B = np.array([B[field] for field in TextField])
+_WEIGHT = np.array([WEIGHT[field] for field in TextField])
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Rows that a part of a query finds.
+    """The rows that match a node of a query.
 
     Attributes:
         rows: int64, shape (M,), each once, in any order.
@@ -40,7 +41,7 @@ class Hits:
 
 
 def search(query: Node | None, texts: RowTexts) -> Hits:
-    """Return all rows that a query finds, ascending, with their scores."""
+    """Return all rows that match a query, ascending, with their scores."""
     if query is None:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0))
     hits = _Search(texts).hits(query)
@@ -49,7 +50,7 @@ def search(query: Node | None, texts: RowTexts) -> Hits:
 
 
 class _Search:
-    """One search. Terms that come again are looked for once."""
+    """The evaluation of one query, which looks each distinct term up once."""
 
     def __init__(self, texts: RowTexts) -> None:
         self._texts = texts
@@ -61,32 +62,34 @@ class _Search:
                 if node not in self._terms:
                     self._terms[node] = self._of_term(node)
                 return self._terms[node]
-            case AnyOf():
+            case Disjunction():
                 return self._any(node)
-            case AllOf():
+            case Conjunction():
                 return self._all(node)
+            case _:
+                assert_never(node)
 
-    def _any(self, node: AnyOf) -> Hits:
+    def _any(self, node: Disjunction) -> Hits:
         found, scores = np.zeros(self._texts.count, dtype=np.bool_), np.zeros(self._texts.count)
         for each in node.nodes:
             hits = self.hits(each)
             found[hits.rows] = True
             scores[hits.rows] += hits.scores
-        for each in node.more:
+        for each in node.boosts:
             hits = self.hits(each)
             scores[hits.rows] += hits.scores
         rows = np.flatnonzero(found)
         return Hits(rows, scores[rows])
 
-    def _all(self, node: AllOf) -> Hits:
+    def _all(self, node: Conjunction) -> Hits:
         met, scores = np.zeros(self._texts.count, dtype=np.int32), np.zeros(self._texts.count)
-        for each in node.every:
+        for each in node.required:
             hits = self.hits(each)
             met[hits.rows] += 1
             scores[hits.rows] += hits.scores
-        for each in node.none:
+        for each in node.excluded:
             met[self.hits(each).rows] = -1
-        rows = np.flatnonzero(met == len(node.every))
+        rows = np.flatnonzero(met == len(node.required))
         return Hits(rows, scores[rows])
 
     def _of_term(self, term: Term) -> Hits:
@@ -102,7 +105,7 @@ class _Search:
         return Hits(rows, weight * frequency / (K1 + frequency))
 
     def _frequencies(self, term: Term) -> tuple[Longs, Longs]:
-        """Return the texts that have a term, ascending, and how often each has it."""
+        """Return the texts that contain a term, ascending, and the number of its occurrences in each."""
         found, times = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for segment, base in zip(self._texts.segments, self._texts.bases, strict=False):
             text = _occurrences(segment, term.parts) >> 32
@@ -113,22 +116,22 @@ class _Search:
 
 
 def _summed(rows: Longs, values: Floats) -> tuple[Longs, Floats]:
-    """Return each row once, with the sum of its values."""
+    """Return the distinct rows, each with the sum of its values."""
     if len(rows) < 2:
         return rows, values
     distinct, place = np.unique(rows, return_inverse=True)
     return distinct, np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
 
 
-def _occurrences(segment: Segment, parts: Sequence[Part]) -> Longs:
-    """Return where a term begins: int64, text × 2³² + position, ascending."""
+def _occurrences(segment: Segment, parts: Sequence[PhrasePart]) -> Longs:
+    """Return the positions at which a term begins: int64, text × 2³² + position, ascending."""
     words = [
         segment.words_with_prefix(part.text) if part.is_prefix else segment.words_with_stem(part.text) for part in parts
     ]
     if not all(words):
         return np.empty(0, dtype=np.int64)
     found: npt.NDArray[np.int64] | None = None
-    # From the rarest on, so that little is left to be looked for among the others.
+    # The rarest word first, so that few positions are looked up in the longer lists.
     for place in sorted(range(len(words)), key=lambda place: segment.count(words[place])):
         begins = segment.occurrences(words[place]) - place
         found = begins if found is None else _common(found, begins)
@@ -137,7 +140,7 @@ def _occurrences(segment: Segment, parts: Sequence[Part]) -> Longs:
 
 
 def _common(some: Longs, others: Longs) -> Longs:
-    """Return those of some ascending numbers that are among others, which ascend too."""
+    """Return the numbers that two ascending arrays have in common."""
     at = np.searchsorted(others, some)
     at[at == len(others)] = 0
     return some[others[at] == some] if len(others) else some[:0]

@@ -1,4 +1,4 @@
-"""Which rows of a state of a table have which texts, and what ranking needs to know of them."""
+"""The texts of the rows of one generation, with the statistics that ranking needs."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -6,18 +6,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from framedex.fulltext.segment import Ints, Longs, Segment, ramps
-from framedex.fulltext.words import Field
+from framedex.fulltext.segment import Ints, Longs, Segment, concat_ranges
+from framedex.fulltext.tokenizer import TextField
 
 Floats = npt.NDArray[np.float64]
 
 
 class RowTexts:
-    """The texts of rows. It never changes.
+    """The rows of each text, immutable.
 
     Args:
-        texts: int32, shape (fields, rows): the text of each field of each row, counted over all segments; -1 for none.
-        segments: where the texts are.
+        texts: int32, shape (fields, rows): the text of each field of each row, numbered over all segments; -1 for none.
+        segments: the segments of the texts.
     """
 
     def __init__(self, texts: Ints, segments: Sequence[Segment]) -> None:
@@ -31,10 +31,10 @@ class RowTexts:
 
     @cached_property
     def _mean_length(self) -> Floats:
-        """Mean number of words of each field, over the rows that have any there; 1 where none has."""
+        """Mean number of words of each field, over the rows with a word there; 1 if there are no such rows."""
         rows = np.diff(self._start)
-        means = np.ones(len(Field))
-        for field in Field:
+        means = np.ones(len(TextField))
+        for field in TextField:
             chosen = (self._field == field) & (self._length > 0)
             having = int(rows[chosen].sum())
             if having:
@@ -42,11 +42,11 @@ class RowTexts:
         return means
 
     def used(self) -> list[npt.NDArray[np.bool_]]:
-        """Return for each segment which of its texts some row has."""
+        """Return for each segment which of its texts belong to a row."""
         return np.split(np.diff(self._start) > 0, self.bases[1:-1])
 
     def relative_length(self, texts: Longs) -> Floats:
-        """Return how long texts are, where 1 is the mean of their field."""
+        """Return the lengths of texts, divided by the mean of their fields."""
         return np.asarray(self._length[texts] / self._mean_length[self._field[texts]])
 
     def field_of(self, texts: Longs) -> npt.NDArray[np.uint8]:
@@ -54,14 +54,14 @@ class RowTexts:
         return self._field[texts]
 
     def rows_of(self, texts: Longs) -> tuple[Longs, Longs]:
-        """Return the rows that have any of some texts, and for each the place of its text among those given."""
+        """Return the rows that have any of some texts, and for each row the index of its text in the argument."""
         counts = self._start[texts + 1] - self._start[texts]
         places = np.repeat(np.arange(len(texts)), counts)
-        return self._rows[ramps(self._start[texts], counts)].astype(np.int64), places
+        return self._rows[concat_ranges(self._start[texts], counts)].astype(np.int64), places
 
 
 def _by_text(texts: Ints, count: int) -> tuple[Ints, Longs]:
-    """Return all rows sorted by text, and where those of each text begin: int64, shape (count + 1,)."""
+    """Return all rows sorted by text, and the offset of the rows of each text: int64, shape (count + 1,)."""
     field_rows = texts.shape[1]
     flat = texts.ravel()
     place = np.flatnonzero(flat >= 0)

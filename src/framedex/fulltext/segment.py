@@ -1,4 +1,4 @@
-"""A part of the index that never changes: texts by their keys, words, and where each word occurs."""
+"""Segments: immutable parts of the index, with texts by their keys, a vocabulary, and postings."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.fulltext.words import GAP, fold, stems_of, words_of
+from framedex.fulltext.tokenizer import GAP, fold, stems_of, words_in
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -19,7 +19,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Keys:
-    """What texts are known by: 128 bits of a hash of the text, to which the number of its field is added.
+    """Keys of texts: 128 bits of a hash of the text, plus the number of its field.
 
     Attributes:
         low, high: uint64, shape (N,): the two halves.
@@ -35,18 +35,18 @@ class Keys:
         return Keys(self.low[chosen], self.high[chosen])
 
     def order(self) -> Longs:
-        """Return the places of the keys in ascending order."""
+        """Return the indices that sort the keys in ascending order."""
         order = np.argsort(self.low)
         low = self.low[order]
-        if len(low) and (low[1:] == low[:-1]).any():  # the other half decides, which sorting by both is slow at
+        if len(low) and (low[1:] == low[:-1]).any():  # sorting by both halves is slow, and rarely needed
             order = np.lexsort((self.high, self.low))
         return order
 
     def find(self, keys: "Keys") -> Longs:
-        """Return the place among these keys, which ascend, of each of others; -1 where it is not here.
+        """Return the index of each of other keys among these, which ascend; -1 if it is absent.
 
         Args:
-            keys: what is looked for, ascending by ``low``, which is several times as fast as in any order.
+            keys: ascending by ``low``, which is several times as fast as any other order.
         """
         found = np.full(len(keys), -1, dtype=np.int64)
         if not len(self):
@@ -58,26 +58,26 @@ class Keys:
             same = self.low[at] == keys.low[asked]
             hit = same & (self.high[at] == keys.high[asked])
             found[asked[hit]] = at[hit]
-            again = same & ~hit & (place + 1 < len(self))  # another text of the same half of a hash
+            again = same & ~hit & (place + 1 < len(self))  # another key with the same low half
             asked, place = asked[again], place[again] + 1
         return found
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Texts, words and occurrences; text and word numbers count from 0 within it.
+    """A part of the inverted index; its texts and words are numbered from 0.
 
     Attributes:
         keys: of the texts, ascending by (low, high).
         key_text: int32, shape (texts,): the text of each key.
         field: uint8, shape (texts,): the field of each text.
-        length: int32, shape (texts,): how many words each text has.
-        word: string, the words, ascending by (folded, word).
-        folded: string, without accents: what prefixes are compared with.
-        stem: string, what stands for all forms of the word.
-        stem_order: int32, shape (words,): the words by their stems, ascending.
-        start: int64, shape (words + 1,): where the occurrences of each word begin.
-        text, position: int32, shape (occurrences,): ascending within each word.
+        length: int32, shape (texts,): the number of words of each text.
+        word: string, the vocabulary, ascending by (folded, word).
+        folded: string, the words without accents, which prefixes are compared with.
+        stem: string, the stems of the words.
+        stem_order: int32, shape (words,): the words in ascending order of their stems.
+        start: int64, shape (words + 1,): the offsets of the postings of each word.
+        text, position: int32, shape (postings,): ascending within each word.
     """
 
     keys: Keys
@@ -96,10 +96,10 @@ class Segment:
         return len(self.length)
 
     def find(self, keys: Keys) -> Ints:
-        """Return the text of each key; -1 where it is not here.
+        """Return the number of the text of each key; -1 if it is absent.
 
         Args:
-            keys: what is looked for, ascending by ``low``, which is several times as fast as in any order.
+            keys: ascending by ``low``, which is several times as fast as any other order.
         """
         place = self.keys.find(keys)
         found = np.full(len(keys), -1, dtype=np.int32)
@@ -118,7 +118,7 @@ class Segment:
         return sorted(self.stem_order[first:last].tolist())
 
     def words_with_prefix(self, prefix: str) -> range:
-        """Return the words whose folded form begins so."""
+        """Return the words whose folded form has a prefix."""
         places, size = range(len(self.folded)), len(prefix)
 
         def beginning_at(place: int) -> Any:
@@ -128,11 +128,11 @@ class Segment:
         return range(first, bisect_right(places, prefix, lo=first, key=beginning_at))
 
     def count(self, words: Sequence[int]) -> int:
-        """Return how often some words occur together."""
+        """Return the number of postings of some words in all."""
         return sum(int(self.start[last + 1] - self.start[first]) for first, last in _runs(words))
 
     def occurrences(self, words: Sequence[int]) -> Longs:
-        """Return where any of some words occurs: int64, text × 2³² + position, ascending."""
+        """Return the postings of some words: int64, text × 2³² + position, ascending."""
         pieces = []
         for first, last in _runs(words):
             span = slice(int(self.start[first]), int(self.start[last + 1]))
@@ -146,7 +146,7 @@ class Segment:
 
 
 def _runs(words: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last of each run of numbers that follow one another, in some ascending numbers."""
+    """Return the first and last number of each run of consecutive numbers, given ascending numbers."""
     if isinstance(words, range):
         return [(words[0], words[-1])] if words else []
     runs: list[tuple[int, int]] = []
@@ -158,42 +158,42 @@ def _runs(words: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def build(texts: pa.Array, fields: npt.NDArray[np.uint8], keys: Keys, language: str) -> Segment:
+def build_segment(texts: pa.Array, fields: npt.NDArray[np.uint8], keys: Keys, language: str) -> Segment:
     """Return a segment of some texts.
 
     Args:
         texts: string, shape (N,), no nulls.
         fields: uint8, shape (N,): the field of each.
         keys: of each; all different.
-        language: whose words and stems.
+        language: of the stemmer.
     """
     words, text, position = _words_by_text(texts, language)
     vocabulary, place = _sorted_vocabulary(_vocabulary(words.names, language))
     word = place[words.numbers]
-    # By word; what comes first in the texts stays first.
+    # By word; the order of the texts stays.
     order = np.sort(word.astype(np.int64) << 32 | np.arange(len(word))) & 0xFFFF_FFFF
     counts = np.bincount(word, minlength=len(place))
     length = np.bincount(text, minlength=len(texts)).astype(np.int32)
     return _assembled(keys, fields, length, vocabulary, counts, text[order], position[order])
 
 
-def merge(segments: Sequence[Segment], kept: Sequence[npt.NDArray[np.bool_]]) -> Segment:
-    """Return one segment of the texts of several.
+def merge_segments(segments: Sequence[Segment], kept: Sequence[npt.NDArray[np.bool_]]) -> Segment:
+    """Return one segment with the texts of several.
 
     Args:
-        segments: at least one; none of their texts is in two of them.
-        kept: bool, shape (texts,), for each segment: which of its texts stay.
+        segments: at least one; no text is in two of them.
+        kept: bool, shape (texts,), for each segment: which of its texts to keep.
     """
     parts = [_Part(segment, keep) for segment, keep in zip(segments, kept, strict=True)]
     vocabulary, places = _common_vocabulary(segments)
     counts = np.zeros(len(vocabulary), dtype=np.int64)
     for part, place in zip(parts, places, strict=True):
         counts[place] += part.counts
-    free = np.cumsum(counts) - counts  # where the next occurrence of each word goes
+    free = np.cumsum(counts) - counts  # the offset of the next posting of each word
     text, position = (np.empty(int(counts.sum()), dtype=np.int32) for _ in range(2))
     texts = 0
     for part, place in zip(parts, places, strict=True):
-        target = ramps(free[place], part.counts)
+        target = concat_ranges(free[place], part.counts)
         text[target], position[target] = part.text + texts, part.position
         free[place] += part.counts
         texts += len(part.length)
@@ -203,7 +203,7 @@ def merge(segments: Sequence[Segment], kept: Sequence[npt.NDArray[np.bool_]]) ->
 
 
 class _Part:
-    """What stays of a segment in a merge: texts are numbered anew, and keys are in their order."""
+    """The kept part of a segment in a merge: its texts are renumbered, and its keys are in the order of texts."""
 
     def __init__(self, segment: Segment, kept: npt.NDArray[np.bool_]) -> None:
         by_text = np.empty(len(segment), dtype=np.int64)
@@ -226,16 +226,16 @@ def _assembled(
     text: Ints,
     position: Ints,
 ) -> Segment:
-    """Return a segment of texts in their order, and of words and occurrences that are sorted already.
+    """Return a segment of texts in their order, with sorted words and postings.
 
     Args:
         keys: of each text.
         field: of each text.
         length: of each text.
-        vocabulary: words; those that do not occur are left out.
-        counts: how often each word occurs.
-        text: of each occurrence.
-        position: of each occurrence.
+        vocabulary: sorted words; words without postings are left out.
+        counts: the number of postings of each word.
+        text: of each posting.
+        position: of each posting.
     """
     by_key, used = keys.order(), counts > 0
     vocabulary, counts = vocabulary.filter(pa.array(used)), counts[used]
@@ -257,20 +257,20 @@ def _assembled(
 
 @dataclass(frozen=True)
 class _Words:
-    """Distinct words, and which of them the tokens are."""
+    """Dictionary-encoded tokens: distinct words, and the number of the word of each token."""
 
     names: pa.Array
     numbers: Ints
 
 
 def _words_by_text(texts: pa.Array, language: str) -> tuple[_Words, Ints, Ints]:
-    """Return the words of texts in order: which they are, in which texts, at which positions."""
+    """Return the tokens of texts in order: their words, their texts, and their positions."""
     pieces = pc.ascii_split_whitespace(texts)
     encoded = pieces.flatten().dictionary_encode()
     names, parts, sizes = _words_of_pieces(encoded.dictionary, language)
     piece = encoded.indices.to_numpy(zero_copy_only=False)
     counts = sizes[piece]
-    word = parts[ramps((np.cumsum(sizes) - sizes)[piece], counts)]
+    word = parts[concat_ranges((np.cumsum(sizes) - sizes)[piece], counts)]
     pieces_of = pc.list_value_length(pieces).to_numpy(zero_copy_only=False)
     text = np.repeat(np.repeat(np.arange(len(texts), dtype=np.int32), pieces_of), counts)
     started = np.searchsorted(text, np.arange(len(texts), dtype=np.int32))
@@ -281,9 +281,9 @@ def _words_by_text(texts: pa.Array, language: str) -> tuple[_Words, Ints, Ints]:
 
 
 def _words_of_pieces(pieces: pa.Array, language: str) -> tuple[pa.Array, Ints, Longs]:
-    """Return distinct words, the words of pieces of text in order, and how many each piece has."""
-    is_simple = pc.ascii_is_alnum(pieces)  # one word, as most are: what needs no look at its characters
-    others = [words_of(piece, language) for piece in pieces.filter(pc.invert(is_simple)).to_pylist()]
+    """Return distinct words, the word numbers of all pieces of text in order, and the number of words of each piece."""
+    is_simple = pc.ascii_is_alnum(pieces)  # most pieces are one ASCII word and need no tokenizing
+    others = [words_in(piece, language) for piece in pieces.filter(pc.invert(is_simple)).to_pylist()]
     simple = is_simple.to_numpy(zero_copy_only=False)
     sizes = np.ones(len(pieces), dtype=np.int64)
     sizes[~simple] = [len(words) for words in others]
@@ -295,12 +295,12 @@ def _words_of_pieces(pieces: pa.Array, language: str) -> tuple[pa.Array, Ints, L
     parts = np.empty(len(number), dtype=np.int32)
     count = int(simple.sum())
     parts[first[simple]] = number[:count]
-    parts[ramps(first[~simple], sizes[~simple])] = number[count:]
+    parts[concat_ranges(first[~simple], sizes[~simple])] = number[count:]
     return encoded.dictionary, parts, sizes
 
 
-def ramps(first: Longs, counts: Longs) -> Longs:
-    """Return for each pair the numbers from *first* on, *count* of them, one pair after the other."""
+def concat_ranges(first: Longs, counts: Longs) -> Longs:
+    """Return the ranges [first, first + count) of all pairs, concatenated."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(first - (ends - counts), counts) + np.arange(total)
@@ -310,7 +310,7 @@ def _vocabulary(names: pa.Array, language: str) -> pa.Table:
     """Return words with their folded forms and stems."""
     accented = pc.invert(pc.string_is_ascii(names))
     folded = [fold(name) for name in names.filter(accented).to_pylist()]
-    spelled = pc.invert(pc.ascii_is_decimal(names))  # figures have no other forms
+    spelled = pc.invert(pc.ascii_is_decimal(names))  # digits have no stems
     stems = stems_of(names.filter(spelled).to_pylist(), language)
     return pa.table(
         {
@@ -322,7 +322,7 @@ def _vocabulary(names: pa.Array, language: str) -> pa.Table:
 
 
 def _sorted_vocabulary(vocabulary: pa.Table) -> tuple[pa.Table, Longs]:
-    """Return words in the order of segments, and where each has gone."""
+    """Return words in the order of segments, and the new index of each."""
     order = pc.sort_indices(vocabulary, sort_keys=[("folded", "ascending"), ("word", "ascending")])
     place = np.empty(len(order), dtype=np.int64)
     place[order.to_numpy()] = np.arange(len(order))
@@ -330,11 +330,11 @@ def _sorted_vocabulary(vocabulary: pa.Table) -> tuple[pa.Table, Longs]:
 
 
 def _common_vocabulary(segments: Sequence[Segment]) -> tuple[pa.Table, list[Longs]]:
-    """Return the words of all segments, and where those of each segment are among them."""
+    """Return the words of all segments, and the indices of the words of each segment among them."""
     words = pa.chunked_array([segment.word for segment in segments], pa.string()).combine_chunks()
     number = words.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.empty(int(number.max(initial=-1)) + 1, dtype=np.int64)
-    first[number[::-1]] = np.arange(len(number))[::-1]  # of several, the last one written stays: the first
+    first[number[::-1]] = np.arange(len(number))[::-1]  # the last assignment wins: the first occurrence
     columns = {
         "word": words,
         "folded": pa.chunked_array([segment.folded for segment in segments], pa.string()),

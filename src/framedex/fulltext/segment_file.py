@@ -1,4 +1,4 @@
-"""Segments as files: written whole, checked when they are opened, and mapped into memory."""
+"""Segment files: written atomically, verified by a checksum when they are opened, and mapped into memory."""
 
 import hashlib
 import os
@@ -27,15 +27,15 @@ _ARRAYS = {
 
 
 def write_segment(folder: Path, segment: Segment, key: str) -> Path:
-    """Write a segment to a folder, which is made if need be, and return its file.
+    """Write a segment to a folder, which is created if needed, and return its file.
 
-    The file is an Arrow table of one row, whose cells are lists: so what has different lengths is in one file. It is
-    named by a hash of its content, so that nobody waits for the disk: what a power cut leaves is seen to be damaged.
+    The file is an Arrow table of one row, whose cells are lists of different lengths. Its name is a hash of its
+    content. So it need not be synced: a file that a power cut damaged is detected.
 
     Args:
-        folder: where it goes.
-        segment: what is written.
-        key: what its words depend on.
+        folder: for the file.
+        segment: the segment.
+        key: the :func:`~framedex.fulltext.tokenizer.tokenizer_key` of its words.
 
     Raises:
         OSError: the disk is full, or cannot be written.
@@ -64,16 +64,16 @@ def _write(path: Path, segment: Segment, key: str) -> None:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def read_segment(path: Path, key: str, *, checked: bool = False) -> Segment | None:
+def open_segment(path: Path, key: str, *, checked: bool = False) -> Segment | None:
     """Return the segment of a file, mapped into memory; None if it is damaged, of another format, or of another key.
 
     Args:
         path: the file.
-        key: what its words must depend on.
-        checked: it was just written: its content needs no check.
+        key: the expected :func:`~framedex.fulltext.tokenizer.tokenizer_key`.
+        checked: whether the content was verified before, as after writing.
 
     Raises:
-        FileNotFoundError: it is gone.
+        FileNotFoundError: it was deleted.
         OSError: it cannot be read.
     """
     if not checked and _digest(path) != path.stem:

@@ -1,4 +1,4 @@
-"""The segments of a folder: a cache that may be deleted at any time, also while it is used."""
+"""The segments of a folder: a cache that may be deleted at any time, even while it is in use."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,35 +9,35 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from framedex.fulltext.segment import Ints, Keys, Segment, merge
-from framedex.fulltext.segment_file import SUFFIX, read_segment, write_segment
-from framedex.fulltext.words import key_of
+from framedex.fulltext.segment import Ints, Keys, Segment, merge_segments
+from framedex.fulltext.segment_file import SUFFIX, open_segment, write_segment
+from framedex.fulltext.tokenizer import tokenizer_key
 
-_RUN = 4  # so many segments of about one size become one
-_MOST_TEXTS = 2**22  # of a segment that is merged
+_MIN_MERGED = 4  # segments of similar size that are merged into one
+_MAX_TEXTS = 2**22  # of a merged segment
 
 
 class SegmentStore:
-    """The texts that are indexed, in one language. One thread at a time changes it; what it gives out never changes.
+    """The index of one language. One thread at a time may change it; its segments are immutable.
 
     Args:
-        folder: where segments are kept. Other processes may add to it and merge what is in it.
-        language: whose words and stems.
-        keep: whether new segments are written; else, and where the disk refuses, they are in memory only.
+        folder: of the segment files. Other processes may add files to it and merge them.
+        language: of the stemmer.
+        keep: whether new segments are written; otherwise, and if writing fails, they stay in memory.
     """
 
     def __init__(self, folder: Path, language: str, *, keep: bool) -> None:
         self.folder, self.language, self.keep = folder, language, keep
-        self._key = key_of(language)
+        self._key = tokenizer_key(language)
         self._segments: dict[str, Segment] = {}
         self._numbers = count()
 
     def segments(self) -> tuple[Segment, ...]:
-        """Return all segments, those of most texts first."""
+        """Return all segments, the largest first."""
         return tuple(sorted(self._segments.values(), key=len, reverse=True))
 
     def refresh(self) -> None:
-        """Read the segments that others wrote since the last time."""
+        """Open the segments that other processes wrote since the last call."""
         for path in self._files():
             if path.stem not in self._segments:
                 self._read(path)
@@ -49,19 +49,19 @@ class SegmentStore:
             return []
 
     def _read(self, path: Path) -> None:
-        with suppress(OSError):  # another process has merged it; what it had is found in others, or made anew
-            segment = read_segment(path, self._key)
+        with suppress(OSError):  # another process merged it; its texts are in other segments, or are indexed again
+            segment = open_segment(path, self._key)
             if segment is not None:
                 self._segments[path.stem] = segment
             elif self.keep:
                 path.unlink()
 
     def add(self, segment: Segment) -> str:
-        """Add a segment; return its name, which is that of an equal one if there is one already."""
+        """Add a segment and return its name; an equal segment has the same name."""
         if self.keep:
             with suppress(OSError):  # a cache that cannot be written only costs time
                 path = write_segment(self.folder, segment, self._key)
-                written = read_segment(path, self._key, checked=True)
+                written = open_segment(path, self._key, checked=True)
                 if written is not None:
                     self._segments[path.stem] = written
                     return path.stem
@@ -70,21 +70,21 @@ class SegmentStore:
         return name
 
     def merge_some(self, used: Sequence[npt.NDArray[np.bool_]]) -> Ints | None:
-        """Merge the smaller segments where there are many of them.
+        """Merge the smallest segments if there are many of them.
 
         Args:
-            used: for each of :meth:`segments`, which of its texts some row has, each in one
-                segment only; others are forgotten.
+            used: for each of :meth:`segments`, which of its texts belong to a row, each text in one segment only;
+                the others are dropped.
 
         Returns:
-            The new number of each text that is used, counted over all segments; None if nothing was merged.
+            The new number of each used text, over all segments; None if no segments were merged.
         """
         before = self.segments()
-        run = due([len(segment) for segment in before])
+        run = n_to_merge([len(segment) for segment in before])
         if not run:
             return None
         names = {id(segment): name for name, segment in self._segments.items()}
-        added = self.add(merge(before[-run:], used[-run:]))
+        added = self.add(merge_segments(before[-run:], used[-run:]))
         for segment in before[-run:]:
             if names[id(segment)] != added:
                 self._forget(names[id(segment)])
@@ -98,7 +98,7 @@ class SegmentStore:
 
 
 def _renumbered(before: Sequence[Segment], after: Sequence[Segment], used: Sequence[npt.NDArray[np.bool_]]) -> Ints:
-    """Return the numbers after a merge of texts before it: the merged segment is the one that was not there."""
+    """Return the numbers of texts after a merge; the merged segment is the one that did not exist before it."""
     starts = np.cumsum([0, *(len(segment) for segment in after)]).tolist()
     stayed = {id(segment): start for segment, start in zip(after, starts, strict=False)}
     merged = next((stayed[id(each)] for each in after if all(each is not other for other in before)), 0)
@@ -112,39 +112,39 @@ def _renumbered(before: Sequence[Segment], after: Sequence[Segment], used: Seque
     return np.concatenate(numbers).astype(np.int32)
 
 
-def due(sizes: Sequence[int]) -> int:
-    """Return how many of the smallest segments are to be merged, of sizes that descend; 0 if they are few.
+def n_to_merge(sizes: Sequence[int]) -> int:
+    """Return the number of smallest segments to merge, given sizes in descending order; 0 for no merge.
 
-    The largest one that is merged has at most twice as many texts as the others together. So each text is merged a
-    number of times that grows with the logarithm of how many there are, and as few segments are left.
+    The largest of the merged segments has at most twice as many texts as the others together. So both the number of
+    merges of a text and the number of segments grow with the logarithm of the number of texts.
     """
     run = total = 0
     for place, size in enumerate(reversed(sizes), start=1):
-        if total + size > _MOST_TEXTS:
+        if total + size > _MAX_TEXTS:
             break
-        if place >= _RUN and size <= 2 * total:
+        if place >= _MIN_MERGED and size <= 2 * total:
             run = place
         total += size
     return run
 
 
-class Findable(Protocol):
-    """Texts by their keys, as :class:`~framedex.fulltext.segment.Segment` has them."""
+class KeyedTexts(Protocol):
+    """A set of texts that are looked up by key, such as :class:`~framedex.fulltext.segment.Segment`."""
 
     def __len__(self) -> int:
-        """How many texts."""
+        """Return the number of texts."""
         ...
 
     def find(self, keys: Keys) -> Ints:
-        """Return the text of each key; -1 where it is not here."""
+        """Return the number of the text of each key; -1 if it is absent."""
         ...
 
 
-def find_texts(segments: Sequence[Findable], keys: Keys) -> Ints:
-    """Return the number of the text of each key, counted over all segments; -1 where there is none.
+def find_texts(segments: Sequence[KeyedTexts], keys: Keys) -> Ints:
+    """Return the number of the text of each key, over all segments; -1 if it is absent.
 
     Args:
-        segments: where to look, first to last.
+        segments: searched first to last.
         keys: in any order.
     """
     order = np.argsort(keys.low)

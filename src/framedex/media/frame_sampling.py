@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from framedex.checks import check_flag, is_number
 from framedex.errors import InvalidInput
 from framedex.media.scenes import SceneChanges
 from framedex.media.video import Video
@@ -30,14 +31,12 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        rate, scenes = self.frames_per_second, self.scene_changes
-        known = isinstance(rate, int | float) and not isinstance(rate, bool)
-        if not known or not 0 < rate <= MOST_FRAMES_PER_SECOND:
+        rate = self.frames_per_second
+        if not is_number(rate) or not 0 < rate <= MOST_FRAMES_PER_SECOND:
             raise InvalidInput(
                 f"frames_per_second must be a number above 0, up to {MOST_FRAMES_PER_SECOND:g}, not {rate!r}"
             )
-        if not isinstance(scenes, bool):
-            raise InvalidInput(f"scene_changes must be True or False, not {scenes!r}")
+        check_flag("scene_changes", self.scene_changes)
 
 
 EVERY_SECOND = Sampling()

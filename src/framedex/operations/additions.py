@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framedex.checks import check_flag, check_integer
 from framedex.encoders import Encoder
-from framedex.errors import Forbidden, InvalidInput, NotIndexed
+from framedex.errors import Forbidden, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
@@ -119,11 +120,5 @@ def check_request(context: Context, *, use_spot: bool | None, **counts: int | No
     if not context.settings.add_media_enabled:
         raise Forbidden("Add media feature is not enabled")
     for name, value in counts.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise InvalidInput(f"{name} must be a whole number of at least 0, or None, not {value!r}")
-    _check_flag("use_spot", use_spot)
-
-
-def _check_flag(name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, bool):
-        raise InvalidInput(f"{name} must be True, False or None, not {value!r}")
+        check_integer(name, value, minimum=0, optional=True)
+    check_flag("use_spot", use_spot, optional=True)

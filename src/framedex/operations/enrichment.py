@@ -19,7 +19,7 @@ from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
 from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_pictures
-from framedex.names import copy_name
+from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
 from framedex.operations.starting import check_free, load_job_context
 from framedex.records import DatasetStatus, TaskType

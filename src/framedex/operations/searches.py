@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from framedex.checks import check_fraction, check_integer, is_number
 from framedex.encoders import reading_detail
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
@@ -102,12 +103,9 @@ def image_query(
         NotFound: there is no such media item.
         CannotDecode: the file cannot be read, or is no picture.
     """
-    if most is not None and not (isinstance(most, int | float) and 0 <= most <= 2):
+    if most is not None and not (is_number(most) and 0 <= most <= 2):
         raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
-    if n_candidates is not None and (
-        isinstance(n_candidates, bool) or not isinstance(n_candidates, int) or n_candidates < 1
-    ):
-        raise InvalidInput(f"compared is a number of rows from 1, or None, not {n_candidates!r}")
+    check_integer("compared", n_candidates, minimum=1, optional=True)
     return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
 
 
@@ -216,8 +214,7 @@ def _anchor(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Quer
 def _share(value: float | None) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"textual_similarity_threshold must be 0 to 1, not {value!r}")
+    check_fraction("textual_similarity_threshold", value)
     return float(value)
 
 

@@ -1,8 +1,9 @@
 """Snapshots of a dataset: made, listed, restored, cloned and deleted by the rules of the interface."""
 
+from framedex.checks import has_lone_surrogate
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
-from framedex.names import copy_name
+from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
 from framedex.operations.starting import check_free, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
@@ -144,14 +145,12 @@ def _check_enabled(context: Context) -> None:
 
 
 def _check_texts(name: str | None, description: str | None) -> None:
-    if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
-        raise InvalidInput(f"the name of a snapshot is printable text that is not empty, not {name!r}")
-    if name is not None and len(name) > _MAX_NAME:
-        raise InvalidInput(f"the name of a snapshot has at most {_MAX_NAME} characters; this has {len(name):,}")
+    if name is not None:
+        check_name("snapshot", name, max_length=_MAX_NAME)
     if description is not None and not _is_text(description):
         raise InvalidInput(f"the description of a snapshot is text, not {description!r}")
 
 
 def _is_text(value: object) -> bool:
     """Return whether a value is text that UTF-8 can hold."""
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+    return isinstance(value, str) and not has_lone_surrogate(value)

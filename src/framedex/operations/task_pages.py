@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from framedex.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.operations.context import Context
 from framedex.records import TaskFilters, TaskPage, TaskStatus, TaskType
@@ -40,8 +41,8 @@ def list_tasks(
     """
     _check_one_of("sort_by", sort_by, _SORTED_BY)
     _check_one_of("sort_order", sort_order, ("asc", "desc"))
-    _check_number("page", page, 1, None)
-    _check_number("page_size", page_size, _PAGE_SIZES[0], _PAGE_SIZES[-1])
+    check_integer("page", page, minimum=1)
+    check_integer("page_size", page_size, minimum=_PAGE_SIZES[0], maximum=_PAGE_SIZES[-1])
     query = TaskQuery(
         _conditions(equal),
         as_time("start_time_from", start_time_from),
@@ -88,12 +89,6 @@ def _conditions(equal: dict[str, str | None]) -> dict[str, str]:
 def _check_one_of(name: str, value: Any, allowed: Any) -> None:
     if value not in tuple(allowed):
         raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
-
-
-def _check_number(name: str, value: Any, least: int, most: int | None) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
-        wanted = f"from {least} on" if most is None else f"from {least} to {most}"
-        raise InvalidInput(f"{name} must be a whole number {wanted}, not {value!r}")
 
 
 def as_time(name: str, value: datetime | str | None) -> datetime | None:

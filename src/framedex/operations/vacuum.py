@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from framedex.checks import is_number
 from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
@@ -93,8 +94,7 @@ def vacuum(
 def _limits(context: Context, older_than_s: float | None) -> RetentionLimits:
     if older_than_s is None:
         return RetentionLimits.ago(context.settings.keep_versions_s)
-    known = isinstance(older_than_s, int | float) and not isinstance(older_than_s, bool)
-    if not known or math.isnan(older_than_s) or older_than_s < 0:
+    if not is_number(older_than_s) or not older_than_s >= 0:  # nor NaN
         raise InvalidInput(f"older_than_s must be a number of seconds from 0, or None, not {older_than_s!r}")
     return RetentionLimits.ago(older_than_s, older_than_s)
 

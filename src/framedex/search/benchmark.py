@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.quantized_ivf import Selection
+from framedex.checks import check_integer, is_fraction
 from framedex.errors import InvalidInput, NotIndexed
 from framedex.progress import Progress
 from framedex.search.searcher import Searcher
@@ -130,12 +131,11 @@ def _measured(
 
 def _check(queries: int, k: int, selectivities: Any) -> None:
     for name, value in (("queries", queries), ("k", k)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInput(f"{name} must be a whole number from 1, not {value!r}")
+        check_integer(name, value, minimum=1)
     if not isinstance(selectivities, Sequence) or isinstance(selectivities, str) or not len(selectivities):
         raise InvalidInput(f"selectivities must be a list of shares, not {selectivities!r}")
     for share in selectivities:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        if not is_fraction(share) or not share:
             raise InvalidInput(f"a selectivity is a share above 0, up to 1 for no filter, not {share!r}")
 
 

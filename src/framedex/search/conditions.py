@@ -5,28 +5,29 @@ from functools import partial
 
 import pyarrow as pa
 
+from framedex.path_columns import relation_with, stored
 from framedex.records import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, objects_of
 from framedex.storage.tables import ROW_ID
-from framedex.vql import Filter, Found, KnownField, Related, Scope, compile_filter
+from framedex.vql import CustomField, Filter, Related, Scope, SearchResults, compile_filter
 
 _SHOWN = 200
 
 
-def condition_of(media: Media, vql: Filter, found: Found | None = None) -> Condition:
+def condition_of(media: Media, vql: Filter, results: SearchResults | None = None) -> Condition:
     """Return the condition that a filter stands for.
 
     Args:
         media: what is filtered.
         vql: a parsed filter.
-        found: the rows that its searches found; see :func:`framedex.vql.compile_filter`.
+        results: the results of its searches; see :func:`framedex.vql.compile_filter`.
 
     Raises:
         InvalidFilter: the filter does not suit the dataset: it has no such field, or of another type.
     """
-    return compile_filter(vql, scope_of(media), found or {}) if vql else Condition()
+    return compile_filter(vql, scope_of(media), results or {}) if vql else Condition()
 
 
 def scope_of(media: Media) -> Scope:
@@ -42,7 +43,7 @@ def scope_of(media: Media) -> Scope:
         columns=frozenset(media.table.schema.names),
         tags=tag_numbers(tags_of(media)),
         fields={
-            each.name: KnownField(each.column.name, each.type, each.is_multi, tuple(each.enum_options or ()))
+            each.name: CustomField(each.column.name, each.type, each.is_multi, tuple(each.enum_options or ()))
             for each in fields_of(media)
         },
         added=times_added(media),
@@ -71,8 +72,8 @@ def explained(condition: Condition) -> str:
         f"{name}: {len(condition.relations[name])} rows of {test if isinstance(test, str) else _shown(test)}"
         for name, test in zip(condition.relations, condition.searches, strict=True)
     ]
-    columns = ", ".join(sorted(condition.columns)) or "none"
-    statement = [f"SELECT {ROW_ID} FROM media", f"WHERE {condition.text}"]
+    columns = ", ".join(sorted(stored(condition.columns))) or "none"
+    statement = [f"SELECT {ROW_ID} FROM {relation_with(condition.columns, 'media')}", f"WHERE {condition.text}"]
     return "\n".join([*statement, *values, *searched, f"columns read: {columns}"])
 
 

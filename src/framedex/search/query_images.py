@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.checks import is_number
 from framedex.encoders import Encoder, check_weights, choose_encoder, reading_detail
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.decode import decode, reduced
@@ -180,7 +181,7 @@ def _in_pixels(box: Box, width: int, height: int) -> tuple[float, float, float, 
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return is_number(value) and bool(np.isfinite(value))
 
 
 def is_file(query: Any) -> bool:

@@ -284,6 +284,8 @@ class Searcher:
                 vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
                 found = self.all_by_distance(vector, rows, most=test.threshold)
                 return found if test.threshold is not None else _at_least(found, MATCH)
+            case _:
+                raise AssertionError(f"no search for the key {test.key!r}")
 
 
 def _at_least(ranking: Ranking, relevance: float) -> Ranking:

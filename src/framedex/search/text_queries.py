@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.relevance import Relevance
+from framedex.checks import has_lone_surrogate
 from framedex.errors import InvalidInput
-from framedex.fulltext.query import MOST_CHARACTERS
+from framedex.fulltext.query import MAX_CHARACTERS
 from framedex.storage.media import RowIds
 
 Vectors = npt.NDArray[np.float32]
@@ -22,9 +23,9 @@ def check_text(text: Any) -> str:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"a text to search by may have {MOST_CHARACTERS:,} characters; this one has {len(text):,}")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidInput(f"a text to search by may have {MAX_CHARACTERS:,} characters; this one has {len(text):,}")
+    if has_lone_surrogate(text):
         raise InvalidInput("a text to search by must be valid Unicode, without lone surrogates")
     return text
 

@@ -1,6 +1,6 @@
 """What a benchmark of search found, and what it advises."""
 
-from framedex.errors import InvalidInput
+from framedex.checks import check_fraction
 from framedex.records import Record
 
 
@@ -76,8 +76,7 @@ class SearchTimings(Record):
         Raises:
             InvalidInput: *recall* is no share.
         """
-        if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 <= recall <= 1:
-            raise InvalidInput(f"recall must be 0 to 1, not {recall!r}")
+        check_fraction("recall", recall)
         unfiltered = min(row.n_candidates for row in self.rows if row.n_candidates is not None and row.selectivity == 1)
         settings = sorted({row.n_candidates for row in self.rows if row.n_candidates is not None})
         return next((each for each in settings if each >= unfiltered and self.recall_of(each) >= recall), None)

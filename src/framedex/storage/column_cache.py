@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from framedex.path_columns import PATH_COLUMNS, SOURCE, PathColumn
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
@@ -26,25 +27,6 @@ from framedex.storage.tables import ROW_ID, Table
 _COLUMN_SHARE = 4  # the part of the memory that one column may take, as a divisor
 _HELD_SHARE = 16  # that all answers of conditions may take together
 _TABLES, _LARGE = 16, 1024  # tables that are open, and columns known to be too large
-_FILE = "split_part(rtrim(path, '/'), '/', -1)"
-_FOLDER = f"left(rtrim(path, '/'), greatest(length(rtrim(path, '/')) - length({_FILE}) - 1, 0))"
-DERIVED = {
-    "path__small_folder": f"lower({_FOLDER})",
-    "path__folder": _FOLDER,
-    "path__small_file": f"lower({_FILE})",
-    "path__file": _FILE,
-}
-"""Columns that are computed of ``path`` once, by name, in the order in which texts of conditions are searched for them.
-
-To take a million paths apart takes longer than all else that a filter does.
-"""
-
-
-def with_derived(text: str) -> str:
-    """Return the text of a condition with the names of derived columns in the place of what they hold."""
-    for name, expression in DERIVED.items():
-        text = text.replace(expression, name)
-    return text
 
 
 def _folder(path: Path) -> tuple[int, int] | None:
@@ -153,7 +135,7 @@ class ColumnCache:
 
         Args:
             table: the table at a version.
-            columns: stored columns, ``_rowid``, and those of :data:`DERIVED`.
+            columns: stored columns, ``_rowid``, and those of :mod:`framedex.path_columns`.
             load: read what is not held yet; else None comes back then.
 
         Raises:
@@ -244,10 +226,10 @@ class ColumnCache:
 
     def _read_column(self, table: Table, name: str) -> pa.Array | None:
         """Return a column; None if it is too large."""
-        if name in DERIVED:
-            path = self._known(self._key(table, "path"))
-            path = self._read_stored(table, "path") if path is None else path
-            return None if path is None else self._derived(name, path)
+        if name in PATH_COLUMNS:
+            path = self._known(self._key(table, SOURCE))
+            path = self._read_stored(table, SOURCE) if path is None else path
+            return None if path is None else self._computed(PATH_COLUMNS[name], path)
         return self._read_stored(table, name)
 
     def _read_stored(self, table: Table, name: str) -> pa.Array | None:
@@ -260,13 +242,13 @@ class ColumnCache:
             chunks.append(batch.column(name))
         return pa.chunked_array(chunks, reader.schema.field(name).type).combine_chunks()
 
-    def _derived(self, name: str, path: pa.Array) -> pa.Array:
-        held = self._sql.query(f"SELECT {DERIVED[name]} AS value FROM held", (), {"held": pa.table({"path": path})})
-        return held["value"].combine_chunks()
+    def _computed(self, column: PathColumn, path: pa.Array) -> pa.Array:
+        paths = {"paths": pa.table({SOURCE: path})}
+        return self._sql.query(f"SELECT {column.sql} AS value FROM paths", (), paths)["value"].combine_chunks()
 
     def _key(self, table: Table, name: str) -> Hashable:
         """Return what a column of a table was read from, and therefore is."""
-        source = "path" if name in DERIVED else name
+        source = SOURCE if name in PATH_COLUMNS else name
         with self._lock:
             known = self._keys.setdefault(table, {})
         if source not in known:

@@ -1,7 +1,6 @@
 """Reading a dataset's media at one generation: select rows by a condition, fetch rows, find their files."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.errors import NotFound
+from framedex.path_columns import relation_with, stored
 from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
-from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
+from framedex.storage.column_cache import ColumnCache
 from framedex.storage.failures import own_errors
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
@@ -27,6 +27,7 @@ RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
 _BLOCK_ROWS = 4096
 _HELD = "_held"
+_RELATION = "media"
 _SPARSE = 4  # from so small a share on, the rows that are held are put together before a statement
 LOCATION = ("path", "path_raw", "root", "content_hash")
 """The columns that :meth:`Media.file_of` and the like need."""
@@ -70,13 +71,14 @@ class Media:
         keep = condition != EVERYTHING if keep is None else keep
         held = self._held(condition)
         if held is None:
-            rows, test = self._rows(condition, columns, keep=keep)
-            params: Sequence[Any] = condition.params
+            rows, relation = self._rows(condition, columns, keep=keep)
+            test, params = condition.text, condition.params
         else:
-            rows, test, params = self._rows_beside(held, columns, keep=keep), _HELD, ()
-        chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM media WHERE {test}) "
+            rows, relation = self._rows_beside(held, columns, keep=keep), _RELATION
+            test, params = _HELD, ()
+        chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM {relation} WHERE {test}) "
         with own_errors(f"read {self.table.path}"):
-            return self.sql.query(chosen + text, params, {**condition.relations, "media": rows})
+            return self.sql.query(chosen + text, params, {**condition.relations, _RELATION: rows})
 
     def _held(self, condition: Condition) -> pa.BooleanArray | None:
         """Return which rows meet a condition, in row order; None where that is not kept for the next statement."""
@@ -84,23 +86,23 @@ class Media:
             return None
 
         def answer() -> pa.BooleanArray:
-            rows, test = self._rows(condition, (), keep=True)
+            rows, relation = self._rows(condition, (), keep=True)
+            text = f"SELECT {condition.text} AS {_HELD} FROM {relation}"
             with own_errors(f"read {self.table.path}"):
-                found = self.sql.query(f"SELECT {test} AS {_HELD} FROM media", condition.params, {"media": rows})
+                found = self.sql.query(text, condition.params, {_RELATION: rows})
             return found[_HELD].combine_chunks()
 
         question = condition.text, repr(condition.params)
-        return self.columns.held(self.table, condition.columns, question, answer)
+        return self.columns.held(self.table, stored(condition.columns), question, answer)
 
     def _rows(self, condition: Condition, columns: Sequence[str], *, keep: bool) -> tuple[Any, str]:
-        """Return a relation of all rows, with some columns and what a condition looks at, and the condition's test."""
+        """Return all rows with some columns and those of a condition, and the relation that a statement reads."""
         if self.columns is not None:
-            test = with_derived(condition.text)
-            looked_at = [name for name in (*condition.columns, *DERIVED) if re.search(rf"\b{name}\b", test)]
-            rows = self.columns.read(self.table, {*columns, *looked_at, ROW_ID}, load=keep)
+            rows = self.columns.read(self.table, {*columns, *condition.columns, ROW_ID}, load=keep)
             if rows is not None:
-                return rows, test
-        return self.table.stream(sorted({*columns, *condition.columns}), row_ids=True), condition.text
+                return rows, _RELATION
+        rows = self.table.stream(sorted({*columns, *stored(condition.columns)}), row_ids=True)
+        return rows, relation_with(condition.columns, _RELATION)
 
     def _rows_beside(self, held: pa.BooleanArray, columns: Sequence[str], *, keep: bool) -> Any:
         """Return a relation of all rows, with some columns and whether they are held."""

@@ -1,67 +1,38 @@
 """The filter language: a JSON array of one-key objects, combined with AND.
 
-The functions that have the names of keys make the same filters as expressions: ``issues("blur") & ~labels("cat")``.
+For each key there is a function of its name, which returns an expression: ``issues("blur") & ~labels("cat")``.
 """
 
-from framedex.vql.builders import (
-    batch,
-    confidence,
-    date_added,
-    duplicates,
-    field,
-    file_name,
-    folder,
-    issues,
-    labels,
-    media,
-    objects,
-    similarity,
-    size,
-    source,
-    tags,
-    text,
-    uniqueness,
-)
-from framedex.vql.compile import Found, compile_filter
-from framedex.vql.evaluate import evaluate
+from framedex.vql import registry
+from framedex.vql.compile import SearchResults, compile_filter
+from framedex.vql.elements import Filter, leading_searches, searches
 from framedex.vql.expression import Expression
-from framedex.vql.leaves import UNTAGGED, SearchTest, SimilarityTest, TextTest
-from framedex.vql.model import Filter, json_schema, leading_searches, searches
+from framedex.vql.key_test import SearchTest
+from framedex.vql.keys.duplicates import duplicate_level
+from framedex.vql.keys.similarity import SimilarityTest
+from framedex.vql.keys.tags import UNTAGGED
+from framedex.vql.keys.text import TextTest
 from framedex.vql.parsing import parse
-from framedex.vql.scope import KnownField, Related, Scope
+from framedex.vql.registry import *  # noqa: F403 - the function of each key
+from framedex.vql.schema import json_schema
+from framedex.vql.scope import CustomField, Related, Scope
 
 __all__ = [
     "UNTAGGED",
+    "CustomField",
     "Expression",
     "Filter",
-    "Found",
-    "KnownField",
     "Related",
     "Scope",
+    "SearchResults",
     "SearchTest",
     "SimilarityTest",
     "TextTest",
-    "batch",
     "compile_filter",
-    "confidence",
-    "date_added",
-    "duplicates",
-    "evaluate",
-    "field",
-    "file_name",
-    "folder",
-    "issues",
+    "duplicate_level",
     "json_schema",
-    "labels",
     "leading_searches",
-    "media",
-    "objects",
     "parse",
     "searches",
-    "similarity",
-    "size",
-    "source",
-    "tags",
-    "text",
-    "uniqueness",
 ]
+__all__ += registry.__all__

@@ -1,26 +1,38 @@
-"""From JSON to a filter, or to an error that says where it is wrong and what would be right."""
+"""Parsing of filters: from JSON to elements, or to an error that names the wrong part and the allowed values."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from framedex.checks import suggestion
 from framedex.errors import InvalidFilter
+from framedex.vql.elements import AnyOf, Element, Filter, Not, walk
 from framedex.vql.expression import Expression
-from framedex.vql.model import KEYS, Element, Filter, Objects, Similarity, Text, walk
+from framedex.vql.key_test import KeyTest
+from framedex.vql.registry import COMBINATIONS, KEYS
+from framedex.vql.validation import validated
 from framedex.vql.values import shown
 
 MAX_DEPTH = 50
-"""How deep elements may be nested."""
+"""Levels to which elements may be nested."""
 MAX_ELEMENTS = 10_000
-"""How many elements a filter may have, at all depths together."""
+"""Elements that a filter may have, at all depths together."""
 MAX_SEARCHES = 50
-"""How many different searches a filter may ask for; tests of the objects in media count, too."""
+"""Different searches that a filter may ask for; tests of the objects in media count, too."""
+_KEYS = (*KEYS, *COMBINATIONS)
+
+
+class Identified(BaseModel):
+    """The part of an element beside its key."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str | int | None = Field(default=None, description="ignored")
 
 
 def parse(vql: Sequence[Any] | None) -> Filter:
-    """Return the filter that a JSON array describes; None and an empty array mean everything.
+    """Return the filter that a JSON array describes; None and an empty array select everything.
 
     Args:
         vql: the array as Python objects; or as JSON text, ``str`` or ``bytes``; or an expression. Elements may be
@@ -37,13 +49,15 @@ def parse(vql: Sequence[Any] | None) -> Filter:
     if not isinstance(vql, Sequence) or isinstance(vql, str | bytes | bytearray):
         raise InvalidFilter("$", f"a filter is an array of objects, not {shown(vql)}")
     parser = _Parser()
-    found = tuple(parser.element(part, f"$[{place}]", 1) for place, part in enumerate(vql))
-    asked = {
-        element.model_dump_json() for element, _ in walk(found) if isinstance(element, Text | Similarity | Objects)
+    parsed = tuple(parser.element(part, f"$[{index}]", 1) for index, part in enumerate(vql))
+    costly = {
+        (element.key, element.model_dump_json())
+        for element, _ in walk(parsed)
+        if isinstance(element, KeyTest) and element.is_costly
     }
-    if (count := len(asked)) > MAX_SEARCHES:
+    if (count := len(costly)) > MAX_SEARCHES:
         raise InvalidFilter("$", f"a filter may ask for {MAX_SEARCHES} different searches; this one has {count}")
-    return found
+    return parsed
 
 
 def _decode(text: str | bytes | bytearray) -> Any:
@@ -54,19 +68,19 @@ def _decode(text: str | bytes | bytearray) -> Any:
     except RecursionError:
         raise InvalidFilter("$", f"filters may be nested {MAX_DEPTH} deep; this is deeper") from None
     except ValueError as error:  # malformed JSON, an unknown encoding, a number of thousands of digits
-        raise InvalidFilter("$", f"a filter is JSON; this is none: {error}") from None
+        raise InvalidFilter("$", f"a filter is JSON; this is not: {error}") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         raise InvalidFilter("$", f"an object has each key once; found {shown(keys)}")
-    return found
+    return content
 
 
 class _Parser:
-    """Parses one filter, and counts its elements."""
+    """The parser of one filter, which counts its elements."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -74,79 +88,43 @@ class _Parser:
     def element(self, part: Any, path: str, depth: int) -> Element:
         if isinstance(part, Expression):
             part = part.element
-        if isinstance(part, tuple(KEYS.values())):
-            return self.parsed(part, path, depth)  # type: ignore[arg-type] # KEYS holds exactly the members of Element
-        self.counted(path, depth)
+        if isinstance(part, KeyTest | AnyOf | Not):
+            return self.parsed(part, path, depth)
+        self.check_limits(path, depth)
         if not isinstance(part, dict):
             raise InvalidFilter(path, f"expected an object with one key, not {shown(part)}")
         keys = [key for key in part if key != "id"]
-        if len(keys) != 1 or keys[0] not in KEYS:
-            raise InvalidFilter(path, f"expected one key of {', '.join(KEYS)}; found {shown(keys)}")
+        if len(keys) != 1 or keys[0] not in _KEYS:
+            guess = suggestion(keys[0], _KEYS) if len(keys) == 1 else ""
+            raise InvalidFilter(path, f"expected one key of {', '.join(_KEYS)}; found {shown(keys)}{guess}")
         key = keys[0]
-        content = {**part, key: self.inner(key, part[key], f"{path}.{key}", depth)}
-        try:
-            return KEYS[key].model_validate(content)  # type: ignore[return-value] # as above
-        except ValidationError as error:
-            raise _as_filter_error(error, content, path) from None
+        if "id" in part:
+            validated(Identified, {"id": part["id"]}, path)
+        return self.value(key, part[key], f"{path}.{key}", depth)
 
-    def inner(self, key: str, inner: Any, path: str, depth: int) -> Any:
-        """Return the value of an element, parsed where it holds further elements."""
-        if key == "any" and not isinstance(inner, list | tuple):
-            raise InvalidFilter(path, f"expected an array of elements, not {shown(inner)}")
-        if key in ("any", "not") and isinstance(inner, list | tuple):
-            return [self.element(each, f"{path}[{place}]", depth + 1) for place, each in enumerate(inner)]
-        return self.element(inner, path, depth + 1) if key == "not" else inner
+    def value(self, key: str, value: Any, path: str, depth: int) -> Element:
+        """Return the element of a key and its value."""
+        if key not in COMBINATIONS:
+            return validated(KEYS[key], value, path)
+        if key == "not":
+            is_list = isinstance(value, list | tuple)
+            return Not(self.elements(value, path, depth + 1) if is_list else self.element(value, path, depth + 1))
+        if not isinstance(value, list | tuple):
+            raise InvalidFilter(path, f"expected an array of elements, not {shown(value)}")
+        return AnyOf(self.elements(value, path, depth + 1))
+
+    def elements(self, parts: Sequence[Any], path: str, depth: int) -> tuple[Element, ...]:
+        return tuple(self.element(part, f"{path}[{index}]", depth) for index, part in enumerate(parts))
 
     def parsed(self, part: Element, path: str, depth: int) -> Element:
-        """Return a part that was parsed before; what it holds counts here too."""
+        """Return a part that was parsed before; the elements that it holds count, too."""
         for _, below in walk((part,)):
-            self.counted(path, depth + below - 1)
+            self.check_limits(path, depth + below - 1)
         return part
 
-    def counted(self, path: str, depth: int) -> None:
+    def check_limits(self, path: str, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise InvalidFilter(path, f"filters may be nested {MAX_DEPTH} deep")
         self.count += 1
         if self.count > MAX_ELEMENTS:
             raise InvalidFilter(path, f"a filter may have {MAX_ELEMENTS:,} elements; this one has more")
-
-
-def _as_filter_error(error: ValidationError, content: Any, path: str) -> InvalidFilter:
-    """Return what is wrong at the place that lies deepest in the filter: what any of the errors there would allow."""
-    errors = error.errors(include_url=False)
-    where = [_steps(each["loc"], content, missing=_is_missing(each)) for each in errors]
-    deepest = max(where, key=len)
-    found = [each for each, steps in zip(errors, where, strict=True) if steps == deepest]
-    # What one member of a union says of the value is worth more than that it does not have the type of another.
-    found = [each for each in found if not each["type"].endswith("_type")] or found
-    allowed, place = _either(each["msg"] for each in found), path + "".join(deepest)
-    return InvalidFilter(place, allowed if _is_missing(found[0]) else f"{allowed}; found {shown(found[0]['input'])}")
-
-
-def _is_missing(error: Any) -> bool:
-    """Return whether an error is about a key that lacks, or whose default is wrong where it does."""
-    return error["type"] == "missing" or error["input"] is None
-
-
-def _either(messages: Iterable[str]) -> str:
-    first, *others = dict.fromkeys(each.removeprefix("Value error, ") for each in messages)
-    return " or ".join([first, *(each.removeprefix("Input should be ") for each in others)])
-
-
-def _steps(loc: Sequence[int | str], content: Any, *, missing: bool) -> list[str]:
-    """Return pydantic's location as steps of a JSON path: it also names the members of unions, which are no steps.
-
-    Args:
-        loc: the location.
-        content: what was parsed.
-        missing: whether its last part is a key that lacks.
-    """
-    steps: list[str] = []
-    for place, part in enumerate(loc):
-        if isinstance(part, int) and isinstance(content, Sequence):
-            steps.append(f"[{part}]")
-            content = content[part]
-        elif isinstance(content, Mapping) and (part in content or (missing and place == len(loc) - 1)):
-            steps.append(f".{part}")
-            content = content.get(part)
-    return steps

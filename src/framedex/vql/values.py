@@ -1,23 +1,25 @@
-"""The values that tests of a filter take: what is allowed, and what it means."""
+"""The values of tests: the types of their fields, their checks, and comparisons with them as SQL."""
 
 import reprlib
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from framedex.checks import has_lone_surrogate
+
 MAX_VALUES = 10_000
-"""How many values a list may have."""
+"""Values that a list may have."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_US = 86_400_000_000
 
 Order = Literal["is", "lt", "le", "gt", "ge", "between"]
-"""Ops of what has an order; ``between`` takes two values, the smaller first, and includes both."""
+"""Ops of numbers and times; ``between`` takes two values, the smaller first, and includes both."""
 TextOp = Literal["is", "contains", "starts", "ends"]
-"""Ops of text: ``is`` is exact; the others compare small letters, so that case does not matter."""
+"""Ops of text: ``is`` is exact; the others compare in lower case."""
 Span = tuple[int, int] | tuple[float, float]
-"""The first and the last of the values that a value of a filter stands for: a date is all of a day."""
+"""The first and the last of the stored values that a value of a filter stands for: a date is a whole day."""
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 80
@@ -37,8 +39,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def _encodable(text: str) -> str:
-    # JSON can spell half of a surrogate pair, which no table can hold.
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if has_lone_surrogate(text):
         raise ValueError("text must be valid Unicode, without lone surrogates")
     return text
 
@@ -97,7 +98,7 @@ Texts = Text | Annotated[list[Text], Field(max_length=MAX_VALUES)]
 
 
 def check_shape(op: str, value: Any) -> None:
-    """Check that a value is what its op takes: two in ascending order, any number of them, one, or none.
+    """Check that a value has the shape that its op takes: a list of two, a list of any length, one value, or none.
 
     Raises:
         ValueError: it is not.
@@ -125,8 +126,8 @@ def check_order(spans: Sequence[Span]) -> None:
         raise ValueError("'between' takes the smaller value first")
 
 
-def in_order(value: float, op: str, spans: Sequence[Span]) -> bool:
-    """Return whether a value stands to the values of a test as its op says.
+def in_order(value: float, op: Order, spans: Sequence[Span]) -> bool:
+    """Return whether a number passes an op with the values of a test.
 
     Args:
         value: a number, or microseconds since 1970.
@@ -142,27 +143,56 @@ def in_order(value: float, op: str, spans: Sequence[Span]) -> bool:
             return value > spans[0][1]
         case "ge":
             return value >= spans[0][0]
-        case _:
+        case "is" | "between":
             return spans[0][0] <= value <= spans[-1][1]
+        case _:
+            assert_never(op)
 
 
-def order_sql(place: str, op: str, spans: Sequence[Span], kind: str) -> tuple[str, tuple[float, ...]]:
-    """Return :func:`in_order` as SQL, with ``{}`` where values go, and these values.
+def microseconds(time: datetime) -> int:
+    """Return a time in microseconds since 1970."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def text_sql(expression: str, op: TextOp) -> str:
+    """Return the test of a text by one of :data:`TextOp` as SQL, with ``{}`` in the place of the value.
 
     Args:
-        place: the expression that is tested.
+        expression: the text; of all ops but ``is``, in lower case.
+        op: how the text is compared with the value.
+    """
+    match op:
+        case "is":
+            return f"{expression} = {{}}::VARCHAR"
+        case "contains":
+            return f"contains({expression}, lower({{}}::VARCHAR))"
+        case "starts":
+            return f"starts_with({expression}, lower({{}}::VARCHAR))"
+        case "ends":
+            return f"ends_with({expression}, lower({{}}::VARCHAR))"
+        case _:
+            assert_never(op)
+
+
+def order_sql(expression: str, op: Order, spans: Sequence[Span], sql_type: str) -> tuple[str, tuple[float, ...]]:
+    """Return :func:`in_order` as SQL, with ``{}`` in the place of values, and these values.
+
+    Args:
+        expression: the tested number.
         op: one of :data:`Order`.
         spans: of the test's values, one or two.
-        kind: the SQL type of the values.
+        sql_type: of the values.
     """
     match op:
         case "lt":
-            return f"{place} < {{}}::{kind}", (spans[0][0],)
+            return f"{expression} < {{}}::{sql_type}", (spans[0][0],)
         case "le":
-            return f"{place} <= {{}}::{kind}", (spans[0][1],)
+            return f"{expression} <= {{}}::{sql_type}", (spans[0][1],)
         case "gt":
-            return f"{place} > {{}}::{kind}", (spans[0][1],)
+            return f"{expression} > {{}}::{sql_type}", (spans[0][1],)
         case "ge":
-            return f"{place} >= {{}}::{kind}", (spans[0][0],)
+            return f"{expression} >= {{}}::{sql_type}", (spans[0][0],)
+        case "is" | "between":
+            return f"{expression} BETWEEN {{}}::{sql_type} AND {{}}::{sql_type}", (spans[0][0], spans[-1][1])
         case _:
-            return f"{place} BETWEEN {{}}::{kind} AND {{}}::{kind}", (spans[0][0], spans[-1][1])
+            assert_never(op)

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.errors import Conflict, InvalidInput
-from framedex.jobs.edits.names import check_name
 from framedex.jobs.edits.tag_lists import count_tags, with_tag, without_tag
 from framedex.jobs.edits.tags import NEXT_NUMBERS, next_number
 from framedex.records import Generation
@@ -92,22 +90,6 @@ def generation(summary: dict[str, Any]) -> Generation:
 def test_next_number__was_never_used(summary: dict[str, Any], used: list[int], expected: int) -> None:
     """A number is above all that are used, and above those that were and are no more."""
     assert next_number(generation(summary), "tags", used) == expected
-
-
-@pytest.mark.parametrize("name", ["", " ", "\t", "a\nb", "\0", "\ud800", "x" * 256, "taken back", None, 5, ["a"]])
-def test_check_name__refuses_what_is_no_name(name: Any) -> None:
-    """A name is 1 to 255 printable characters that mean nothing else; the message shows what was given."""
-    with pytest.raises(InvalidInput) as raised:
-        check_name("tag", name, (), ("taken back",))
-    assert "tag" in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["a", "é ü", "x" * 255, "/", "'; --", " a "])
-def test_check_name__takes_printable_text(name: str) -> None:
-    """Anything that can be printed is a name, once."""
-    check_name("tag", name, ())
-    with pytest.raises(Conflict, match="exists already"):
-        check_name("tag", name, (name,))
 
 
 def test_with_tag__of_a_table_that_grew(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from framedex import Workspace
 from framedex.errors import Aborted, InvalidInput
-from framedex.fulltext import plain
 from framedex.operations.context import open_media
 from framedex.records import Generation
 from framedex.search.text import full_text as module
@@ -27,6 +26,7 @@ from framedex.storage.tables import Table
 from tests import processes
 from tests.fulltext.strategies import Row, queries, rows
 from tests.gallery import ANIMALS, FURRY, TOWNS, Gallery, embedded
+from tests.oracles import full_text as plain
 
 SCHEMA = pa.schema(
     [

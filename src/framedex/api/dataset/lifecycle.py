@@ -5,7 +5,7 @@ from typing import Any
 
 from framedex.api.view import View, selected_ids
 from framedex.jobs.remove import remove
-from framedex.names import check_name
+from framedex.naming import check_dataset_name
 from framedex.operations import snapshots
 from framedex.operations.context import Context
 from framedex.operations.starting import start, wait_for
@@ -125,7 +125,7 @@ class DatasetLifecycle:
             InvalidInput: a dataset cannot have that name.
             Conflict: it is taken.
         """
-        check_name(name)
+        check_dataset_name(name)
         with self._context.catalog.write() as connection:
             datasets.rename_dataset(connection, self.id, name)
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
+from framedex.checks import has_lone_surrogate
 from framedex.jobs.edits.rows import Places, find_ids
 from framedex.records import FieldError, FieldType
 from framedex.storage.definitions import FieldDefinition
@@ -137,13 +138,12 @@ def _parser(definition: FieldDefinition) -> Callable[[Any], Any]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"a string is text, not {_shown(value)}")
-    if not value.isascii():
-        _check_unicode(value)
+    _check_unicode(value)
     return value
 
 
 def _check_unicode(value: str) -> None:
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if has_lone_surrogate(value):
         raise ValueError(f"text must be valid Unicode, without lone surrogates: {_shown(value)}")
 
 

@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from framedex.checks import check_flag
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.columns import RESERVED
 from framedex.ids import new_id
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
-from framedex.jobs.edits.names import check_name
 from framedex.jobs.edits.rows import write_values
 from framedex.jobs.edits.tags import Written, next_number, with_next_number
+from framedex.naming import check_name
 from framedex.records import DatasetStatus, FieldType, Generation
 from framedex.storage import datasets, tables
 from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields
@@ -47,13 +48,12 @@ def check_spec(name: Any, field_type: Any, enum_options: Any, is_multi: Any) -> 
     Raises:
         InvalidInput: there is no such type, its options cannot be used, or nothing can be named so.
     """
-    check_name("field", name, (), RESERVED)
+    check_name("field", name, reserved=RESERVED)
     try:
         kind = FieldType(field_type)
     except ValueError:
         raise InvalidInput(f"no field type {field_type!r}; there are: {', '.join(FieldType)}") from None
-    if not isinstance(is_multi, bool):
-        raise InvalidInput(f"is_multi must be True or False, not {is_multi!r}")
+    check_flag("is_multi", is_multi)
     if kind is not FieldType.ENUM:
         if enum_options:
             raise InvalidInput(f"only a field of type enum has options; {name!r} is of type {kind}")
@@ -79,7 +79,7 @@ def check_name_free(known: Sequence[FieldDefinition], name: str) -> None:
     Raises:
         Conflict: one has.
     """
-    check_name("field", name, [field.name for field in known], RESERVED)
+    check_name("field", name, taken=[field.name for field in known], reserved=RESERVED)
 
 
 def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:

@@ -10,9 +10,9 @@ import numpy as np
 
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
-from framedex.jobs.edits.names import check_name
 from framedex.jobs.edits.rows import Mask
 from framedex.jobs.edits.tag_lists import with_tag, without_tag
+from framedex.naming import check_name
 from framedex.records import Generation
 from framedex.storage import tables
 from framedex.storage.definitions import TAGS, TagDefinition, read_tags, write_tags
@@ -142,7 +142,7 @@ def _new_tag(head: Generation, known: Sequence[TagDefinition], name: str, create
 
 
 def _check_tag_name(name: str, taken: Sequence[str]) -> None:
-    check_name("tag", name, taken, (UNTAGGED,))
+    check_name("tag", name, taken=taken, reserved=(UNTAGGED,))
     try:
         uuid.UUID(name)
     except ValueError:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from framedex.checks import is_integer
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
@@ -234,8 +235,8 @@ def _size(value: Any, name: str, row: int) -> int | None:
     # Data frames hold whole numbers as floats where some are missing.
     if value is None or value != value:  # noqa: PLR0124 - NaN
         return None
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if not whole or isinstance(value, bool) or not 0 < value < 2**31:
+    is_whole = is_integer(value) or (isinstance(value, float) and value.is_integer())
+    if not is_whole or not 0 < value < 2**31:
         raise InvalidInput(f"row {row}: the {name} {value!r} is no number of pixels above 0")
     return int(value)
 

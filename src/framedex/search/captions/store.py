@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from framedex.analysis.codes import Vectors
 from framedex.fulltext.segment import Ints, Keys
-from framedex.fulltext.store import due, find_texts
+from framedex.fulltext.store import find_texts, n_to_merge
 from framedex.search.captions.merging import merge_segments, one_cell
 from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_caption_segment
 
@@ -122,7 +122,7 @@ class CaptionStore:
             OSError: the disk refuses it; all is as before.
         """
         before = self.segments()
-        run = due([len(segment) for segment in before])
+        run = n_to_merge([len(segment) for segment in before])
         if not run:
             return False
         chosen = used[-run:]

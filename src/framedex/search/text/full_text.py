@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.fulltext.query import parse
+from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.rows import RowTexts
-from framedex.fulltext.segment import Ints, Keys, build
+from framedex.fulltext.segment import Ints, Keys, build_segment
 from framedex.fulltext.store import SegmentStore
-from framedex.fulltext.words import GAP, Field
+from framedex.fulltext.tokenizer import GAP, TextField
+from framedex.path_columns import FILE_STEM, SOURCE
 from framedex.progress import ShareProgress
 from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
@@ -23,11 +24,11 @@ from framedex.settings import check_language
 from framedex.storage.media import Media, RowIds
 
 _FIELDS = TextFields(
-    ("caption", "labels", "path"),
-    {  # in the order of Field
+    ("caption", "labels", SOURCE),
+    {  # in the order of TextField
         "caption": "nullif(caption, '')",
         "labels": f"nullif(array_to_string(labels, ' ' || chr({ord(GAP)}) || ' '), '')",
-        "file_name": "nullif(parse_filename(path, true, 'both_slash'), '')",
+        "file_name": f"nullif({FILE_STEM.sql}, '')",
     },
 )
 _BATCH_TEXTS, _BATCH_BYTES = 2**18, 32 * 2**20  # of a segment when it is new
@@ -68,7 +69,7 @@ def full_text(
         InvalidInput: the query cannot be understood, or there is no such language.
         WorkspaceError: the media table is damaged.
     """
-    node = parse(query, language)
+    node = parse_query(query, language)
     state = _index(folder / check_language(language), language, keep=keep).states.at(media, progress)
     hits = search(node, state.texts)
     return FullTextResult(state.row_ids[hits.rows], hits.scores.astype(np.float32))
@@ -125,7 +126,7 @@ def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, pr
     wanted = keys.first_missing(texts)
     batch, done, total = _Batch(store), 0, int(wanted.sum())
     for places, columns in read_texts(media, _FIELDS, keys.row_ids, np.logical_or.reduce(wanted)):
-        for field, name in zip(Field, _FIELDS.texts, strict=True):
+        for field, name in zip(TextField, _FIELDS.texts, strict=True):
             chosen = wanted[field, places]
             batch.add(columns[name].filter(pa.array(chosen)), field, keys.keys[field][places[chosen]])
             done += int(chosen.sum())
@@ -147,7 +148,7 @@ class _Batch:
         self._keys: list[Keys] = []
         self._count = self._bytes = 0
 
-    def add(self, texts: pa.ChunkedArray, field: Field, keys: Keys) -> None:
+    def add(self, texts: pa.ChunkedArray, field: TextField, keys: Keys) -> None:
         """Add texts of one field."""
         self._texts += texts.chunks
         self._fields.append(np.full(len(keys), field, dtype=np.uint8))
@@ -163,5 +164,5 @@ class _Batch:
         if len(texts):
             low, high = (np.concatenate([getattr(keys, half) for keys in self._keys]) for half in ("low", "high"))
             fields = np.concatenate(self._fields)
-            self._store.add(build(texts, fields, Keys(low, high), self._store.language))
+            self._store.add(build_segment(texts, fields, Keys(low, high), self._store.language))
         self._clear()

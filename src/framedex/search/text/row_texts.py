@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.fulltext.segment import Ints, Keys
-from framedex.fulltext.store import Findable, find_texts
+from framedex.fulltext.store import KeyedTexts, find_texts
 from framedex.storage.media import EVERYTHING, Media, RowIds
 from framedex.storage.tables import ROW_ID
 
@@ -47,7 +47,7 @@ class RowKeys:
     keys: tuple[Keys, ...]
     present: npt.NDArray[np.bool_]
 
-    def texts(self, segments: Sequence[Findable]) -> Ints:
+    def texts(self, segments: Sequence[KeyedTexts]) -> Ints:
         """Return the text of each field of each row, counted over the segments: int32, (fields, N); -1 if not known."""
         found = np.full(self.present.shape, -1, dtype=np.int32)
         for field, keys in enumerate(self.keys):

@@ -1,4 +1,4 @@
-"""From text to words: what is a word, its stem, and the form by which prefixes are found."""
+"""Tokenizing of text: words, their stems, and their folded forms, which prefixes are compared with."""
 
 import re
 import unicodedata
@@ -9,8 +9,8 @@ from functools import cache
 from framedex.settings import NO_STEMS
 
 GAP = "\x1f"
-"""Stands between the labels of a row: it takes a place like a word, so that no phrase goes over it, and is none."""
-# Words that are in most English captions and say little; our own choice.
+"""Separator between the labels of a row. It takes a position like a word, so that no phrase spans two labels."""
+# Frequent English words of little meaning; our own choice.
 _ENGLISH_STOP_WORDS = frozenset(
     """
     a about above after again against all am an and any are as at be because been before being below between both
@@ -31,22 +31,22 @@ _SINGLE = (
 )
 
 
-class Field(IntEnum):
-    """The fields of a row that are searched."""
+class TextField(IntEnum):
+    """The fields of a row that full-text search covers."""
 
     CAPTION = 0
     LABELS = 1
     FILE_NAME = 2
 
 
-def key_of(language: str) -> str:
-    """Return what words and stems depend on: an index that was made with another key is of no use."""
+def tokenizer_key(language: str) -> str:
+    """Return the versions that words and stems depend on; an index with another key must be rebuilt."""
     import Stemmer
 
     return f"{language} Snowball-{Stemmer.version()} Unicode-{unicodedata.unidata_version}"
 
 
-def words_of(text: str, language: str) -> list[str]:
+def words_in(text: str, language: str) -> list[str]:
     """Return the words of a text in order, and its gaps.
 
     A word is a run of Unicode letters, digits and marks that begins with no mark, in NFKC and lower case; of scripts
@@ -65,7 +65,7 @@ def words_of(text: str, language: str) -> list[str]:
 
 
 def stems_of(words: Sequence[str], language: str) -> list[str]:
-    """Return what stands for all forms of each word: its stem by Snowball, folded."""
+    """Return the stem of each word by Snowball, folded."""
     import Stemmer
 
     if language == NO_STEMS:
@@ -75,7 +75,7 @@ def stems_of(words: Sequence[str], language: str) -> list[str]:
 
 
 def fold(word: str) -> str:
-    """Return a word without accents. Only those of Latin, Greek and Cyrillic go: elsewhere marks are vowels."""
+    """Return a word without the accents of Latin, Greek and Cyrillic; in other scripts marks are vowels."""
     if word.isascii():
         return word
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).replace("ς", "σ")
@@ -83,7 +83,7 @@ def fold(word: str) -> str:
 
 
 def stop_words(language: str) -> frozenset[str]:
-    """Return the words that find nothing where a query has others."""
+    """Return the stop words of a language: beside other words they match no rows."""
     return _ENGLISH_STOP_WORDS if language == "english" else frozenset()
 
 

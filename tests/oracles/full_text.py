@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from framedex.fulltext.query import AllOf, AnyOf, Node, Part, Term, parse
+from framedex.fulltext.query import Conjunction, Disjunction, Node, PhrasePart, Term, parse_query
 from framedex.fulltext.ranking import K1, WEIGHT, B
-from framedex.fulltext.words import GAP, Field, fold, stems_of, words_of
+from framedex.fulltext.tokenizer import GAP, TextField, fold, stems_of, words_in
 
 Row = Mapping[str, Any]
 """A row's ``caption`` and ``file_name`` (text or None) and ``labels`` (a list of texts, or None)."""
-_Words = dict[Field, list[str]]
+_Words = dict[TextField, list[str]]
 
 
 def matches(query: str, row: Row, language: str) -> bool:
@@ -19,7 +19,7 @@ def matches(query: str, row: Row, language: str) -> bool:
     Raises:
         InvalidInput: the query cannot be understood.
     """
-    node, words = parse(query, language), _words(row, language)
+    node, words = parse_query(query, language), _words(row, language)
     return node is not None and _score(node, lambda term: float(bool(_times(term, words, language)))) is not None
 
 
@@ -29,10 +29,10 @@ def scores(query: str, rows: Sequence[Row], language: str) -> list[float | None]
     Raises:
         InvalidInput: the query cannot be understood.
     """
-    node, words = parse(query, language), [_words(row, language) for row in rows]
+    node, words = parse_query(query, language), [_words(row, language) for row in rows]
     if node is None:
         return [None] * len(rows)
-    means = {field: _mean([_length(each[field]) for each in words]) for field in Field}
+    means = {field: _mean([_length(each[field]) for each in words]) for field in TextField}
 
     def of_term(place: int) -> Callable[[Term], float]:
         def score(term: Term) -> float:
@@ -50,8 +50,8 @@ def scores(query: str, rows: Sequence[Row], language: str) -> list[float | None]
 
 def _words(row: Row, language: str) -> _Words:
     labels = f" {GAP} ".join(row.get("labels") or ())
-    texts = {Field.CAPTION: row.get("caption"), Field.LABELS: labels, Field.FILE_NAME: row.get("file_name")}
-    return {field: words_of(text or "", language) for field, text in texts.items()}
+    texts = {TextField.CAPTION: row.get("caption"), TextField.LABELS: labels, TextField.FILE_NAME: row.get("file_name")}
+    return {field: words_in(text or "", language) for field, text in texts.items()}
 
 
 def _length(words: list[str]) -> int:
@@ -63,14 +63,14 @@ def _mean(lengths: list[int]) -> float:
     return sum(having) / len(having) if having else 1.0
 
 
-def _times(term: Term, words: _Words, language: str) -> dict[Field, int]:
+def _times(term: Term, words: _Words, language: str) -> dict[TextField, int]:
     """Return how often a term occurs in each field that has it."""
-    fields = Field if term.field is None else (term.field,)
+    fields = TextField if term.field is None else (term.field,)
     found = {field: _count(term.parts, words[field], language) for field in fields}
     return {field: times for field, times in found.items() if times}
 
 
-def _count(parts: tuple[Part, ...], words: list[str], language: str) -> int:
+def _count(parts: tuple[PhrasePart, ...], words: list[str], language: str) -> int:
     stems = stems_of(words, language)
     return sum(
         all(
@@ -89,13 +89,13 @@ def _score(node: Node, of_term: Callable[[Term], float]) -> float | None:
     match node:
         case Term():
             return of_term(node) or None
-        case AnyOf():
+        case Disjunction():
             found = [score for each in node.nodes if (score := _score(each, of_term)) is not None]
-            more = [_score(each, of_term) or 0.0 for each in node.more]
+            more = [_score(each, of_term) or 0.0 for each in node.boosts]
             return sum(found) + sum(more) if found else None
-        case AllOf():
-            every = [_score(each, of_term) for each in node.every]
-            none = [_score(each, of_term) for each in node.none]
+        case Conjunction():
+            every = [_score(each, of_term) for each in node.required]
+            none = [_score(each, of_term) for each in node.excluded]
             if any(score is None for score in every) or any(score is not None for score in none):
                 return None
             return sum(score for score in every if score is not None)

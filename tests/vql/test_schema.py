@@ -1,4 +1,4 @@
-"""The elements of filters as data: their JSON Schema, and what a filter asks to search for."""
+"""The JSON Schema of filters, and the table of keys in the documents."""
 
 import json
 import re
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
-from framedex.vql import SimilarityTest, TextTest, json_schema, parse, searches
-from framedex.vql.model import KEYS
-from framedex.vql.schema import schema_text
-from tests.vql.strategies import filters
+from framedex.vql import json_schema, parse
+from framedex.vql.registry import COMBINATIONS, KEYS
+from framedex.vql.schema import keys_table, schema_text, with_table
+from tests.vql.strategies import filters, to_json
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "vql.schema.json"
 DOCUMENT = PUBLISHED.with_name("vql.md")
@@ -23,9 +23,10 @@ def test_schema__is_published_for_all_keys() -> None:
     """The JSON Schema describes an array whose elements are of all kinds, under their names on the wire."""
     schema = json_schema()
     assert schema["type"] == "array"
-    kinds = [part["$ref"].rpartition("/")[2] for part in schema["items"]["anyOf"]]
+    assert schema["items"] == {"$ref": "#/$defs/Element"}
+    kinds = [part["$ref"].rpartition("/")[2] for part in schema["$defs"]["Element"]["anyOf"]]
     required = [schema["$defs"][kind]["required"] for kind in kinds]
-    assert required == [[key] for key in KEYS]
+    assert required == [[key] for key in (*KEYS, *COMBINATIONS)]
     assert all(schema["$defs"][kind]["additionalProperties"] is False for kind in kinds)
 
 
@@ -44,9 +45,7 @@ def test_schema__is_a_schema() -> None:
 def test_schema__allows_what_parses(vql: list[Any]) -> None:
     """A filter that parses is valid by the schema, as it was written and as it is written again."""
     VALIDATOR.validate(vql)
-    VALIDATOR.validate(
-        [json.loads(element.model_dump_json(by_alias=True, exclude_unset=True)) for element in parse(vql)]
-    )
+    VALIDATOR.validate(to_json(parse(vql)))
 
 
 @pytest.mark.parametrize(
@@ -79,17 +78,13 @@ def test_document__has_an_example_of_each_key() -> None:
     for example in examples:
         assert parse(example)
         VALIDATOR.validate(example)
-    assert {key for example in examples for element in example for key in element} == set(KEYS)
+    assert {key for example in examples for element in example for key in element} == {*KEYS, *COMBINATIONS}
 
 
-def test_searches__are_distinct_and_in_order() -> None:
-    """Each different search is named once, at whatever depth it stands."""
-    text = {"text": {"op": "fts", "value": "cat"}}
-    closer = {"similarity": {"op": "media", "value": "m", "threshold": 0.25}}
-    vql = parse(
-        [{"any": [{"not": [closer]}, text]}, text, {"id": "x", **text}, {"labels": {"op": "is", "value": "cat"}}]
-    )
-    wanted = (SimilarityTest(op="media", value="m", threshold=0.25), TextTest(op="fts", value="cat"))
-    assert searches(vql) == wanted
-    assert len({*wanted, *searches(vql)}) == 2
-    assert searches(()) == ()
+def test_document__table_is_current() -> None:
+    """The table of keys has a row for each, with its ops; ``make schema`` writes it."""
+    document = DOCUMENT.read_text("utf-8")
+    assert with_table(document) == document
+    rows = keys_table().splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(KEYS)
+    assert "| `labels` | `is`, `is_not`, `one_of`, `not_one_of` | Images by their labels;" in keys_table()

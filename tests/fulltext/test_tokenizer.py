@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
-from framedex.fulltext.words import GAP, fold, stems_of, stop_words, words_of
+from framedex.fulltext.tokenizer import GAP, fold, stems_of, stop_words, words_in
 from framedex.settings import check_language, languages
 from tests.fulltext.strategies import texts
 
@@ -38,30 +38,30 @@ from tests.fulltext.strategies import texts
 )  # fmt: skip
 def test_words_of__a_table(text: str, words: list[str]) -> None:
     """Letters, digits and marks make words, whatever the script."""
-    assert words_of(text, "english") == words
+    assert words_in(text, "english") == words
 
 
 def test_words_of__a_possessive_is_english() -> None:
     """In other languages 's is a word."""
-    assert words_of("l'homme d's", "french") == ["l", "homme", "d", "s"]
+    assert words_in("l'homme d's", "french") == ["l", "homme", "d", "s"]
 
 
 @given(st.text(), st.text(), st.sampled_from(" \t\n\r\x0b\x0c"), st.sampled_from(["english", "french"]))
 def test_words_of__can_be_cut_at_spaces(first: str, second: str, space: str, language: str) -> None:
     """The words of parts between spaces are those of the whole, which lets equal parts be looked at once."""
-    assert words_of(first + space + second, language) == words_of(first, language) + words_of(second, language)
+    assert words_in(first + space + second, language) == words_in(first, language) + words_in(second, language)
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_words_of__ascii_takes_a_short_cut_to_the_same(text: str) -> None:
     """What has a character of another script besides has the same words besides."""
-    assert words_of(text, "english") == words_of(f"{text} \u00e9", "english")[:-1]
+    assert words_in(text, "english") == words_in(f"{text} \u00e9", "english")[:-1]
 
 
 @given(texts | st.text())
 def test_words_of__are_of_letters_and_digits(text: str) -> None:
     """No word is empty, has a space, or begins with a mark; and its words are itself."""
-    for word in words_of(text, "none"):
+    for word in words_in(text, "none"):
         if word != GAP:
             assert re.fullmatch(r"[^\W_].*", word)
             assert not any(character.isspace() or character == "_" for character in word)
@@ -71,7 +71,7 @@ def test_words_of__knows_all_marks() -> None:
     """A mark of any script belongs to the letter before it."""
     marks = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"]
     assert len(marks) > 2000
-    assert all(words_of(f"a{mark}", "none") == [unicodedata.normalize("NFKC", f"a{mark}").lower()] for mark in marks)
+    assert all(words_in(f"a{mark}", "none") == [unicodedata.normalize("NFKC", f"a{mark}").lower()] for mark in marks)
 
 
 def test_stems_of__forms_of_a_word_have_one() -> None:
@@ -98,7 +98,7 @@ def test_fold__leaves_vowels_of_other_scripts() -> None:
 
 def test_stop_words__are_words() -> None:
     """Each stop word is one word as it stands."""
-    assert all(words_of(word, "english") == [word] for word in stop_words("english"))
+    assert all(words_in(word, "english") == [word] for word in stop_words("english"))
     assert stop_words("german") == frozenset()
 
 

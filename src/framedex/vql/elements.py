@@ -1,0 +1,70 @@
+"""Parsed filters: tuples of elements, which are tests or hold other elements."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from framedex.vql.key_test import KeyTest, SearchTest
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """An element that holds where at least one of its elements does; nowhere if it has none."""
+
+    elements: "tuple[Element, ...]"
+
+
+@dataclass(frozen=True)
+class Not:
+    """The complement of an element, or of several combined with AND.
+
+    Attributes:
+        negated: an element, or the elements of a list.
+    """
+
+    negated: "Element | tuple[Element, ...]"
+
+
+Element: TypeAlias = KeyTest | AnyOf | Not
+Filter: TypeAlias = tuple[Element, ...]
+
+
+def children(element: Element) -> tuple[Element, ...]:
+    """Return the elements that an element holds directly."""
+    match element:
+        case AnyOf():
+            return element.elements
+        case Not():
+            return element.negated if isinstance(element.negated, tuple) else (element.negated,)
+        case KeyTest():
+            return ()
+        case _:
+            assert_never(element)
+
+
+def walk(vql: Filter) -> Iterator[tuple[Element, int]]:
+    """Yield all elements of a filter in the order in which they are written, each with its depth, from 1."""
+    # An explicit stack: elements may be nested deeper than Python calls may be.
+    stack: list[tuple[Element, int]] = [(element, 1) for element in reversed(vql)]
+    while stack:
+        element, depth = stack.pop()
+        yield element, depth
+        stack.extend((child, depth + 1) for child in reversed(children(element)))
+
+
+def is_of_media(element: Element) -> bool:
+    """Return whether a filter of objects asks an element of the media that the objects are in."""
+    if isinstance(element, KeyTest):
+        return element.is_of_media
+    inner = children(element)
+    return bool(inner) and all(map(is_of_media, inner))
+
+
+def searches(vql: Filter) -> tuple[SearchTest, ...]:
+    """Return the distinct tests of a filter that need a search, in the order in which they are written."""
+    return tuple(dict.fromkeys(element for element, _ in walk(vql) if isinstance(element, SearchTest)))
+
+
+def leading_searches(vql: Filter) -> tuple[SearchTest, ...]:
+    """Return the distinct searches that all rows of a filter are results of: those outside of other elements."""
+    return tuple(dict.fromkeys(element for element in vql if isinstance(element, SearchTest)))

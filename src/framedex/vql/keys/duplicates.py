@@ -1,0 +1,36 @@
+"""The key ``duplicates``."""
+
+from typing import Literal
+
+from framedex.records import DUPLICATE_LEVELS
+from framedex.vql.expression import Expression
+from framedex.vql.key_test import KeyTest
+from framedex.vql.sql_builder import SqlBuilder
+from framedex.vql.values import Share
+
+
+class DuplicatesTest(KeyTest):
+    """Members of near-duplicate groups formed at that similarity, or at the next stricter of the eight levels."""
+
+    key = "duplicates"
+    op: Literal["duplicates"]
+    value: Share
+
+    @property
+    def column(self) -> str:
+        """The column of the groups at the level of the test."""
+        return f"duplicate_{duplicate_level(self.value)}"
+
+    def sql(self, query: SqlBuilder, path: str) -> str:
+        """Return the test of a row to be in a group."""
+        return query.test(self.column, f"{self.column} IS NOT NULL")
+
+
+def duplicate_level(similarity: float) -> int:
+    """Return the index of the level that serves a similarity: the same one, or the next stricter of the eight."""
+    return next(index for index, level in enumerate(DUPLICATE_LEVELS) if level >= similarity)
+
+
+def duplicates(value: float = 0.96) -> Expression:
+    """Return the test of being near-duplicate to something, at a cosine similarity from 0 to 1."""
+    return Expression.of(DuplicatesTest, "duplicates", value)
