@@ -1,11 +1,11 @@
 """Which rows of a state of a table have which texts, and what ranking needs to know of them."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.forks import cached_property
 from framedex.fulltext.segment import Ints, Longs, Segment, ramps
 from framedex.fulltext.words import Field
 
