@@ -229,6 +229,73 @@ def test_full_disk__thumbnails(disk: Disk, folder: Path) -> None:
         assert [path for path in (workspace.path / "cache").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_full_disk__opening(disk: Disk, folder: Path, read_only: bool) -> None:
+    """A workspace on a disk without a free byte is opened and read; what would write says that there is no space."""
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        before = state_of(workspace.create_dataset("pets", folder))
+    with disk.full(0), Workspace(disk.path / "ws", settings=SETTINGS, read_only=read_only) as workspace:
+        dataset = workspace.dataset("pets")
+        assert state_of(dataset) == before
+        assert dataset.thumbnail(first_ids(dataset, 1)[0])[:2] == b"\xff\xd8"
+        assert [task.status for task in workspace.tasks().tasks] == [TaskStatus.COMPLETED]
+        with pytest.raises(
+            WorkspaceError, match="opened for reading" if read_only else "no space left on the disk; free"
+        ):
+            dataset.tag(dataset.where([]), "all")
+    with Workspace(disk.path / "ws", settings=SETTINGS, read_only=read_only) as workspace, disk.full(0):
+        assert state_of(workspace.dataset("pets")) == before
+
+
+@pytest.mark.parametrize("opened_before", [False, True])
+def test_full_disk__clean_up(disk: Disk, folder: Path, opened_before: bool) -> None:
+    """On a disk without a free byte old states are freed and datasets deleted; after that there is space again."""
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        calm, dataset = (workspace.create_dataset(name, folder) for name in ("calm", "pets"))
+        before = state_of(calm)
+        dataset.tag(dataset.where([]), "all")
+        dataset.untag(dataset.where([]), "all")
+    with contextlib.ExitStack() as stack:
+        full, opened = disk.full(0), Workspace(disk.path / "ws", settings=SETTINGS) if opened_before else None
+        stack.enter_context(full)
+        workspace = stack.enter_context(opened or Workspace(disk.path / "ws", settings=SETTINGS))
+        freed = workspace.vacuum(older_than_s=0)
+        assert freed.versions > 0
+        assert freed.skipped == {}
+        workspace.delete_dataset("pets")
+        assert [record.display_name for record in workspace.datasets()] == ["calm"]
+        assert state_of(workspace.dataset("calm")) == before
+        assert shutil.disk_usage(disk.path).free > 0
+        workspace.dataset("calm").snapshot("there is space")
+
+
+def test_full_disk__new_workspace(disk: Disk) -> None:
+    """A workspace that cannot be made leaves nothing that hinders or outlives the next try."""
+    with disk.full(0), pytest.raises(WorkspaceError, match=r"(?i)no space left"):
+        Workspace(disk.path / "ws", settings=SETTINGS)
+    assert list(disk.path.rglob("*.partial")) == []
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        assert workspace.datasets() == []
+    assert sorted(path.name for path in (disk.path / "ws").iterdir()) == [
+        "catalog.db", "catalog.db-reserve", "datasets", "framedex.toml",
+    ]  # fmt: skip
+
+
+def test_broken_disk__opening(workspace: Workspace) -> None:
+    """A catalog that cannot be read at present is not said to be none."""
+    workspace.create_dataset("pets", part(families(60)))
+    workspace.close()
+    log = workspace.path / "catalog.db-wal"
+    (log / "not a log").mkdir(parents=True)
+    for read_only in (False, True):
+        with pytest.raises(WorkspaceError, match=r"cannot open .*catalog\.db: unable to open") as raised:
+            Workspace(workspace.path, read_only=read_only)
+        assert "is not a Framedex catalog" not in str(raised.value)
+    shutil.rmtree(log)
+    with Workspace(workspace.path, settings=SETTINGS) as again:
+        assert again.dataset("pets").count() == 60
+
+
 # --- damage
 
 

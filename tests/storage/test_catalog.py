@@ -1,6 +1,7 @@
 """The catalog is made whole, opened only if it is understood, and changed in whole transactions."""
 
 import multiprocessing
+import pickle
 import sqlite3
 import threading
 from contextlib import closing
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from framedex.errors import Conflict, FormatTooNew, ReadOnly, WorkspaceError
+from framedex.errors import Conflict, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage import datasets
 from framedex.storage.catalog import HEAD_REVISION, Catalog, migrate, open_catalog
 from framedex.storage.schema import metadata, source_roots
@@ -158,6 +159,50 @@ def test_write__threads_queue_up(catalog: Catalog) -> None:
     for thread in threads:
         thread.join()
     assert sorted(int(name.rpartition("-")[2]) for name in names(catalog)) == list(range(20))
+
+
+def test_write__reads_while_many_wait(catalog: Catalog) -> None:
+    """Who writes can read by a second connection, however many threads wait to write; all come in turn."""
+    written = list[int]()
+
+    def work(number: int) -> None:
+        with catalog.write() as connection:
+            written.append(number)
+            datasets.insert_dataset(connection, str(number), owned_by="me")
+            assert names(catalog) == sorted(map(str, written[:-1]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(40)]
+    with catalog.write():
+        for place, thread in enumerate(threads):
+            thread.start()
+            while len(catalog._turns._tickets) < place + 2:
+                pass
+        assert names(catalog) == []
+    for thread in threads:
+        thread.join(60)
+    assert written == list(range(40))
+
+
+def test_read__by_many_threads_at_once(catalog: Catalog) -> None:
+    """No reader waits for the connection of another one."""
+    together = threading.Barrier(40)
+
+    def work() -> None:
+        with catalog.read():
+            together.wait(60)
+
+    threads = [threading.Thread(target=work) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not together.broken
+
+
+def test_pickle__says_what_to_do(catalog: Catalog) -> None:
+    """An open catalog cannot be handed to another process."""
+    with pytest.raises(InvalidInput, match="open the workspace in the worker"):
+        pickle.dumps(catalog)
 
 
 def test_read_only__refuses_to_write(catalog: Catalog, catalog_path: Path) -> None:

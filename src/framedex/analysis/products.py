@@ -6,7 +6,6 @@ as much memory traffic as multiplying, and so both run on all cores. On a GPU th
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from framedex import forks
 
 Vectors = npt.NDArray[np.float32]
 Columns = npt.NDArray[np.int64]
@@ -208,7 +209,7 @@ def best_products() -> Products:
 
 
 _limits: list[Any] = []
-_limiting = threading.Lock()
+_limiting = forks.Lock()
 _users = 0
 
 

@@ -14,7 +14,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
-from framedex.errors import Conflict, Error, ReadOnly
+from framedex.errors import Conflict, Error, WorkspaceError
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
@@ -49,6 +49,13 @@ class Workspace:
     """A folder on disk that holds datasets; opened or created by naming it. A context manager.
 
     Any number of processes may read a workspace at a time, also while one writes to it.
+
+    Threads may share a Workspace: they write in the order in which they ask. After ``fork()`` the child can read by
+    what its parent opened, with BLAS on one thread, and each writing raises; it opens the workspace again to write. To
+    pickle a Workspace, or what belongs to it, raises: workers open the workspace themselves.
+
+    On a full disk a workspace can be read. :meth:`vacuum` and :meth:`delete_dataset` have some bytes of the disk in
+    reserve, so that they work there, too.
 
     Args:
         folder: the workspace; created if it does not exist or is empty.
@@ -192,14 +199,15 @@ class Workspace:
         """
         self._check_writable()
         self._fail_interrupted()
-        with self._context.catalog.write() as connection:
-            record = datasets.find_dataset(connection, name_or_id)
-            if task_rows.is_busy(connection, record.id):
-                raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
-            datasets.remove_dataset(connection, record.id)
-        layout = self._context.layout
-        for folder in (layout.dataset(record.id), *layout.cached(record.id)):
-            shutil.rmtree(folder, ignore_errors=True)
+        with self._context.catalog.reserve_freed():
+            with self._context.catalog.write() as connection:
+                record = datasets.find_dataset(connection, name_or_id)
+                if task_rows.is_busy(connection, record.id):
+                    raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
+                datasets.remove_dataset(connection, record.id)
+            layout = self._context.layout
+            for folder in (layout.dataset(record.id), *layout.cached(record.id)):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def tasks(self, **query: Any) -> TaskPage:
         """Return a page of tasks, newest first.
@@ -278,8 +286,7 @@ class Workspace:
         return f"<framedex.Workspace {str(self.path)!r}: {len(self.datasets())} datasets>"
 
     def _check_writable(self) -> None:
-        if self._context.catalog.read_only:
-            raise ReadOnly(f"the workspace {self.path} was opened for reading; nothing was changed")
+        self._context.catalog.check_writable()
 
     def _check_free(self, name: str) -> None:
         """Say that a name is taken before its source is looked at, which may take long."""
@@ -294,7 +301,8 @@ class Workspace:
         with self._context.catalog.read() as connection:
             interrupted = task_rows.has_interrupted(connection)
         if interrupted:
-            with self._context.catalog.write() as connection:
+            # Where that cannot be written now, as on a full disk, the next look does it.
+            with suppress(WorkspaceError), self._context.catalog.write() as connection:
                 task_rows.fail_interrupted(connection)
 
 

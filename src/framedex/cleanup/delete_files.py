@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -14,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.media.files import open_at_once
 from framedex.media.remote import is_remote
+from framedex.regular_files import opener
 from framedex.storage.blobs import BLOBS_ROOT
 from framedex.storage.media import LOCATION, Media, RowIds
 from framedex.storage.media_rows import text_of_path
@@ -262,10 +261,8 @@ def _check(media: Media, row: dict[str, Any]) -> _File | str:
     """Return a row's file if it is still that of the row, else why it is not."""
     path = str(media.file_of(row))
     try:
-        with open(path, "rb", buffering=0, opener=open_at_once) as file:
+        with open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return "it is no regular file any more"
             if status.st_size != row["size_bytes"] or _digest(file) != row["content_hash"]:
                 return _CHANGED
     except OSError as error:

@@ -13,6 +13,7 @@ from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
 from framedex.encoders.onnx_settings import OnnxSettings
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
+from framedex.regular_files import regular
 
 Layout = Literal["nchw", "nhwc"]
 _VALUES = ("tensor(float)", "tensor(float16)", "tensor(double)")
@@ -148,7 +149,7 @@ def _read(path: Path) -> Any:
     except ImportError:
         raise MissingDependency(MISSING) from None
     try:
-        proto = onnx.load(path, load_external_data=False)
+        proto = onnx.load(str(regular(path)), load_external_data=False)
     except OSError as error:
         raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # protobuf's own class, of a package that we do not name

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from framedex.errors import InvalidInput, NotFound
+from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
 SCHEME = "onnx"
@@ -133,7 +134,7 @@ def read_sidecar(path: Path) -> OnnxSettings:
     """
     sidecar = sidecar_of(path)
     try:
-        with sidecar.open("rb") as file:
+        with open_binary(sidecar) as file:
             values = tomllib.load(file)
     except FileNotFoundError:
         return OnnxSettings()

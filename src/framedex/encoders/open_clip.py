@@ -7,14 +7,13 @@ where the user allows it, and are never random unless that was asked for.
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex import forks
 from framedex.encoders.base import Vectors
 from framedex.encoders.devices import choose_device
 from framedex.encoders.open_clip_files import Files, find_files
@@ -23,6 +22,7 @@ from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.open_clip_pictures import Pixels, Preparation
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput
+from framedex.forks import cached_property
 from framedex.records import Weights
 
 THRESHOLDS = (0.06, 0.12, 0.18, 0.25, 0.32)
@@ -85,7 +85,7 @@ class OpenClipEncoder:
         found = find_files(self._named, self._engine, allow_download=allow_download)
         self._model = build(self._named, found, self._engine, allow_download=allow_download).to(self._device.name)
         self._preparation = Preparation.of(self._model.visual.preprocess_cfg)
-        self._tokenizing = Lock()
+        self._tokenizing = forks.Lock()
         self.name = str(self._named)
         self.dimension = self._dimension()
         self.detail = self._preparation.detail

@@ -10,6 +10,7 @@ from typing import Any
 
 from framedex.encoders.open_clip_names import CHECKPOINTS, CONFIG, SCHEME, ModelName
 from framedex.errors import InvalidInput, NotFound, Unavailable
+from framedex.regular_files import read_text
 
 _PREFERRED = ("open_clip_model", "open_clip_pytorch_model", "model", "pytorch_model")
 _HUB_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -69,7 +70,7 @@ def _in_folder(folder: Path) -> Files:
         raise NotFound(f"no folder {str(folder)!r}, so {SCHEME}:{folder} names no model")
     config = folder / CONFIG
     try:
-        content = json.loads(config.read_text("utf-8"))
+        content = json.loads(read_text(config))
         model = content["model_cfg"]
         for part in ("embed_dim", "vision_cfg", "text_cfg"):
             model[part]

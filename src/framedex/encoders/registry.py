@@ -2,8 +2,8 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 
+from framedex import forks
 from framedex.encoders.automatic import automatic
 from framedex.encoders.base import Encoder
 from framedex.encoders.gist import Gist
@@ -25,7 +25,7 @@ _GIVEN: dict[str, Encoder] = {}
 _READ: "OrderedDict[str, tuple[Encoder, tuple[Stamp, ...]]]" = OrderedDict()
 """Encoders that were read from files, by their own names, with the stamps of the files: each query needs one again."""
 _KEPT = 2  # models take memory
-_READING = Lock()
+_READING = forks.Lock()
 
 
 def register(scheme: str, factory: Callable[[str], Encoder]) -> None:

@@ -1,8 +1,8 @@
 """Finding encoders of texts by name: those of texts alone, and multimodal ones, which know texts, too."""
 
 from collections.abc import Callable
-from threading import Lock
 
+from framedex import forks
 from framedex.encoders.base import TextEncoder
 from framedex.encoders.registry import choose_encoder
 from framedex.errors import InvalidInput
@@ -11,7 +11,7 @@ _FACTORIES: dict[str, Callable[[str], TextEncoder]] = {}
 _GIVEN: dict[str, TextEncoder] = {}
 """Encoders that this process was given, by their names."""
 _MADE: dict[str, TextEncoder] = {}
-_MAKING = Lock()
+_MAKING = forks.Lock()
 
 
 def register_text_encoder(scheme: str, factory: Callable[[str], TextEncoder]) -> None:

@@ -3,18 +3,19 @@
 import hashlib
 import os
 from pathlib import Path
-from threading import Lock
 from typing import Protocol, runtime_checkable
 
+from framedex import forks
 from framedex.encoders.base import Encoder
 from framedex.errors import InvalidInput, NotFound
 from framedex.records import EmbeddingConfig, Weights
+from framedex.regular_files import open_binary
 
 Stamp = tuple[str, int, int] | None
 """Path, size in bytes and time in nanoseconds of a file; None for one that is not there."""
 
 _HASHES: dict[tuple[str, int, int], str] = {}
-_HASHING = Lock()
+_HASHING = forks.Lock()
 
 
 @runtime_checkable
@@ -57,7 +58,7 @@ def sha256_of(path: Path) -> str:
         if known is not None and known in _HASHES:
             return _HASHES[known]
         try:
-            with path.open("rb") as file:
+            with open_binary(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None

@@ -11,6 +11,7 @@ from typing import Any
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 from framedex.records import Weights
+from framedex.regular_files import open_binary, read_text
 
 CONTINUING = ("vision-encoder-decoder", "blip", "git")
 """Types of models that caption by themselves: what they are asked is how the caption begins."""
@@ -108,7 +109,7 @@ def _need(folder: Path, names: tuple[str, ...], what: str) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(read_text(path))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{os.fspath(path)!r} is no JSON that can be read: {error}") from None
     if not isinstance(content, dict):
@@ -146,7 +147,7 @@ def _parts(index: Path) -> list[Path]:
 def _check_whole(path: Path) -> None:
     """Check that a file of safetensors has the size that its header says."""
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             header = int.from_bytes(file.read(_HEADER_BYTES), "little")
             size = os.fstat(file.fileno()).st_size
             tensors = json.loads(file.read(header)) if header <= size else {}

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from framedex.enrichers.yolo_heads import STRIDES, Form
 from framedex.errors import InvalidInput
+from framedex.regular_files import open_binary
 
 _MANY = 8192  # pixels of a side: no model takes more
 
@@ -73,7 +74,7 @@ def read_sidecar(model: Path) -> DetectorSettings:
     path = model.with_suffix(".toml")
     says = f"the settings beside a model, {os.fspath(path)!r}"
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             values = tomllib.load(file)
     except FileNotFoundError:
         return DetectorSettings()

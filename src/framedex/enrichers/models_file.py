@@ -14,6 +14,7 @@ from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.enrichers.yolo_heads import Form
 from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
+from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -119,7 +120,7 @@ def read_models(path: Path) -> list[ModelEntry]:
         InvalidInput: the file is no TOML, or a model in it cannot be understood; the message names file, model and key.
     """
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             found = tomllib.load(file)
     except FileNotFoundError:
         return []

@@ -9,6 +9,7 @@ from typing import Any
 from framedex.checks import is_fraction
 from framedex.errors import InvalidInput, NotFound
 from framedex.media.labels import storable
+from framedex.regular_files import read_text
 
 PROMPTS = ("a photo of a {}", "a picture of a {}", "{}")
 """What is asked of a tag that has no prompts of its own; ``{}`` stands for the tag.
@@ -91,7 +92,7 @@ def _usual(name: str) -> tuple[str, ...]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return read_text(path)
     except OSError as error:
         raise NotFound(f"the file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -1,11 +1,11 @@
 """The texts of the rows of one generation, with the statistics that ranking needs."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.forks import cached_property
 from framedex.fulltext.segment import Ints, Longs, Segment, concat_ranges
 from framedex.fulltext.tokenizer import TextField
 

@@ -12,6 +12,7 @@ from framedex.media.annotations_coco import read_coco
 from framedex.media.annotations_yolo import read_yolo
 from framedex.media.csv_fields import long_fields
 from framedex.media.labels import parse_labels, storable
+from framedex.regular_files import open_text, regular
 
 FILES = ("annotations.json", "image_annotations.csv", "image_annotations.parquet")
 
@@ -121,7 +122,7 @@ _Row = tuple[str, tuple[str, ...], str | None, bool]
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
-    with path.open(encoding="utf-8-sig", newline="") as text, long_fields():
+    with open_text(path, newline="") as text, long_fields():
         rows = csv.DictReader(text, strict=True)
         _check_columns(path, rows.fieldnames or [])
         for row in rows:
@@ -134,7 +135,7 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(regular(path)) as file:
             _check_columns(path, file.schema_arrow.names)
             columns = [name for name in ("filename", "label", "caption") if name in file.schema_arrow.names]
             for batch in file.iter_batches(columns=columns):

@@ -8,6 +8,7 @@ from pathlib import Path
 from framedex.errors import InvalidInput
 from framedex.media.box_files import files_below
 from framedex.media.class_names import class_names_of, holds_class_names
+from framedex.regular_files import read_text
 
 _IMAGES, _LABELS, _SUFFIX = "images", "labels", ".txt"
 
@@ -49,7 +50,7 @@ def _has(folder: str, part: str, name: str) -> bool:
 
 def _read(path: str, names: Mapping[int, str]) -> tuple[str, ...]:
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path, encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read the labels {path!r}: {error}") from error
     return tuple(dict.fromkeys(_name(path, place, line, names) for place, line in enumerate(lines, 1) if line.strip()))

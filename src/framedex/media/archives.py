@@ -20,6 +20,7 @@ from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.box_sources import FILES as BOX_FILES
 from framedex.media.formats import is_media
+from framedex.regular_files import open_binary
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _PART = 2**18  # bytes at a time; also more than any honest header
@@ -84,10 +85,7 @@ def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> It
     if not name.endswith(SUFFIXES):
         raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {str(path)!r}")
     try:
-        file = path.open("rb")
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            file.close()
-            raise InvalidInput(f"cannot read the archive {str(path)!r}: it is no regular file")
+        file = open_binary(path)
     except OSError as error:
         raise InvalidInput(f"cannot read the archive {str(path)!r}: {error.strerror}") from None
     with file:

@@ -5,11 +5,11 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex.forks import cached_property
 from framedex.media.boxes import Box, Problem, Problems, Source, fit_box
 from framedex.media.boxes_yolo import FractionBox, in_pixels
 

@@ -26,6 +26,7 @@ from framedex.media.boxes import (
     without_problems,
 )
 from framedex.media.csv_fields import long_fields
+from framedex.regular_files import open_text, regular
 
 COLUMNS = ("filename", "col_x", "row_y", "width", "height", "label")
 CONFIDENCE = "confidence"
@@ -43,7 +44,7 @@ def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
         InvalidInput: it cannot be read as CSV, or lacks a column.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as text, long_fields():
+        with open_text(path, newline="") as text, long_fields():
             rows = csv.DictReader(text, strict=True)
             _check_columns(path, rows.fieldnames or [])
             places = ((f"{path.name}: line {rows.line_num}", row) for row in rows)
@@ -66,7 +67,7 @@ def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(regular(path)) as file:
             there = file.schema_arrow.names
             _check_columns(path, there)
             columns = [name for name in (*COLUMNS, CONFIDENCE) if name in there]

@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 from framedex.errors import InvalidInput
 from framedex.media.box_files import files_below, pictures_beside, swapped, whole_file
 from framedex.media.boxes import Box, Problem, Problems, Sizes, decimal, label_of, problem, without_problems
+from framedex.regular_files import TooLarge, read_bytes
 
 _SUFFIX = ".xml"
 _PICTURES = {"Annotations": "JPEGImages", "annotations": "images"}
@@ -74,11 +75,11 @@ def read_voc_file(path: Path, name: str, problems: Problems) -> list[Box]:
 
 def _read(path: Path) -> Element:
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InvalidInput(
-                f"{os.fspath(path)!r} has more than {_LARGEST:,} bytes; a Pascal VOC file is of one picture"
-            )
-        content = path.read_bytes()
+        content = read_bytes(path, _LARGEST)
+    except TooLarge:
+        raise InvalidInput(
+            f"{os.fspath(path)!r} has more than {_LARGEST:,} bytes; a Pascal VOC file is of one picture"
+        ) from None
     except OSError as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r}: {error.strerror or error}") from error
     builder, parser = TreeBuilder(), expat.ParserCreate()

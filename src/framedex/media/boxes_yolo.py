@@ -23,6 +23,7 @@ from framedex.media.boxes import (
 )
 from framedex.media.class_names import NAMES, class_names_of, data_yaml, holds_class_names
 from framedex.media.yolo_numbers import fractions, pixels, text_of
+from framedex.regular_files import open_text
 
 _SUFFIX = ".txt"
 _LARGEST = 2**26  # bytes of a file: some 100,000 outlines
@@ -99,7 +100,7 @@ def read_yolo_boxes(folder: Path, problems: Problems) -> Iterator[FractionBox]:
 def _boxes(folder: Path, path: str, stem: str, names: Mapping[int, str]) -> Iterator[FractionBox | Problem]:
     name = os.path.basename(path)  # noqa: PTH119
     try:
-        with (folder / path).open(encoding="utf-8-sig") as file:
+        with open_text(folder / path) as file:
             if os.fstat(file.fileno()).st_size > _LARGEST:
                 yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one picture")
                 return

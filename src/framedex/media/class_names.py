@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framedex.errors import InvalidInput
+from framedex.regular_files import read_text
 
 NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
 """The files of a YOLO folder that may have the names of its classes; the first one that has some counts."""
@@ -67,7 +68,7 @@ def read_class_names(path: Path) -> dict[int, str] | None:
         InvalidInput: the file cannot be read, or the names are written in another way.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read the class names {path}: {error}") from error
     if path.suffix != ".yaml":

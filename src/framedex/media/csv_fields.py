@@ -1,11 +1,12 @@
 """Reading CSV files with fields of any length."""
 
 import csv
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_readers, _readers_lock = [0, 0], threading.Lock()  # how many read, and the limit before the first of them
+from framedex import forks
+
+_readers, _readers_lock = [0, 0], forks.Lock()  # how many read, and the limit before the first of them
 
 
 @contextmanager

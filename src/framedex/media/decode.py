@@ -123,6 +123,8 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
     if not data:
         raise CannotDecode("the file is empty")
     header = jpeg.read_header(data)
+    if header is not None:
+        jpeg.check_scans(data, header)
     if header is not None and header.components in (1, 3):
         width, height = header.displayed_size
         check_size(width, height, max_pixels)
@@ -132,7 +134,7 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
             if pixels is not None:
                 small, sample = reduced(pixels, detail), subsample(pixels)
                 return Picture(small, sample, header.components, width, height, "jpeg")
-    return _decode_other(data, max_pixels, detail, budget)
+    return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
 
 
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:

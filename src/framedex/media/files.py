@@ -1,7 +1,6 @@
 """The one door to the bytes of media: files that may be anything (pipes, folders, links to nowhere), and objects."""
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -9,6 +8,7 @@ from typing import BinaryIO
 
 from framedex.errors import CannotDecode
 from framedex.media.remote import SCHEME, BucketAccess, ObjectStore, is_remote
+from framedex.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.settings import Settings
 
 
@@ -49,14 +49,11 @@ class Reader:
             yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
             return
         try:
-            file = open(location, "rb", opener=open_at_once)  # noqa: SIM115 - closed below
+            file = open_binary(location)
         except (OSError, ValueError) as error:  # a name with a null character is a ValueError
-            raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise _cannot_decode(error) from None
         with file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise CannotDecode("not a regular file")
-            yield status.st_mtime, file
+            yield os.fstat(file.fileno()).st_mtime, file
 
     def check_any_read(self) -> None:
         """Check that not all objects so far failed; files that fail are always broken ones.
@@ -89,18 +86,16 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
         CannotDecode: it is missing, too large, no regular file, or cannot be read.
     """
     try:
-        with open(path, "rb", buffering=0, opener=open_at_once) as file:
+        with open(path, "rb", buffering=0, opener=opener) as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise CannotDecode("not a regular file")
             if status.st_size > max_bytes:
                 raise CannotDecode(f"the file has {status.st_size:,} bytes, more than {max_bytes:,}")
-            return status, file.readall()
+            return status, read_at_most(file, max_bytes)
     except (OSError, ValueError) as error:
-        raise CannotDecode(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise _cannot_decode(error) from None
 
 
-def open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting; an ``opener`` for :func:`open`."""
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+def _cannot_decode(error: OSError | ValueError) -> CannotDecode:
+    reason = getattr(error, "strerror", None) or str(error)
+    own = isinstance(error, TooLarge) or reason == NOT_REGULAR
+    return CannotDecode(reason if own else f"cannot be read: {reason}")

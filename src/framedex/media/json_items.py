@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from framedex.errors import InvalidInput
+from framedex.regular_files import open_text
 
 _CHUNK = 2**20  # characters
 _LONGEST = 2**26  # characters of one item; an image or an annotation has some hundreds, an outline in detail thousands
@@ -27,7 +28,7 @@ def read_items(path: Path) -> Iterator[tuple[str, int | None, Any]]:
         InvalidInput: the file cannot be read, is no JSON object, or has an item of more than 64 Mi characters.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with open_text(path) as file:
             yield from _Items(file, path).members()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as JSON: {error}") from error

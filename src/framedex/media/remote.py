@@ -2,7 +2,6 @@
 
 import os
 import re
-import threading
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from framedex import forks
 from framedex.errors import CannotDecode, InvalidInput, Unavailable
 from framedex.settings import Settings
 
@@ -89,7 +89,7 @@ class ObjectStore:
 
     def __init__(self, access: BucketAccess) -> None:
         self._access = access
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._read, self._failed, self._in_a_row, self._last = 0, 0, 0, ""
 
     def read(self, uri: str, max_bytes: int) -> tuple[int | None, bytes]:
@@ -107,7 +107,7 @@ class ObjectStore:
                 size = file.size()
                 if size > max_bytes:
                     raise CannotDecode(f"the object has {size:,} bytes, more than {max_bytes:,}")
-                found = _modified_ns(file.metadata()), file.read()
+                found = _modified_ns(file.metadata()), file.read(size)
         except FileNotFoundError:
             raise CannotDecode("cannot be read: there is no such object") from None
         except (OSError, pa.ArrowException) as error:

@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -13,6 +14,7 @@ from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.media.labels import parse_labels, storable
+from framedex.regular_files import open_binary, open_text, regular
 from framedex.settings import user_path
 
 PATH_COLUMNS = (
@@ -192,6 +194,7 @@ class ListSource(Source):
 
 _Row = tuple[str, tuple[str, ...], str | None]
 LIST_SUFFIXES = (".txt", ".csv", ".parquet")
+_LONGEST = 2**16  # characters of a line; Linux takes paths of 4,096 bytes
 
 
 def read_list(path: Path) -> Iterator[_Row]:
@@ -204,14 +207,18 @@ def read_list(path: Path) -> Iterator[_Row]:
 
 
 def _read_text(path: Path) -> Iterator[_Row]:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as lines:
-        for line in lines:
+    with open_text(path, errors="surrogateescape", newline="\n") as file:
+        for number, line in enumerate(iter(partial(file.readline, _LONGEST), ""), 1):
+            if len(line) == _LONGEST:
+                raise InvalidInput(
+                    f"{path}, line {number}: a line is the path of a file, and this one is longer than any"
+                )
             if name := line.rstrip("\r\n"):
                 yield name, (), None
 
 
 def _read_csv(path: Path) -> Iterator[_Row]:
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+    with open_text(path, errors="surrogateescape", newline="") as text:
         rows = csv.reader(text, strict=True)
         try:
             yield from _rows_of(rows)
@@ -247,7 +254,7 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(regular(path)) as file:
             if not file.schema_arrow.names:
                 raise InvalidInput(f"{path} has no columns; one must hold the paths of files")
             names = {name.lower(): name for name in file.schema_arrow.names}
@@ -276,7 +283,7 @@ def open_source(source: str | os.PathLike[str]) -> Source:
         if path.is_dir():
             return FolderSource(os.fspath(path))
         if path.is_file() and (path.suffix.lower() in LIST_SUFFIXES or is_media(path.name)):
-            with path.open("rb"):
+            with open_binary(path):
                 return FileSource(os.fspath(path.parent), path.name) if is_media(path.name) else ListSource(path)
         exists = path.exists()
     except OSError as error:

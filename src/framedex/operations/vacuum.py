@@ -10,7 +10,6 @@ all, as those of a writer that was killed, might be those of a writer at work: t
 
 import math
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +19,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from framedex import forks
 from framedex.checks import is_number
-from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
+from framedex.errors import Conflict, Error, InvalidInput
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
@@ -72,8 +72,12 @@ def vacuum(
         progress: called with the name of a dataset and the share that is done; raises to stop.
     """
     limits = _limits(context, older_than_s)
-    if context.catalog.read_only:
-        raise ReadOnly(f"the workspace {context.layout.root} was opened for reading; nothing was freed")
+    context.catalog.check_writable()
+    with context.catalog.reserve_freed():
+        return _vacuum(context, limits, progress)
+
+
+def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, float], None] | None) -> VacuumResult:
     count, catalog_bytes = _Count(), _catalog_bytes(context)
     _remove_orphans(context, count)
     with context.catalog.read() as connection:
@@ -293,7 +297,7 @@ class AutoClean:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._last: dict[str, float] = {}
 
     def __call__(self, dataset_id: str) -> None:

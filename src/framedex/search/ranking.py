@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.forks import cached_property
 from framedex.records import Condition
 from framedex.storage.media import RowIds
 from framedex.storage.tables import ROW_ID

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from framedex.analysis.relevance import Relevance
 from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
+from framedex.forks import cached_property
 from framedex.progress import Progress
 from framedex.records import Condition, EmbeddingConfig
 from framedex.search.captions.captions import encode, open_captions

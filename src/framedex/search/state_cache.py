@@ -1,10 +1,10 @@
 """What searches of text made of the states of a dataset that were searched last."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from framedex import forks
 from framedex.progress import ShareProgress
 from framedex.storage.column_keys import columns_key
 from framedex.storage.media import Media
@@ -24,7 +24,7 @@ class StateCache(Generic[State]):
 
     def __init__(self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None], State]) -> None:
         self._columns, self._make = columns, make
-        self._making, self._lock = threading.Lock(), threading.Lock()
+        self._making, self._lock = forks.Lock(), forks.Lock()
         self._names: OrderedDict[tuple[str, int], Hashable] = OrderedDict()
         self._states: OrderedDict[Hashable, State] = OrderedDict()
 

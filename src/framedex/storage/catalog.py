@@ -2,16 +2,20 @@
 
 import os
 import secrets
+import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import sqlalchemy as sa
 
-from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
+from framedex import forks
+from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.schema import metadata
+from framedex.storage.turns import Turns
 
 HEAD_REVISION = "0002"
 # The table in which Alembic keeps a database's revision.
@@ -20,23 +24,49 @@ _ALEMBIC_VERSION = sa.Table(
 )
 _KNOWN_REVISIONS = frozenset({"0001", "0002"})
 _MIGRATING = threading.Lock()  # Alembic keeps the migration that runs in a variable of the process
+_WAIT_S = 60.0
+_IDLE = 16  # connections that stay open
+_RESERVE_BYTES = 256 * 1024
+_UNSAFE = set[Path]()  # catalogs that were in use while this process was forked
 
 
 class Catalog:
-    """An open catalog. Reading needs no lock; writing takes one short transaction at a time.
+    """An open catalog. Reading waits for nobody; writing takes one short transaction at a time.
 
-    Attributes:
-        read_only: whether writing is refused.
+    Threads write in the order in which they ask. After a fork the child can go on reading, and writes nothing.
+
+    Args:
+        path: the file.
+        read_only: refuse all writing.
     """
 
-    def __init__(self, engine: sa.Engine, path: Path, *, read_only: bool) -> None:
-        self._engine, self._path = engine, path
-        self.read_only = read_only
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self._path, self._read_only, self._is_forked = path, read_only, False
+        self._engine, self._turns, self.gate = _engine(path, read_only=read_only), Turns(), forks.Gate()
+        forks.close_before_forks(self)
+        forks.renew_after_forks(self)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._read_only or self._is_forked
+
+    def check_writable(self) -> None:
+        """Check that writing is not refused.
+
+        Raises:
+            ReadOnly: the workspace was opened for reading.
+            WorkspaceError: it was opened before a fork, by the parent of this process.
+        """
+        if self._is_forked:
+            raise WorkspaceError(f"{self._path} {forks.REASON}; nothing was changed")
+        if self._read_only:
+            raise ReadOnly(f"{self._path} was opened for reading; nothing was changed")
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Yield a connection that sees one consistent state of the catalog."""
-        with self._own_errors("read"), self._engine.connect() as connection:
+        with self._connection("read") as connection:
             connection.exec_driver_sql("BEGIN")
             yield connection
 
@@ -46,10 +76,13 @@ class Catalog:
 
         Raises:
             ReadOnly: the workspace was opened for reading.
+            WorkspaceError: it was opened before a fork, or the catalog cannot be written.
         """
-        if self.read_only:
-            raise ReadOnly(f"{self._path} was opened for reading; nothing was changed")
-        with self._own_errors("write"), self._engine.connect() as connection:
+        self.check_writable()
+        # A turn is waited for before a connection is open: the one whose turn it is reads by another connection.
+        with self._turn(), self._connection("write") as connection:
+            if (fault := _fault_of(connection)) is not None:
+                raise WorkspaceError(f"cannot write the catalog {self._path}: {_reason(fault, self._path)}")
             # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:
@@ -59,22 +92,89 @@ class Catalog:
                 raise
             connection.commit()
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        try:
+            with self._turns.turn(timeout_s=_WAIT_S):
+                yield
+        except TimeoutError as error:
+            raise WorkspaceError(f"cannot write the catalog {self._path}: {error}") from error
+
+    @contextmanager
+    def _connection(self, verb: str) -> Iterator[sa.Connection]:
+        """Yield a connection; what the engine raises becomes an error of ours."""
+        with _own_errors(f"cannot {verb} the catalog {self._path}", self._path), self.gate.using():
+            self._check_safe()
+            with self._engine.connect() as connection:
+                yield connection
+                if _fault_of(connection) is not None:  # the next one may find space to see what others write
+                    connection.invalidate()
+
+    def _check_safe(self) -> None:
+        if self._path in _UNSAFE:
+            raise WorkspaceError(f"{self._path} was in use {forks.UNSAFE}")
+
+    @contextmanager
+    def reserve_freed(self) -> Iterator[None]:
+        """Give a block the bytes that are kept for it where the disk is full: to delete something takes some, too."""
+        if _free_bytes(self._path) < _RESERVE_BYTES:
+            with suppress(OSError):
+                _reserve(self._path).unlink()
+        try:
+            yield
+        finally:
+            self.keep_reserve()
+
+    def keep_reserve(self) -> None:
+        """Keep some bytes of the disk for :meth:`reserve_freed`, if it has enough."""
+        path = _reserve(self._path)
+        if self.read_only or path.exists() or _free_bytes(self._path) < 4 * _RESERVE_BYTES:
+            return
+        with suppress(OSError):
+            path.write_bytes(bytes(_RESERVE_BYTES))
+
     def shrink(self) -> None:
         """Give back what the file and its log have more than they hold, unless others are using them."""
-        with suppress(sa.exc.OperationalError), self._engine.connect() as connection:
+        with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("VACUUM")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    @contextmanager
-    def _own_errors(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except sa.exc.OperationalError as error:
-            raise WorkspaceError(f"cannot {verb} the catalog {self._path}: {error.orig}") from error
+    def check_revision(self) -> None:
+        """Check that the schema is one that is understood, and bring it up to date where need be.
+
+        Raises:
+            WorkspaceError: the file is no catalog, or cannot be opened.
+            FormatTooNew: a newer version of Framedex changed the schema.
+            ReadOnly: an older version wrote it, and it was opened for reading.
+        """
+        with _own_errors(f"cannot open {self._path}", self._path), self.gate.using():
+            self._check_safe()
+            _check_revision(self._engine, self._path, read_only=self.read_only)
+
+    def close_idle(self) -> None:
+        """Close the connections that nobody uses; more are opened when they are needed."""
+        self._engine.dispose()
+
+    def renew(self) -> None:
+        """Refuse writing: this is the child of a fork, and tasks, threads and turns are its parent's."""
+        self._is_forked, self._turns = True, Turns()
+        if not self.gate.is_safe:
+            _UNSAFE.add(self._path)
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        with self.gate.using():
+            self._engine.dispose()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as does all that holds a catalog.
+
+        Raises:
+            InvalidInput: always.
+        """
+        raise InvalidInput(
+            f"{str(self._path.parent)!r} is open and cannot be pickled; open the workspace in the worker"
+        )
 
 
 def open_catalog(path: Path, *, read_only: bool) -> Catalog:
@@ -92,46 +192,148 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
         _create(path)
     if not path.stat().st_size:  # SQLite would take it for a new one
         raise WorkspaceError(f"{path} is not a Framedex catalog: it is empty; restore it from a copy")
-    engine = _engine(path, read_only=read_only)
+    catalog = Catalog(path, read_only=read_only)
     try:
-        _check_revision(engine, path, read_only=read_only)
+        catalog.check_revision()
     except BaseException:
-        engine.dispose()
+        catalog.close()
         raise
-    return Catalog(engine, path, read_only=read_only)
+    catalog.keep_reserve()
+    return catalog
+
+
+class _Connection(sqlite3.Connection):
+    """A connection to a catalog.
+
+    Attributes:
+        fault: why it can only read what was in the file when it was opened; None if it sees and writes all.
+    """
+
+    fault: sqlite3.OperationalError | None = None
+
+
+def _fault_of(connection: sa.Connection) -> sqlite3.OperationalError | None:
+    opened = connection.connection.dbapi_connection
+    return opened.fault if isinstance(opened, _Connection) else None
 
 
 def _engine(path: Path, *, read_only: bool) -> sa.Engine:
-    url = sa.URL.create("sqlite", database=f"file:{_quoted(path)}", query=_query(path, read_only=read_only))
-    engine = sa.create_engine(url, connect_args={"timeout": 60, "check_same_thread": False})
+    # Without a limit: a thread that writes takes a second connection to read by, for which it must never have to wait.
+    return sa.create_engine(
+        "sqlite://",
+        creator=lambda: _connect(path, read_only=read_only),
+        poolclass=sa.pool.QueuePool,
+        pool_size=_IDLE,
+        max_overflow=-1,
+    )
 
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: object) -> None:
-        connection.isolation_level = None  # transactions are ours: see Catalog.write
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA foreign_keys=ON")
+
+def _connect(path: Path, *, read_only: bool) -> _Connection:
+    query = _query(path, read_only=read_only)
+    try:
+        return _prepared(path, query, read_only=read_only)
+    except sqlite3.OperationalError as error:
+        # SQLite makes a log and its index beside the file, even to read it. Without them the file is all there is.
+        if _base_code(error) not in _OF_THE_DISK or _has_log(path):
+            raise
+        connection = _prepared(path, "mode=ro&immutable=1", read_only=True)
+        connection.fault = error
+        return connection
+
+
+def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
+    connection = sqlite3.connect(
+        f"file:{_quoted(path)}?{query}",
+        uri=True,
+        timeout=_WAIT_S,
+        check_same_thread=False,
+        isolation_level=None,  # transactions are ours: see Catalog.write
+        factory=_Connection,
+    )
+    try:
+        connection.execute("PRAGMA foreign_keys=ON")
         if not read_only:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            cursor.execute("PRAGMA synchronous=FULL")
-        cursor.close()
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens all files that reading takes
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
-    return engine
+
+def _has_log(path: Path) -> bool:
+    """Return whether a catalog has changes that are not in the file itself yet."""
+    with suppress(FileNotFoundError):
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    return False
 
 
 def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def _query(path: Path, *, read_only: bool) -> dict[str, str]:
+def _query(path: Path, *, read_only: bool) -> str:
     if not read_only:
-        return {"uri": "true", "mode": "rw"}
+        return "mode=rw"
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if os.access(path.parent, os.W_OK) or shared.exists():
-        return {"uri": "true", "mode": "ro"}
+        return "mode=ro"
     if log.exists():
         raise WorkspaceError(f"{path} has a log without its index, which cannot be made here; open it for writing once")
     # In a folder that cannot be written SQLite cannot make its shared-memory file; nobody writes there at present.
-    return {"uri": "true", "mode": "ro", "immutable": "1"}
+    return "mode=ro&immutable=1"
+
+
+_OF_THE_DISK = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN})
+_DAMAGED = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+_NO_SPACE = "no space left on the disk; free some, for example by framedex vacuum or by deleting a dataset"
+
+
+@contextmanager
+def _own_errors(doing: str, path: Path) -> Iterator[None]:
+    """Raise what the engine fails with as WorkspaceError; that a constraint does not hold is for the caller.
+
+    Args:
+        doing: the beginning of the message.
+        path: the catalog.
+    """
+    try:
+        yield
+    except (Error, sa.exc.IntegrityError, sa.exc.ProgrammingError):
+        raise
+    except sa.exc.TimeoutError as error:
+        raise WorkspaceError(f"{doing}: {error}") from error
+    except sa.exc.DatabaseError as error:
+        raise WorkspaceError(f"{doing}: {_reason(error.orig, path)}") from error
+    except sqlite3.DatabaseError as error:
+        raise WorkspaceError(f"{doing}: {_reason(error, path)}") from error
+
+
+def _reason(error: BaseException | None, path: Path) -> str:
+    code = _base_code(error)
+    if code == sqlite3.SQLITE_FULL or (code in _OF_THE_DISK and _free_bytes(path) < _RESERVE_BYTES):
+        return f"{error}: {_NO_SPACE}"
+    if code == sqlite3.SQLITE_IOERR:
+        return f"{error}: the disk may be full, over its quota, or broken"
+    return str(error)
+
+
+def _base_code(error: BaseException | None) -> int:
+    """Return the primary code of an error of SQLite, without what is particular; 0 for none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _reserve(path: Path) -> Path:
+    return path.with_name(f"{path.name}-reserve")
+
+
+def _free_bytes(path: Path) -> int:
+    """Return how many bytes are free where a catalog is; more than enough where that cannot be learnt."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return 2**62
 
 
 def _create(path: Path) -> None:
@@ -183,8 +385,13 @@ def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
     try:
         with engine.connect() as connection:
             revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"{path} is not a Framedex catalog: {error.orig}") from error
+            if _fault_of(connection) is not None:
+                connection.invalidate()
+    except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
+        cause = error.orig if isinstance(error, sa.exc.DatabaseError) else error
+        if _base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # the latter says that there is no such table
+            raise
+        raise WorkspaceError(f"{path} is not a Framedex catalog: {cause}") from error
     if revision == HEAD_REVISION:
         return
     if revision not in _KNOWN_REVISIONS:

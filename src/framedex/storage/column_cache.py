@@ -7,7 +7,6 @@ column that would take most of it is left to be streamed.
 
 import hashlib
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
@@ -17,12 +16,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from framedex import forks
 from framedex.path_columns import PATH_COLUMNS, SOURCE, PathColumn
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
-from framedex.storage.tables import ROW_ID, Table
+from framedex.storage.tables import READING, ROW_ID, Table
 
 _COLUMN_SHARE = 4  # the part of the memory that one column may take, as a divisor
 _HELD_SHARE = 16  # that all answers of conditions may take together
@@ -80,7 +80,7 @@ class ColumnCache:
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
         self._tables: OrderedDict[tuple[Path, int, tuple[int, int] | None], Table] = OrderedDict()
-        self._lock, self._reading = threading.Lock(), threading.Lock()
+        self._lock, self._reading = forks.Lock(), forks.Lock()
 
     @property
     def is_on(self) -> bool:
@@ -235,11 +235,12 @@ class ColumnCache:
     def _read_stored(self, table: Table, name: str) -> pa.Array | None:
         chunks, size = [], 0
         reader = table.stream([] if name == ROW_ID else [name], row_ids=name == ROW_ID)
-        for batch in reader:
-            size += batch.nbytes
-            if size > self._column_bytes:
-                return None
-            chunks.append(batch.column(name))
+        with READING.using():
+            for batch in reader:
+                size += batch.nbytes
+                if size > self._column_bytes:
+                    return None
+                chunks.append(batch.column(name))
         return pa.chunked_array(chunks, reader.schema.field(name).type).combine_chunks()
 
     def _computed(self, column: PathColumn, path: pa.Array) -> pa.Array:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable
 from typing import Any
 
 from framedex.storage.failures import own_errors
-from framedex.storage.tables import Table
+from framedex.storage.tables import READING, Table
 
 
 def columns_key(table: Table, columns: Collection[str]) -> Hashable:
@@ -22,7 +22,7 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
     """
     import lance
 
-    with own_errors(f"read {table.path}"):
+    with own_errors(f"read {table.path}"), READING.using():
         dataset: Any = lance.dataset(str(table.path), version=table.version)
         wanted = {
             number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)

@@ -1,11 +1,11 @@
 """The heads of datasets, as often as they are asked for."""
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from framedex import forks
 from framedex.records import Generation
 from framedex.storage.datasets import get_roots, head
 
@@ -35,7 +35,7 @@ class Heads:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Head] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     def read(self, connection: sa.Connection, dataset_id: str) -> Head | None:
         """Return a dataset's head as a connection sees it; None before the first commit."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.errors import FormatTooNew, WorkspaceError
+from framedex.regular_files import read_text
 from framedex.settings import user_path
 from framedex.storage.objects import objects_dataset
 
@@ -159,14 +160,17 @@ def _create(layout: Layout, *, read_only: bool) -> None:
     layout.root.mkdir(parents=True, exist_ok=True)
     # The marker comes first and whole, so that neither a crash nor a second process finds a folder of other files.
     partial = layout.root / f".{MARKER}.{os.getpid()}.{secrets.token_hex(4)}.partial"
-    partial.write_text(f"format_version = {FORMAT_VERSION}\n")
-    partial.replace(layout.marker)
+    try:
+        partial.write_text(f"format_version = {FORMAT_VERSION}\n")
+        partial.replace(layout.marker)
+    finally:
+        partial.unlink(missing_ok=True)
     (layout.root / "datasets").mkdir(exist_ok=True)
 
 
 def _check_version(layout: Layout) -> None:
     try:
-        version = tomllib.loads(layout.marker.read_text()).get("format_version")
+        version = tomllib.loads(read_text(layout.marker)).get("format_version")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{layout.marker} cannot be read: {error}") from error
     if not isinstance(version, int) or version < 1:

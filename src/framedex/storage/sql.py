@@ -6,12 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex import forks
+from framedex.storage.tables import READING
+
 
 class Sql:
-    """Runs statements. Safe to share between threads: each has a connection of its own."""
+    """Runs statements. Safe to share between threads: each has a connection of its own to one engine."""
 
     def __init__(self) -> None:
+        self._lock = forks.Lock()
+        self._engine: Any = None
         self._local = threading.local()
+        forks.renew_after_forks(self)
 
     def query(self, text: str, params: Sequence[Any], relations: Mapping[str, Any]) -> pa.Table:
         """Return the result of a statement.
@@ -25,23 +31,35 @@ class Sql:
         for name, relation in relations.items():
             connection.register(name, relation)
         try:
-            # A statement of no parameters takes none, not an empty list.
-            return connection.sql(text, params=list(params) or None).to_arrow_table()
+            with READING.using():  # relations may be read from tables
+                # A statement of no parameters takes none, not an empty list.
+                return connection.sql(text, params=list(params) or None).to_arrow_table()
         finally:
             for name in relations:
                 connection.unregister(name)
 
     def _connection(self) -> Any:
         if not hasattr(self._local, "connection"):
-            import duckdb
-
-            self._local.connection = duckdb.connect(
-                ":memory:",
-                config={
-                    "enable_external_access": "false",
-                    "autoload_known_extensions": "false",
-                    "autoinstall_known_extensions": "false",
-                    "preserve_insertion_order": "true",
-                },
-            )
+            with self._lock:
+                self._engine = self._engine or _start()
+                self._local.connection = self._engine.cursor()
         return self._local.connection
+
+    def renew(self) -> None:
+        """Forget the engine, in the child of a fork: its threads are not there. The next statement starts another."""
+        forks.abandon(self._engine, self._local)
+        self._engine, self._local = None, threading.local()
+
+
+def _start() -> Any:
+    import duckdb
+
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+            "preserve_insertion_order": "true",
+        },
+    )

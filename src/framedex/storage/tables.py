@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.errors import NotFound
+from framedex import forks
+from framedex.errors import NotFound, WorkspaceError
+from framedex.forks import cached_property
 from framedex.storage.failures import own_errors
 from framedex.storage.table_files import files_of
 
@@ -28,6 +29,18 @@ _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows a fi
 _BATCH_BYTES = 2**20
 _SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of files that are on the disk
 _BLOCK_BYTES = 128 * 2**20
+WRITING, READING = forks.Gate(1), forks.Gate(2)
+"""Who is within a call of the engine: a fork waits for that, as the child would wait for its locks for ever."""
+
+
+def check_safe() -> None:
+    """Check that the engine can be used in this process.
+
+    Raises:
+        WorkspaceError: it was at work when this process was forked.
+    """
+    if not (READING.is_safe and WRITING.is_safe):
+        raise WorkspaceError(f"tables were read or written {forks.UNSAFE}")
 
 
 class Table:
@@ -39,22 +52,41 @@ class Table:
     """
 
     def __init__(self, path: Path, version: int) -> None:
+        self.path, self.version = path, version
+        self._handle: Any = self._open()
+        forks.renew_after_forks(self)
+
+    def _open(self) -> Any:
         import lance
 
-        self.path, self.version = path, version
+        check_safe()
         try:
-            self._lance: Any = lance.dataset(str(path), version=version)
+            with READING.using():
+                return lance.dataset(str(self.path), version=self.version)
         except (ValueError, OSError) as error:
-            raise NotFound(f"{path} has no version {version}: {error}") from error
+            raise NotFound(f"{self.path} has no version {self.version}: {error}") from error
+
+    @property
+    def _lance(self) -> Any:
+        if self._handle is None:
+            self._handle = self._open()
+        return self._handle
+
+    def renew(self) -> None:
+        """Forget the handle, in the child of a fork; the next reading opens another one."""
+        forks.abandon(self._handle)
+        self._handle = None
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns."""
-        return self._lance.schema
+        with READING.using():
+            return self._lance.schema
 
     def count(self) -> int:
         """Return the number of rows."""
-        return int(self._lance.count_rows())
+        with READING.using():
+            return int(self._lance.count_rows())
 
     def scan(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return a reader over some columns in row order, one bounded batch at a time.
@@ -70,15 +102,21 @@ class Table:
 
     def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return what :meth:`scan` does, for another engine: the errors are Lance's."""
-        scanner = self._lance.scanner(
-            columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
-        )
-        return scanner.to_reader()
+        with READING.using():
+            scanner = self._lance.scanner(
+                columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
+            )
+            return scanner.to_reader()
 
     def _guarded(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         def batches() -> Iterator[pa.RecordBatch]:
             with own_errors(f"read {self.path}"):
-                yield from reader
+                while True:
+                    with READING.using():
+                        batch = next(reader, None)
+                    if batch is None:
+                        return
+                    yield batch
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
@@ -104,7 +142,7 @@ class Table:
         if not len(row_ids):
             fields = [self.schema.field(name) for name in columns]
             return pa.schema(fields).empty_table()
-        with own_errors(f"read {self.path}"):
+        with own_errors(f"read {self.path}"), READING.using():
             return self._lance._take_rows(list(row_ids), columns=list(columns))
 
     def vectors(
@@ -192,7 +230,8 @@ class StoredVectors:
         if not len(rows):
             return np.empty((0, self.dimension), dtype=np.float32)
         numbers, place = np.unique(rows, return_inverse=True)
-        found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
+        with READING.using():
+            found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
         return np.ascontiguousarray(flat(found, self.dimension)[place])
 
 
@@ -222,6 +261,7 @@ def warm_up() -> None:
     import lance  # noqa: F401 - loading is the purpose
 
 
+@WRITING.using()
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write batches behind the rows of the table at *path*, creating it if need be; return its new version."""
     import lance
@@ -231,6 +271,7 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 
+@WRITING.using()
 def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write batches as the whole content of the table at *path*, creating it if need be; return its new version."""
     import lance
@@ -240,6 +281,7 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 
+@WRITING.using()
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
     """Add columns to *table*, or replace those of the same names; return the new version.
 
@@ -272,6 +314,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
+@WRITING.using()
 def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     """Add columns that are null in all rows to a table at its newest version, as a header only; return the new one."""
     import lance
@@ -281,6 +324,7 @@ def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     return int(dataset.version)
 
 
+@WRITING.using()
 def drop_columns(table: Table, names: Sequence[str]) -> int:
     """Take those of some columns that it has out of a table at its newest version; return the new version."""
     import lance
@@ -291,6 +335,7 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     return int(dataset.version)
 
 
+@WRITING.using()
 def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
     """Delete rows; return the new version. The other rows keep their order and are not written again.
 
@@ -309,6 +354,7 @@ def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
     return int(dataset.version)
 
 
+@WRITING.using()
 def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     """Put small files of a table together, where there are many, and let deleted rows go; return the newest version.
 
@@ -386,6 +432,7 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
+@WRITING.using()
 def roll_back(path: Path, version: int | None) -> int | None:
     """Make the content of *version* the newest of the table at *path*, whatever a broken run left beyond it.
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.storage.failures import own_errors
-from framedex.storage.tables import ROW_ID, Table, flat
+from framedex.storage.tables import READING, ROW_ID, Table, flat
 
 RowIds = npt.NDArray[np.uint64]
 _OFFSET_BITS = 32
@@ -37,13 +37,14 @@ def files_with(table: Table, column: str) -> dict[str, FileRows]:
     """Return the files that hold a column, by name, in row order."""
     import lance
 
-    dataset = lance.dataset(str(table.path), version=table.version)
-    (number,) = (each.id() for each in dataset.lance_schema.fields() if each.name() == column)
-    found = {}
-    for fragment in dataset.get_fragments():
-        (file,) = (each.path for each in fragment.metadata.files if number in each.fields)
-        found[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
-    return found
+    with READING.using():
+        dataset = lance.dataset(str(table.path), version=table.version)
+        (number,) = (each.id() for each in dataset.lance_schema.fields() if each.name() == column)
+        found = {}
+        for fragment in dataset.get_fragments():
+            (file,) = (each.path for each in fragment.metadata.files if number in each.fields)
+            found[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
+        return found
 
 
 def row_ids_of(table: Table) -> RowIds:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from framedex import forks
 from framedex.errors import Aborted, Conflict, Error, TaskFailed, WorkspaceError
 from framedex.ids import new_id
 from framedex.records import ExportRecord, ExportResult, ExportStatus
@@ -157,6 +158,13 @@ class ExportTask:
         """Stop showing signs of life."""
         self._report.closed.set()
 
+    def leave(self) -> None:
+        """Let nobody wait for the end, in the child of a fork: the parent of this process goes on with it."""
+        self._lock, self._row = threading.Lock(), threading.Lock()
+        if not self._future.done():
+            self._future = Future()
+            self._future.set_exception(WorkspaceError(f"export {self.id} {forks.REASON}"))
+
     def cancel(self) -> None:
         """Make the export stop the next time that it looks."""
         self._report.cancel()
@@ -249,6 +257,14 @@ class Exports:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: list[ExportTask] = []
+        forks.renew_after_forks(self)
+
+    def renew(self) -> None:
+        """Forget the exports, in the child of a fork: they are its parent's."""
+        self._lock, self._pool = threading.Lock(), None
+        for task in self._tasks:
+            task.leave()
+        self._tasks = []
 
     def start(self, dataset_id: str, path: Path, job: ExportJob) -> ExportTask:
         """Start an export and return it.

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from framedex import forks
 from framedex.errors import Aborted, Conflict, Error, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
@@ -203,6 +204,11 @@ class Runner:
         self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._runs: dict[str, Run] = {}
+        forks.renew_after_forks(self)
+
+    def renew(self) -> None:
+        """Forget the tasks, in the child of a fork: they are its parent's, and known by their rows."""
+        self._pool, self._runs = None, {}
 
     def insert(
         self, connection: Any, dataset: DatasetRecord, task_type: TaskType, config: dict[str, Any] | None = None

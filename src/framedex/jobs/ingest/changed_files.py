@@ -11,6 +11,7 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.annotations import Annotations
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
+from framedex.regular_files import open_binary
 from framedex.storage.file_index import FileIndex
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import microseconds
@@ -96,7 +97,7 @@ class ChangedFiles:
                 return False
             if not known.has_size(row, status.st_size):
                 return True
-            with open(path, "rb") as file:  # noqa: PTH123
+            with open_binary(path) as file:
                 digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
         except OSError:
             return False

@@ -16,6 +16,7 @@ from framedex.ids import media_id
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.media.labels import parse_labels
+from framedex.regular_files import regular
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import is_relative, media_schema
@@ -48,7 +49,9 @@ class VectorSource:
 def is_vector_file(path: Path) -> bool:
     """Return whether a Parquet file brings embeddings."""
     try:
-        return path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(path).names
+        return (
+            path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(regular(path)).names
+        )
     except (OSError, pa.ArrowException) as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
@@ -62,13 +65,13 @@ def open_vectors(table: Any) -> VectorSource:
     """
     if isinstance(table, Path):
         try:
-            with pq.ParquetFile(table) as file:
+            with pq.ParquetFile(regular(table)) as file:
                 schema, rows = file.schema_arrow, file.metadata.num_rows
         except (OSError, pa.ArrowException) as error:
             raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with pq.ParquetFile(table) as file:
+            with pq.ParquetFile(regular(table)) as file:
                 yield from file.iter_batches(batch_size=_ROWS, columns=_wanted(schema))
     else:
         held = _to_table(table)

@@ -6,7 +6,6 @@ nothing of the cache; what a state lacks is added when it is first searched, eac
 
 import hashlib
 import json
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex import forks
 from framedex.encoders import TextEncoder, Weighted
 from framedex.errors import InvalidInput
 from framedex.fulltext.segment import Ints, Keys
@@ -99,7 +99,7 @@ class _Captions:
 
 
 _OPEN: OrderedDict[tuple[Path, bool], _Captions] = OrderedDict()
-_LOCK = threading.Lock()
+_LOCK = forks.Lock()
 
 
 def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:

@@ -2,19 +2,18 @@
 
 import hashlib
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex import forks
 from framedex.analysis.cells import group_rows
 from framedex.analysis.quantized_ivf import Selection
 from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
+from framedex.forks import cached_property
 from framedex.fulltext.segment import Ints, Longs
 from framedex.search.captions.segments import CaptionSegment
 from framedex.storage.media import RowIds
@@ -59,9 +58,9 @@ class CaptionIndex:
         order, self._starts = group_rows(text_of[self._held], int(self._ends[-1]))
         self._rows = self._held[order]
         self._everything = self._chosen(None, np.diff(self._starts))
-        self._lock, self._answers = threading.Lock(), OrderedDict[bytes, Vectors]()
+        self._lock, self._answers = forks.Lock(), OrderedDict[bytes, Vectors]()
         self._selections = OrderedDict[bytes, ChosenRows]()
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-captions")
+        self._threads = forks.Threads(os.cpu_count() or 1, "framedex-captions")
 
     def __len__(self) -> int:
         """How many rows have a caption."""

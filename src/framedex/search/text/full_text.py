@@ -1,6 +1,5 @@
 """Full-text search over captions, labels and file names of a dataset's media."""
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex import forks
 from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.rows import RowTexts
@@ -92,7 +92,7 @@ class _Index:
 
 
 _INDICES: OrderedDict[tuple[Path, bool], _Index] = OrderedDict()
-_LOCK = threading.Lock()
+_LOCK = forks.Lock()
 
 
 def _index(folder: Path, language: str, *, keep: bool) -> _Index:

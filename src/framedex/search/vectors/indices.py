@@ -4,19 +4,18 @@ import hashlib
 import os
 import shutil
 import tempfile
-import threading
 import time
 import weakref
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from framedex import forks
 from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
 from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
+from framedex.forks import cached_property
 from framedex.progress import Progress
 from framedex.search.vectors.building import IndexSource, extend_index, make_index, make_small
 from framedex.search.vectors.folder import StoredIndex, read_indices, remove_others
@@ -57,9 +56,9 @@ class VectorIndex:
         held = np.flatnonzero(self._code_of >= 0)
         self._place_of[self._code_of[held]] = held
         self._everything = self._cells.select(self._place_of >= 0)
-        self._lock, self._answers = threading.Lock(), OrderedDict[bytes, Vectors]()
+        self._lock, self._answers = forks.Lock(), OrderedDict[bytes, Vectors]()
         self._selections = OrderedDict[bytes, Selection]()
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-vectors")
+        self._threads = forks.Threads(os.cpu_count() or 1, "framedex-vectors")
 
     def __len__(self) -> int:
         """How many rows have a vector."""
@@ -166,8 +165,8 @@ class VectorIndices:
     def __init__(self, *, small_bytes: int = 32 * 2**20, tail_bytes: int = 64 * 2**20) -> None:
         self._small_bytes, self._tail_bytes = small_bytes, tail_bytes
         self._open: OrderedDict[tuple[Path, int, str], VectorIndex] = OrderedDict()
-        self._locks: dict[Path, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._locks: dict[Path, forks.Lock] = {}
+        self._lock = forks.Lock()
 
     def open(
         self, media: Media, *, folder: Path | None, column: str = "embedding", progress: Progress | None = None
@@ -185,7 +184,7 @@ class VectorIndices:
         """
         key = media.table.path, media.table.version, column
         with self._lock:
-            lock = self._locks.setdefault(media.table.path, threading.Lock())
+            lock = self._locks.setdefault(media.table.path, forks.Lock())
         with lock:  # one thread makes what the others wait for
             with self._lock:
                 if (found := self._open.get(key)) is not None:
@@ -211,7 +210,7 @@ class VectorIndices:
         if folder is None:
             scratch = Path(tempfile.mkdtemp(prefix="framedex-"))
             found = VectorIndex(source, make_index(source, scratch, progress))
-            weakref.finalize(found, shutil.rmtree, scratch, ignore_errors=True)
+            weakref.finalize(found, _remove, scratch, os.getpid())
             return found
         known = read_indices(folder, column=source.column, dimension=source.dimension)
         best = max(known, key=lambda index: _covered(source, index), default=None)
@@ -223,6 +222,11 @@ class VectorIndices:
         missing = sum(each.rows for each in source.files.values()) - _covered(source, best)
         keep = 2 * missing * source.dimension > self._tail_bytes
         return VectorIndex(source, extend_index(source, best, keep=keep, progress=progress))
+
+
+def _remove(scratch: Path, maker: int) -> None:
+    if os.getpid() == maker:  # the child of a fork has the object, and not the files
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _covered(source: IndexSource, index: StoredIndex) -> int:
