@@ -15,6 +15,7 @@ from framedex.operations.enrichment import enrichment_job
 from framedex.operations.snapshots import clone_job, restore_job
 from framedex.operations.starting import new_job_context, with_job_context
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
+from framedex.removal import removal_job
 from framedex.storage import datasets
 from framedex.tasks import Job
 
@@ -91,6 +92,7 @@ _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
     "add_objects": _add_objects,
     "reindex": _reindex,
     "delete_media": _remove,
+    "cleanup": removal_job,
     "add_field": field_job,
     "set_field": field_job,
     "enrich": enrichment_job,

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
+from framedex.errors import FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.schema import metadata
 
 HEAD_REVISION = "0002"
@@ -71,6 +71,8 @@ class Catalog:
             yield
         except sa.exc.OperationalError as error:
             raise WorkspaceError(f"cannot {verb} the catalog {self._path}: {error.orig}") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
 
     def close(self) -> None:
         """Close all connections."""

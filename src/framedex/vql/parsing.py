@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
@@ -81,7 +82,9 @@ class _Parser:
             raise InvalidFilter(path, f"expected an object with one key, not {shown(part)}")
         keys = [key for key in part if key != "id"]
         if len(keys) != 1 or keys[0] not in KEYS:
-            raise InvalidFilter(path, f"expected one key of {', '.join(KEYS)}; found {shown(keys)}")
+            meant = get_close_matches(keys[0], KEYS, 1) if len(keys) == 1 and isinstance(keys[0], str) else []
+            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            raise InvalidFilter(path, f"expected one key of {', '.join(KEYS)}; found {shown(keys)}{hint}")
         key = keys[0]
         content = {**part, key: self.inner(key, part[key], f"{path}.{key}", depth)}
         try:
