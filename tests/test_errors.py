@@ -1,12 +1,16 @@
 """The tree of errors: one root, builtins where they fit, and the drawing at the top of the module is true."""
 
+import copy
 import inspect
+import multiprocessing
 import pickle
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from framedex import errors
 from framedex.errors import Error, InvalidFilter, NotFound
+from framedex.vql import parse
 
 CLASSES: list[type[Error]] = [
     value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Error)
@@ -49,6 +53,27 @@ def test_error__shows_its_message(error: Error) -> None:
     assert "'" not in str(error)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize("error", MADE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_error__survives_pickling(error: Error, protocol: int) -> None:
+    """An error comes back from another process whole: its class, message, fields and notes, and its text and repr."""
+    error.add_note("seen on the way")
+    again = pickle.loads(pickle.dumps(error, protocol))
+    assert type(again) is type(error)
+    assert (again.args, str(again), repr(again)) == (error.args, str(error), repr(error))
+    assert vars(again) == vars(error)
+    assert copy.copy(error).args == error.args
+
+
+def test_error__comes_back_from_a_pool() -> None:
+    """A worker process that raises one of ours gives its caller the same error."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        future = pool.submit(parse, [{"labls": {}}])
+    with pytest.raises(InvalidFilter, match=r"\$\[0\]") as raised:
+        future.result()
+    assert raised.value.path == "$[0]"
 
 
 def test_error__without_a_message() -> None:

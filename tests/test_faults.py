@@ -296,6 +296,37 @@ def test_broken_disk__opening(workspace: Workspace) -> None:
         assert again.dataset("pets").count() == 60
 
 
+@pytest.mark.parametrize("left", SPACES)
+def test_full_disk__failed_clean_up(disk: Disk, folder: Path, left: int) -> None:
+    """A clean-up that fails leaves no snapshot from before it: there is nothing to undo; it succeeds later."""
+    (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("pets", folder)
+        before = dataset.snapshots()
+        plan = dataset.plan_cleanup(duplicates="exact")
+        with disk.full(left), contextlib.suppress(Error):
+            plan.apply(delete_files=True)
+        removed = dataset.count() < 7
+        assert len(dataset.snapshots()) == len(before) + removed
+        if not removed:
+            plan = dataset.plan_cleanup(duplicates="exact")
+            assert plan.apply(delete_files=True).snapshot == dataset.snapshots()[0]
+        assert dataset.count() == 6
+
+
+def test_full_disk__search_by_a_picture(disk: Disk, folder: Path) -> None:
+    """A picture that cannot be kept to search by leaves nothing; searching by it needs no disk."""
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        dataset = workspace.create_dataset("pets", folder)
+        with disk.full(0):
+            found = dataset.similar(folder / "000.png").media_ids()
+            with pytest.raises(WorkspaceError, match=r"(?i)no space left"):
+                dataset.upload(folder / "000.png")
+        assert list((workspace.path / "cache").rglob("*.part*")) == []
+        assert found[0] == first_ids(dataset, 1)[0]
+        dataset.explore(anchor_media_id=dataset.upload(folder / "000.png"))
+
+
 # --- damage
 
 

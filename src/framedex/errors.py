@@ -19,6 +19,8 @@ Error:
 └── Aborted                         work that was stopped on request
 """
 
+from typing import Any
+
 
 class Error(Exception):
     """The root of all errors of Framedex."""
@@ -44,9 +46,9 @@ class InvalidFilter(InvalidInput):
         super().__init__(f"invalid filter at {path}: {reason}")
         self.path, self.reason = path, reason
 
-    def __reduce__(self) -> tuple[type["InvalidFilter"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["InvalidFilter"], tuple[str, str], dict[str, Any]]:
         """Return how to make the error again: pickling would give the message alone to the constructor."""
-        return type(self), (self.path, self.reason)
+        return type(self), (self.path, self.reason), self.__dict__
 
 
 class InvalidEmbedding(InvalidInput):

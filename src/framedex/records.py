@@ -374,9 +374,10 @@ class Condition:
 class ExportResult(Record):
     """What an export wrote.
 
-    ``missing_images`` are the file paths of pictures that could not be read and are therefore not in the ZIP, the first
-    10,000 of them. ``message`` says in words what was written, how many could not be read, and what the format does not
-    hold. ``total_objects`` are in the media that were written.
+    ``missing_images`` are the file paths of pictures that could not be read, or that a link leads out of their source
+    to, and that are therefore not in the ZIP, the first 10,000 of them. ``message`` says in words what was written, how
+    many could not be read or lie outside, and what the format does not hold. ``total_objects`` are in the media that
+    were written.
     """
 
     path: str

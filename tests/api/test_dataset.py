@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from framedex import CannotDecode, Dataset, NotFound, Workspace
+from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
+from framedex.images.reading import thumbnail_uri
 from framedex.jobs.index.index import index
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
@@ -84,7 +86,7 @@ def test_thumbnail__does_not_leave_the_cache(workspace: Workspace, folder: Path)
 def test_read__broken_file(gallery: Gallery) -> None:
     """A file that is no picture is refused with the reason."""
     for ask in (gallery.dataset.read, gallery.dataset.thumbnail):
-        with pytest.raises(CannotDecode, match="the file is empty"):
+        with pytest.raises(CannotDecode, match=r"broken/empty\.jpg' cannot be shown: the file is empty"):
             ask(gallery.ids["broken/empty.jpg"])
 
 
@@ -120,6 +122,65 @@ def test_thumbnail__shows_the_picture(gallery: Gallery) -> None:
     with Image.open(io.BytesIO(gallery.dataset.thumbnail(gallery.ids[TOWNS[1]]))) as image:
         shown = np.asarray(image).astype(int)
     assert np.abs(shown - gallery.dataset.read(gallery.ids[TOWNS[1]])).mean() < 5
+
+
+def emptied(data: bytes) -> bytes:
+    return b""
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def zeroed(data: bytes) -> bytes:
+    return bytes(len(data))
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:900] + bytes([data[900] ^ 64]) + data[901:]
+
+
+@pytest.mark.parametrize("damaged", [emptied, cut, zeroed, flipped])
+def test_cache__damaged_thumbnails_are_made_again(
+    workspace: Workspace, folder: Path, damaged: Callable[[bytes], bytes]
+) -> None:
+    """A thumbnail that is not as it was written is never shown: it is made again, and stays whole from then on."""
+    dataset = workspace.create_dataset("d", folder)
+    first = dataset.where([]).media_ids()[0]
+    data = dataset.thumbnail(first)
+    (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
+    written = path.read_bytes()
+    path.write_bytes(damaged(written))
+    assert dataset.thumbnail(first) == data
+    assert path.read_bytes() == written
+    with Image.open(path) as image:
+        assert image.size == (160, 120)
+        image.load()
+
+
+def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, folder: Path) -> None:
+    """Where neither the thumbnail is whole nor the file is there, the error says so; an empty one has no URI."""
+    dataset = workspace.create_dataset("d", folder)
+    first = dataset.where([]).media_ids()[0]
+    dataset.thumbnail(first)
+    (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
+    assert thumbnail_uri(workspace._context.layout.thumbnails(dataset.id), first) == path.as_uri()
+    path.write_bytes(b"")
+    (folder / "000.png").unlink()
+    with pytest.raises(NotFound, match=r"000\.png"):
+        dataset.thumbnail(first)
+    assert thumbnail_uri(workspace._context.layout.thumbnails(dataset.id), first) is None
+
+
+def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) -> None:
+    """A whole JPEG that was cached without the hash behind it is still shown, also when the file is gone."""
+    dataset = workspace.create_dataset("d", folder)
+    first = dataset.where([]).media_ids()[0]
+    data = dataset.thumbnail(first)
+    (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
+    path.write_bytes(data)
+    (folder / "000.png").unlink()
+    assert dataset.thumbnail(first) == data
 
 
 def test_cache__may_be_deleted(workspace: Workspace, folder: Path) -> None:
@@ -207,3 +268,11 @@ def test_media_ids__stay_when_made_again(workspace: Workspace, folder: Path) -> 
     assert len({*first, *second}) == 12
     with Workspace(workspace.path) as again:
         assert again.dataset("a").where([]).media_ids() == first
+
+
+def test_to_arrow__columns_that_are_a_text(gallery: Gallery) -> None:
+    """The name of a column where a list is wanted is not taken for its letters."""
+    with pytest.raises(
+        InvalidInput, match=r"columns must be a list of names, as \['media_id'\], not the text 'media_id'"
+    ):
+        gallery.dataset.to_arrow("media_id")

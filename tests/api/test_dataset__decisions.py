@@ -179,12 +179,23 @@ def test_withdraw__one_of_several(workspace: Workspace) -> None:
     assert members(dataset) == {frozenset({0, 1, 2})}
 
 
+def test_decision__about_a_group(workspace: Workspace) -> None:
+    """A group as :meth:`Dataset.duplicates` returns it stands for its members, as an array of ids does."""
+    dataset = workspace.create_dataset("d", part([COPY] * 3 + [OTHER] * 2))
+    first, second = dataset.duplicates()
+    assert dataset.not_duplicates(first).media_ids == first.media_ids
+    assert dataset.not_duplicates(np.array(second.media_ids)).media_ids == second.media_ids  # type: ignore[arg-type] # works all the same
+    assert dataset.duplicates() == []
+
+
 def test_decision__that_makes_no_sense(workspace: Workspace) -> None:
     """One id, the same id twice, none at all, a text and an unknown id are refused, and nothing changes."""
     dataset = workspace.create_dataset("d", part([COPY] * 3))
     ids = list(ids_of(dataset).values())
     before = columns_of(dataset), dataset.info
-    wrong: list[Any] = [[], ids[:1], [ids[0], ids[0]], [*ids, ids[1]], ids[0]]
+    group = dataset.duplicates()[0]
+    wrong: list[Any] = [[], ids[:1], [ids[0], ids[0]], [*ids, ids[1]], ids[0], None, 7, [3, 4], [[ids[0]], [ids[1]]]]
+    wrong += [dataset.info, [group, group], {"a": 1}]
     for each in wrong:
         with pytest.raises(InvalidInput, match="two or more different media ids"):
             dataset.not_duplicates(each)

@@ -218,3 +218,12 @@ def test_edits__wait_for_no_task(workspace: Workspace, tmp_path: Path) -> None:
     gate.opened.set()
     assert dataset.task is not None
     dataset.task.wait()
+
+
+def test_set_labels__null_characters(workspace: Workspace, folder: Path) -> None:
+    """A label with a null character, which readers of exports take for an end, is refused; nothing is changed."""
+    dataset = workspace.create_dataset("d", folder)
+    for labels in ("a\0b", ["cat", "\0"]):
+        with pytest.raises(InvalidInput, match="a label has no null characters; this is "):
+            dataset.set_labels(dataset.where([]), labels)
+    assert dataset.to_arrow(["labels"])["labels"].to_pylist() == [[]] * 6

@@ -115,7 +115,10 @@ def test_reindex__needs_a_reason(workspace: Workspace) -> None:
     dataset = grown(workspace, rows, 20)
     with pytest.raises(Conflict) as raised:
         dataset.reindex()
-    assert str(raised.value) == "Operation 'reindex' needs the dataset status PARTIAL INDEX; it is READY"
+    assert str(raised.value) == (
+        "Operation 'reindex' needs the dataset status PARTIAL INDEX; it is READY: all of it is indexed, so there is "
+        "nothing to do, unless other thresholds are given"
+    )
     for wrong in [(), (0.1,), (0.5, 0.4, 0.3, 0.2, 0.1), (0.1, 0.1, 0.2, 0.3, 0.4), (0.1, 0.2, 0.3, 0.4, 3), "abcde"]:
         with pytest.raises(InvalidInput, match="thresholds must be five ascending"):
             dataset.reindex(thresholds=wrong)  # type: ignore[arg-type] # wrong on purpose

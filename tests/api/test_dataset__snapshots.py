@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framedex import Conflict, Dataset, Forbidden, InvalidInput, NotFound, NotIndexed, ReadOnly, Workspace
+from framedex import Conflict, Dataset, Error, Forbidden, InvalidInput, NotFound, NotIndexed, ReadOnly, Workspace
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskStatus, TaskType
 from framedex.storage import tables
 from tests.gallery import SETTINGS, Faulty, fill
@@ -354,3 +354,38 @@ def test_rename__dataset(workspace: Workspace, dataset: Dataset) -> None:
     workspace.delete_dataset("dogs")
     with pytest.raises(NotFound):
         dataset.rename("birds")
+
+
+def test_snapshot__that_is_not_there(workspace: Workspace, folder: Path) -> None:
+    """The error about an unknown snapshot names those that are there."""
+    dataset = workspace.create_dataset("d", folder)
+    kept = dataset.snapshot("before")
+    for ask in (dataset.restore, dataset.clone, dataset.delete_snapshot):
+        with pytest.raises(NotFound, match="no snapshot 'nope' of this dataset; there are: ") as raised:
+            ask("nope")
+        assert f"{kept.snapshot_id} ('before')" in str(raised.value)
+
+
+def test_snapshot__of_a_dataset_that_was_deleted(workspace: Workspace, folder: Path) -> None:
+    """What is asked of a dataset that somebody deleted meanwhile says that it is gone."""
+    dataset = workspace.create_dataset("d", folder)
+    kept = dataset.snapshot()
+    workspace.delete_dataset("d")
+    for snapshot in ("current", kept):
+        for ask in (dataset.restore, dataset.clone, dataset.delete_snapshot):
+            with pytest.raises(NotFound, match="no dataset"):
+                ask(snapshot)
+    with pytest.raises(NotFound, match="no dataset"):
+        dataset.snapshot()
+    assert workspace.datasets() == []
+
+
+def test_clone__that_fails_leaves_nothing(workspace: Workspace, folder: Path) -> None:
+    """A clone that was waited for and failed leaves the record of its task alone, as a creation does."""
+    dataset = workspace.create_dataset("d", folder)
+    shutil.rmtree(workspace.path / "datasets" / dataset.id / "media.lance" / "data")
+    with pytest.raises(Error):
+        dataset.clone()
+    assert [record.display_name for record in workspace.datasets()] == ["d"]
+    assert len(list((workspace.path / "datasets").iterdir())) == 1
+    assert workspace.tasks(task_type="SNAPSHOT_CLONE").tasks[0].status is TaskStatus.FAILED

@@ -97,9 +97,9 @@ class TestRequest:
         """None or several sources are refused in the interface's words."""
         with pytest.raises(InvalidInput) as raised:
             pets.add_media(**sources)
-        assert (
-            str(raised.value) == ONE_SOURCE == ("Exactly one media source must be provided (files, s3_uri or archive)")
-        )
+        assert ONE_SOURCE == "Exactly one media source must be provided (files, s3_uri or archive)"
+        given = ", ".join(name for name in ("path", "files", "s3_uri", "archive") if name in sources) or "none"
+        assert str(raised.value) == f"{ONE_SOURCE}, or path as the first argument; given: {given}"
 
     def test_add_media__where_it_is_not_enabled(self, tmp_path: Path, folder: Path) -> None:
         """A setting forbids additions altogether."""

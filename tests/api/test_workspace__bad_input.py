@@ -1,5 +1,6 @@
 """Input that cannot become a dataset, or only just."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import CannotDecode, InvalidEmbedding, InvalidInput, TaskFailed, Workspace
+from framedex import CannotDecode, Conflict, InvalidEmbedding, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.records import DUPLICATE_LEVELS, TaskStatus
 from tests.gallery import Averages, Faulty, embedded, fill
 from tests.pictures import encode, flat, photo, png_claiming, write
@@ -204,7 +205,7 @@ def test_create_dataset__one_picture(workspace: Workspace, tmp_path: Path) -> No
     """A single picture is a dataset: one cluster at every level, nothing like it, unlike nothing."""
     dataset = workspace.create_dataset("one", fill(tmp_path / "one", 1))
     assert [[c.n_images for c in dataset.explore(threshold=level).clusters] for level in range(5)] == [[1]] * 5
-    assert dataset.duplicates(0) == []
+    assert dataset.duplicates() == []
     row = dataset.to_arrow().to_pylist()[0]
     assert row["uniqueness_score"] is None or 0 <= row["uniqueness_score"] <= 1
     assert dataset.issues().num_rows == 0
@@ -243,3 +244,39 @@ def test_create_dataset__extreme_sizes(workspace: Workspace, tmp_path: Path) -> 
     assert not dataset.issues("corrupted").num_rows
     assert {"line.png", "tall.jpg"} <= set(dataset.issues("odd_aspect_ratio")["file_name"].to_pylist())
     dataset.report(tmp_path / "report.html")
+
+
+def test_create_dataset__list_of_paths(workspace: Workspace, folder: Path) -> None:
+    """A Python list of paths is refused with what to do instead."""
+    with pytest.raises(InvalidInput, match=r"not list; write paths to a \.txt file, one a line"):
+        workspace.create_dataset("d", [str(folder / "000.png")])
+    assert_nothing_left(workspace)
+
+
+def test_create_dataset__name_of_a_failed_one(workspace: Workspace, folder: Path) -> None:
+    """The name of a dataset whose creation failed is taken, which says how to get rid of it."""
+    task = workspace.create_dataset("d", folder, Faulty(), wait=False).task
+    assert task is not None
+    with pytest.raises(TaskFailed):
+        task.wait()
+    for _ in range(2):
+        with pytest.raises(Conflict, match=r"'d' exists already: it is ERROR.*delete_dataset\('d'\) or `framedex rm`"):
+            workspace.create_dataset("d", folder)
+    workspace.delete_dataset("d")
+    assert workspace.create_dataset("d", folder).count() == 6
+
+
+@pytest.mark.parametrize("identifier", ["\ud800", "x" * 1000, "\0", ""])
+def test_ids__that_are_no_text(workspace: Workspace, folder: Path, identifier: str) -> None:
+    """An id that is no text, or a very long one, names nothing; it breaks nothing either."""
+    dataset = workspace.create_dataset("d", folder)
+    asks: list[Callable[[str], Any]] = [
+        workspace.task, workspace.dataset, dataset.export_status, dataset.restore, dataset.clone,
+        dataset.delete_snapshot, dataset.delete_tag, dataset.withdraw_decision, dataset.delete_media, dataset.read,
+        dataset.similar, dataset.upload, dataset.delete_field,
+    ]  # fmt: skip
+    for ask in asks:
+        with pytest.raises((NotFound, InvalidInput)):
+            ask(identifier)
+    with contextlib.suppress(InvalidInput):
+        assert workspace.tasks(dataset_name=identifier).tasks == []

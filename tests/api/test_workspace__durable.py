@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from framedex import Error, InvalidEmbedding, InvalidInput, Workspace, WorkspaceError
+from framedex.operations.starting import gone_if_stopped
 from framedex.records import TaskStatus
 from tests.pictures import photo, write
 
@@ -66,7 +67,8 @@ def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) 
     assert dataset.task is not None
     dataset.task.wait(60)
 
-    with pytest.raises(BrokenPipeError), workspace._gone_if_stopped(dataset.id, dataset.task.id), Broken():
+    stopped = gone_if_stopped(workspace._context, dataset.id, dataset.task.id)
+    with pytest.raises(BrokenPipeError), stopped, Broken():
         dataset.task.wait()
     assert dataset.task.status is TaskStatus.COMPLETED
     assert workspace.dataset("kept").count() == 1

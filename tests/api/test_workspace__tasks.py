@@ -222,3 +222,9 @@ def test_retry__of_a_source_that_only_its_process_had(tmp_path: Path) -> None:
         with pytest.raises(NotRetryable, match="an object of another process"):
             workspace.task(task_id).retry()
         fill(tmp_path / "p", 2)
+
+
+def test_tasks__arguments_are_typed(workspace: Workspace) -> None:
+    """A misspelt argument is found by type checkers, and refused with those that there are."""
+    with pytest.raises(InvalidInput, match="tasks cannot be filtered by 'statuss'; there are: dataset_id"):
+        workspace.tasks(statuss="FAILED")  # type: ignore[call-arg] # the ignore is used only if mypy sees it

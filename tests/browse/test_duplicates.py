@@ -53,7 +53,7 @@ def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
         assert sum(set(group.media_ids) <= members for members in looser) == 1
 
 
-@pytest.mark.parametrize(("asked", "used"), [(0, 0.96), (0.5, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
+@pytest.mark.parametrize(("asked", "used"), [(0.96, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
 def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float) -> None:
     """Between two levels the stricter one is used, and the groups say which."""
     groups = gallery.dataset.duplicates(asked)
@@ -61,10 +61,10 @@ def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float)
     assert {group.threshold for group in groups} == {used}
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.96", None, True])
+@pytest.mark.parametrize("threshold", [-0.1, 0, 0.5, 0.9599, 1.1, 95, float("nan"), "0.96", None, True])
 def test_duplicates__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
-    """A similarity lies in 0 to 1."""
-    with pytest.raises(InvalidInput, match="similarity from 0 to 1"):
+    """A similarity lies in 0.96 to 1; others would silently stand for 0.96."""
+    with pytest.raises(InvalidInput, match=r"similarity from 0\.96 to 1.* 0\.985, .*0\.999 and 1\.0"):
         gallery.dataset.duplicates(threshold)
 
 

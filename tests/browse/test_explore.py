@@ -1,5 +1,6 @@
 """The Explore result: clusters of what a filter leaves, page by page, in the interface's form."""
 
+import inspect
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from framedex import Dataset, ExplorePage, InvalidFilter, InvalidInput, View, Workspace
+from framedex.api.view import ExploreSearch
 from framedex.records import Cluster
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 
@@ -273,3 +275,11 @@ def test_explore__cluster_ids_are_of_their_dataset(workspace: Workspace) -> None
         c.cluster_id for dataset in datasets for level in range(5) for c in dataset.explore(threshold=level).clusters
     ]
     assert len(ids) == len(set(ids)) == 2 * 5 * 2
+
+
+def test_explore__arguments_are_typed(gallery: Gallery) -> None:
+    """A misspelt argument is found by type checkers, which take the same names as the call itself does."""
+    with pytest.raises(TypeError, match="treshold"):
+        gallery.dataset.explore(treshold=2)  # type: ignore[call-arg] # the ignore is used only if mypy sees it
+    of_view = set(inspect.signature(View.explore).parameters)
+    assert set(ExploreSearch.__annotations__) == of_view - {"self", "entity_type", "threshold", "page_number", "vql"}

@@ -91,11 +91,11 @@ def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep:
 
 def test_parse__what_stays() -> None:
     """The best of near-duplicates is that of the groups; of equal files the oldest; else what is asked for."""
-    assert CleanupRequest.parse(0.9, (), "best").preferences == PREFERENCES
+    assert CleanupRequest.parse(0.97, (), "best").preferences == PREFERENCES
     assert CleanupRequest.parse(EXACT, (), "best").preferences == (OLDEST,)
     assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
     assert CleanupRequest.parse(1, (), "oldest").preferences == (OLDEST,)
-    assert CleanupRequest.parse(0, (), "first").preferences == ()
+    assert CleanupRequest.parse(0.96, (), "first").preferences == ()
     assert CleanupRequest.parse(None, "blur", "best").issues == {IssueType.BLUR: 0.0}
     assert CleanupRequest.parse(None, {"blur": 0.7, "dark": 1}, "best").issues == {
         IssueType.BLUR: 0.7,
@@ -108,15 +108,16 @@ def test_parse__what_stays() -> None:
     [
         (None, (), "best", "say what is to go"),
         (None, {}, "best", "say what is to go"),
-        (1.01, (), "best", "a similarity from 0 to 1, or 'exact', not 1.01"),
+        (1.01, (), "best", r"\(if not 'exact'\) must be a similarity from 0\.96 to 1, not 1\.01"),
         (float("nan"), (), "best", "not nan"),
         (True, (), "best", "not True"),
+        (0.5, (), "best", "not 0.5: near-duplicates are known at the levels 0.96, 0.97"),
         ("near", (), "best", "not 'near'"),
         (0.99, ["blurred"], "best", "no issue 'blurred'; there are: blur"),
         (0.99, [7], "best", "no issue 7"),
         (0.99, [["blur"]], "best", r"no issue \['blur'\]"),
         (0.99, [{}], "best", "no issue {}"),
-        (np.array([0.9, 0.99]), (), "best", "duplicates must be a similarity"),
+        (np.array([0.9, 0.99]), (), "best", r"duplicates \(if not 'exact'\) must be a similarity"),
         (0.99, (), np.array(["best", "first"]), "keep must be one of"),
         (0.99, 7, "best", "issues must be a list of names"),
         (0.99, {"blur": 1.5}, "best", r"issues\['blur'\] must be a confidence from 0 to 1, not 1.5"),

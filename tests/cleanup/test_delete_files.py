@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from framedex import Conflict, Dataset, InvalidInput, Workspace, cleanup
-from framedex.records import CleanupResult
-from tests.gallery import Gate, fill
+from framedex import Conflict, Dataset, InvalidInput, NotRetryable, Workspace, operations
+from framedex.cleanup.removal import DELETING
+from framedex.records import CleanupResult, DatasetStatus, TaskRecord, TaskStatus
+from tests.gallery import SETTINGS, Gate, fill
 from tests.pauses import Pause, all_threads_busy, run_of
 from tests.pictures import encode, photo, write
+from tests.processes import start
 
 COPY = "copy.png"
 
@@ -284,9 +286,11 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
     """Files that another dataset was made of while they were looked at stay."""
     dataset = workspace.create_dataset("pets", pictures)
 
-    def make(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
-        def progress(_stage: str, share: float) -> None:
-            if share == 0.0 and len(workspace.datasets()) == 1:  # it has been read by now which files are needed
+    def make(title: str) -> AbstractContextManager[Callable[[str, float], None]]:
+        def progress(stage: str, share: float) -> None:
+            if (
+                (title, stage) == ("cleanup", DELETING) and share == 0.0 and len(workspace.datasets()) == 1
+            ):  # it has been read by now which files are needed
                 if other == "created":
                     workspace.create_dataset("other", pictures)
                 else:
@@ -295,7 +299,7 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
         return nullcontext(progress)
 
     plan = dataset.plan_cleanup(duplicates="exact")
-    monkeypatch.setattr(cleanup, "progress_bar", make)
+    monkeypatch.setattr(operations, "progress_bar", make)
     result = plan.apply(delete_files=True)
     assert (result.removed, result.files_deleted) == (1, 0)
     assert result.files_failed == [(str(pictures / COPY), "a task that may need it began meanwhile")]
@@ -336,7 +340,7 @@ def test_delete_files__when_a_folder_becomes_a_link(
 
         return nullcontext(progress)
 
-    monkeypatch.setattr(cleanup, "progress_bar", swap)
+    monkeypatch.setattr(operations, "progress_bar", swap)
     result = plan.apply(delete_files=True)
     assert [reason for _, reason in result.files_failed] == ["it lies outside of its source folder"]
     assert len(list(elsewhere.iterdir())) == 2
@@ -351,3 +355,103 @@ def test_delete_files__of_the_workspace_itself(workspace: Workspace, folder: Pat
     (blob.parent / "zz.png").write_bytes(blob.read_bytes())
     result = workspace.create_dataset("odd", store).plan_cleanup(duplicates="exact").apply(delete_files=True)
     assert [reason for _, reason in result.files_failed] == ["it belongs to the workspace"]
+
+
+COPIES = 640
+KILLED = """
+    import sys, framedex
+
+    workspace = framedex.Workspace(sys.argv[1])
+    plan = workspace.dataset("pets").plan_cleanup(duplicates="exact")
+    print(len(plan), flush=True)
+    plan.apply(delete_files=True)
+"""
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def killed_while_deleting(workspace: Workspace, folder: Path) -> tuple[TaskRecord, set[str]]:
+    """Run a clean-up in a process that is killed while it deletes files; return its task and the files that are left.
+
+    The files go in groups, each with the catalog's write lock held, so that a lock of ours stops them in between.
+    """
+    write(folder / "kept.png", photo(1, width=40, height=30))
+    write(folder / "first.png", photo(0, width=40, height=30))
+    os.utime(folder / "first.png", (1e9, 1e9))
+    for number in range(COPIES):
+        (folder / f"{number:03}.png").write_bytes((folder / "first.png").read_bytes())
+    workspace.create_dataset("pets", folder)
+    everything = names_in(folder)
+    process = start(KILLED, workspace.path)
+    assert process.stdout is not None
+    assert int(process.stdout.readline()) == COPIES
+    while names_in(folder) == everything:
+        assert process.poll() is None
+    with workspace._context.catalog.write():
+        process.kill()
+        process.communicate()
+    left = names_in(folder)
+    assert {"first.png", "kept.png"} < left < everything
+    (record,) = workspace.tasks(task_type="MEDIA_DELETION").tasks
+    assert (record.status, record.error_message) == (TaskStatus.FAILED, "interrupted")
+    assert workspace.dataset("pets").info.status_new is DatasetStatus.READY
+    assert workspace.dataset("pets").count() == 2
+    return record, left
+
+
+@pytest.fixture
+def killed(workspace: Workspace, tmp_path: Path) -> tuple[TaskRecord, set[str]]:
+    """A clean-up that was killed while it deleted files, and what is left of these."""
+    (tmp_path / "many").mkdir()
+    return killed_while_deleting(workspace, tmp_path / "many")
+
+
+def test_delete_files__killed_and_retried(
+    workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
+) -> None:
+    """The task of a clean-up that was killed while it deleted files goes on with these when it is retried, and ends.
+
+    What is no longer the file that was read stays, and so does what nobody asked to delete.
+    """
+    record, left = killed
+    changed = sorted(left - {"first.png", "kept.png"})[-1]
+    write(tmp_path / "many" / changed, photo(7))
+    write(tmp_path / "many" / "new.png", photo(8))
+    workspace.dataset("pets").create_tag("meanwhile")
+    workspace.vacuum(older_than_s=0)
+    with Workspace(workspace.path, settings=SETTINGS) as other:
+        task = other.task(record.task_id)
+        task.retry()
+        assert task.wait(60).status is TaskStatus.COMPLETED
+        assert other.dataset("pets").info.status_new is DatasetStatus.READY
+    assert names_in(tmp_path / "many") == {"first.png", "kept.png", "new.png", changed}
+    assert [tag.name for tag in workspace.dataset("pets").tags()] == ["meanwhile"]
+
+
+def test_delete_files__killed_restored_and_retried(
+    workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
+) -> None:
+    """After a restore the media need their files again: a retry then deletes none."""
+    record, left = killed
+    dataset = workspace.dataset("pets")
+    dataset.restore()
+    workspace.task(record.task_id).retry()
+    assert workspace.task(record.task_id).wait(60).status is TaskStatus.COMPLETED
+    assert names_in(tmp_path / "many") == left
+    assert (dataset.count(), dataset.info.status_new) == (COPIES + 2, DatasetStatus.READY)
+
+
+def test_delete_files__killed_and_the_snapshot_is_gone(
+    workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
+) -> None:
+    """Without the snapshot from before nobody knows any more what was to go: a retry says so, and deletes nothing."""
+    record, left = killed
+    dataset = workspace.dataset("pets")
+    before = dataset.snapshots()[0]
+    dataset.snapshot("another")
+    dataset.delete_snapshot(before)
+    with pytest.raises(NotRetryable, match="the snapshot from before the clean-up is gone"):
+        workspace.task(record.task_id).retry()
+    assert names_in(tmp_path / "many") == left

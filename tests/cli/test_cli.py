@@ -285,7 +285,7 @@ def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypa
     assert _json(run, "add", "growing", "--s3", "s3://command-line/f")["n_images"] == 3
     status, _, err = run("add", "growing")
     assert (status, err.strip()) == (
-        1, "error: Exactly one media source must be provided (files, s3_uri or archive)",
+        1, "error: give one of SOURCE, --archive and --s3: where the pictures are that are added",
     )  # fmt: skip
     status, _, err = run("add", "growing", "--s3", "s3://command-line/none")
     assert (status, err.strip()) == (

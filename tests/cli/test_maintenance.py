@@ -1,6 +1,9 @@
 """The command line: clean-up plans, what uses the disk, and freeing it."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pytest
 from framedex import Workspace
 from framedex.cli import main
 from tests.gallery import SETTINGS, fill
+
+NEVER = SETTINGS.model_copy(update={"clean_every_s": float("inf")})
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -59,7 +64,7 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     """With --apply it goes, after a snapshot; with --delete-files the files, too, as far as they are the same."""
     (home / "pictures" / "broken.jpg").write_bytes(b"no picture, but another one")
     arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--keep", "first")
-    status, out, _ = run(*arguments, "--apply", "--delete-files")
+    status, out, _ = run(*arguments, "--apply", "--delete-files", "--yes")
     assert status == 0
     assert "removed 2 pictures, 1 files" in out
     assert "the state before is the snapshot 'before clean-up " in out
@@ -107,9 +112,62 @@ def test_du_and_vacuum(run: Run) -> None:
     for part in ("embeddings", "index columns", "old versions", "catalog", "to be freed by vacuum"):
         assert part in out
     before: Any = json.loads(run("du", "--json")[1])
-    status, out, _ = run("vacuum", "--older-than", "0")
+    status, out, _ = run("vacuum", "--older-than", "0", "--yes")
     assert (status, out.endswith(" freed\n")) == (0, True)
     after: Any = json.loads(run("du", "--json")[1])
     assert before["freeable_bytes"] > after["freeable_bytes"] == 0
     assert json.loads(run("vacuum", "--json")[1])["skipped"] == {}
     assert "must be a number of seconds" in run("vacuum", "--older-than=-1")[2]
+
+
+DESTRUCTIVE = [
+    (("rm", "pets"), "Delete 'pets' with 5 images, its tags, fields and snapshots?"),
+    (
+        ("cleanup", "pets", "--duplicates", "exact", "--keep", "first", "--apply", "--delete-files"),
+        "Delete the files of 1 pictures for good?",
+    ),
+    (("vacuum", "--older-than", "0"), "Free states of the last 600 s, which others may still read"),
+]
+
+
+def state(home: Path) -> tuple[list[str], list[str], int]:
+    """Return what could be lost: datasets, files, and versions of tables."""
+    with Workspace(home / "ws", settings=SETTINGS) as workspace:
+        names = [record.display_name for record in workspace.datasets()]
+    files = sorted(path.name for path in (home / "pictures").iterdir())
+    return names, files, len(list((home / "ws").rglob("*.manifest")))
+
+
+@pytest.mark.parametrize(("arguments", "question"), DESTRUCTIVE)
+def test_destructive__needs_yes_without_a_terminal(
+    run: Run, home: Path, arguments: tuple[str, ...], question: str
+) -> None:
+    """What cannot be undone is refused where nobody can be asked, with a status that scripts see; --yes does it."""
+    with Workspace(home / "ws", settings=NEVER) as workspace:
+        workspace.dataset("pets").create_tag("x")
+    before = state(home)
+    status, _, err = run(*arguments)
+    assert status == 1
+    assert question in err
+    assert "give --yes" in err
+    assert state(home) == before
+    assert run(*arguments, "--yes")[0] == 0
+    assert state(home) != before
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
+@pytest.mark.parametrize(("answer", "status"), [("n", 130), ("y", 0)])
+def test_destructive__asks_on_a_terminal(home: Path, answer: str, status: int) -> None:
+    """On a terminal the command asks, and does nothing unless the answer is yes."""
+    ours, theirs = os.openpty()
+    try:
+        command = [sys.executable, "-m", "framedex", "rm", "pets", "--workspace", str(home / "ws")]
+        process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        os.write(ours, f"{answer}\n".encode())
+        out, _ = process.communicate(timeout=120)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == status
+    assert "Delete 'pets' with 5 images" in out
+    assert state(home)[0] == ([] if answer == "y" else ["pets"])

@@ -86,3 +86,9 @@ def test_read_models__says_what_is_wrong(tmp_path: Path, text: str, message: str
         read_models(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_read_models__nested_too_deep(tmp_path: Path) -> None:
+    """A list that is nested ten thousand deep is refused like any other that cannot be read."""
+    with pytest.raises(InvalidInput, match=r"models\.toml' cannot be read: it is nested too deep"):
+        read_models(written(tmp_path, "a = " + "[" * 10_000))

@@ -1,6 +1,7 @@
 """Pictures of every format are decoded once and shown right, or refused with the reason."""
 
 import io
+import struct
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -448,3 +449,18 @@ def test_shared__corrupt_file_is_refused() -> None:
             assert reason(path.read_bytes())
         else:
             assert shown(path.read_bytes(), detail=128).width > 0
+
+
+def test_decode__gif_that_cannot_be_as_large_as_it_says() -> None:
+    """A GIF of 35 bytes that says it is 13,000 pixels wide and high is refused before memory is taken for them."""
+    lie = struct.pack("<6sHHBBB", b"GIF89a", 13_000, 13_000, 0x80, 0, 0) + bytes(6)
+    lie += struct.pack("<BHHHHB", 0x2C, 0, 0, 13_000, 13_000, 0) + b"\x02\x01\x4c\x00\x3b"
+    with pytest.raises(CannotDecode, match=f"header lies: {len(lie)} bytes of GIF cannot hold 13000×13000 pixels"):
+        decode(lie, max_pixels=200_000_000)
+
+
+def test_decode__gif_of_one_colour() -> None:
+    """The smallest GIF that an encoder makes of a size is not taken for a lie."""
+    data = encode(Image.fromarray(np.zeros((3000, 3000), np.uint8)), "GIF")
+    picture = decode(data, max_pixels=200_000_000)
+    assert (picture.width, picture.height) == (3000, 3000)

@@ -48,3 +48,9 @@ def test_parse_labels__law(names: list[str]) -> None:
     parsed = parse_labels(names)
     assert parsed == tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
     assert parse_labels(parsed) == parsed
+
+
+def test_parse__null_characters_and_depth() -> None:
+    """Null characters are shown by U+FFFD; brackets that are nested deep do not end the program."""
+    assert parse_labels("a\0b") == ("a\ufffdb",)
+    assert len(parse_labels("[" * 20_000 + "]")) == 1

@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from framedex.errors import InvalidInput
 from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
-from framedex.media.sources import FolderSource, Item, ListSource, open_source
+from framedex.media.sources import FolderSource, Item, ListSource, open_source, read_list
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")
 
@@ -315,3 +316,44 @@ def test_text_list__file_uris(tmp_path: Path) -> None:
     """A list may name local files by their URIs, odd bytes and all."""
     (tmp_path / "list.txt").write_text(f"file://{tmp_path}/a%20b%FF.jpg\n{tmp_path}/c.jpg\n")
     assert list(paths(open_source(tmp_path / "list.txt"))) == ["a b\udcff.jpg", "c.jpg"]
+
+
+@pytest.mark.parametrize("uri", ["file://[x/a.jpg", "file://]/a.jpg"])
+def test_list__uris_that_are_none(tmp_path: Path, uri: str) -> None:
+    """A URI that cannot be understood is an error that names the list and the URI."""
+    (tmp_path / "list.txt").write_text(f"a.png\n{uri}\n")
+    with pytest.raises(InvalidInput, match=r"list\.txt.*is no URI of a file") as raised:
+        open_source(tmp_path / "list.txt")
+    assert repr(uri) in str(raised.value)
+
+
+def test_text_list__with_a_line_that_is_no_path(tmp_path: Path) -> None:
+    """A file with a line of a hundred thousand characters is no list, and is not taken for a path."""
+    (tmp_path / "list.txt").write_text("a.png\n" + "x" * 100_000)
+    with pytest.raises(InvalidInput, match="is no list of paths: it has a line of more than 65,536 characters"):
+        open_source(tmp_path / "list.txt")
+
+
+def mutated(path: Path, content: bytes, seed: int) -> None:
+    """Write a file with some bytes changed."""
+    rng = np.random.default_rng(seed)
+    data = bytearray(content)
+    for place in rng.integers(0, len(data), 4):
+        data[place] = rng.integers(0, 256)
+    path.write_bytes(bytes(data))
+
+
+def test_parquet_list__mutated(tmp_path: Path) -> None:
+    """A Parquet file with changed bytes is read, or refused with an error that names it; of ours in any case."""
+    names = [f"folder/{number}-é.jpg" for number in range(200)]
+    table = pa.table({"path": names, "caption": names, "label": names})
+    path = tmp_path / "list.parquet"
+    pq.write_table(table, path, compression="snappy")
+    content, refused = path.read_bytes(), 0
+    for seed in range(300):
+        mutated(path, content, seed)
+        try:
+            list(read_list(path))
+        except InvalidInput as error:
+            refused += str(path) in str(error)
+    assert refused > 100

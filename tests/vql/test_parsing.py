@@ -171,6 +171,7 @@ def test_parse__round_trip(vql: list[Any]) -> None:
         ({"issues": {"op": "issue", "value": "ugly"}}, "'blur', 'dark', 'bright'"),
         ({"issues": {"op": "issue", "value": "blur", "confidence_min": 2}}, "less than or equal to 1; found 2"),
         ({"colour": 1}, "expected one key of text, similarity, labels"),
+        ({"labls": {}}, "; found ['labls']; did you mean 'labels'?"),
         ({"size": {"op": "lt", "value": -1}}, "greater than or equal to 0; found -1"),
         ({"date_added": {"op": "lt", "value": "soon"}}, "'2024-05-17' for the whole day or '2024-05-17T09:30:00Z'"),
         ({"field": {"name": "a", "op": "between", "value": 1}}, "'between' takes a list of two values; found 1"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framedex.cleanup.removal import removal_job
 from framedex.errors import NotRetryable
 from framedex.jobs.add import add, reindex
 from framedex.jobs.create import create
@@ -91,6 +92,7 @@ _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
     "add_objects": _add_objects,
     "reindex": _reindex,
     "delete_media": _remove,
+    "cleanup": removal_job,
     "add_field": field_job,
     "set_field": field_job,
     "enrich": enrichment_job,

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 import pyarrow as pa
 
@@ -31,6 +31,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 24
+
+
+class ExploreSearch(TypedDict, total=False):
+    """Arguments of :meth:`View.explore` that are given by name."""
+
+    caption: str | None
+    image_caption: str | None
+    textual_similarity_threshold: float | None
+    labels: Sequence[str] | str | None
+    tags: Sequence[str] | str | None
+    anchor_media_id: str | None
+    anchor_type: str | None
 
 
 class View:
@@ -324,8 +336,8 @@ class View:
         are what was asked for and found, without levels.
 
         Args:
-            threshold: least cosine similarity, 0 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
-                0.999 and 1.0 is used.
+            threshold: least cosine similarity, 0.96 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99,
+                0.995, 0.999 and 1.0 is used. Of videos any from 0 to 1.
             exact: instead, groups of files with equal content, broken ones too, or of equal boxes in such; the
                 threshold then says nothing.
             limit: at most so many groups.
@@ -333,7 +345,7 @@ class View:
                 about objects. By default what the view is of.
 
         Raises:
-            InvalidInput: the threshold is outside [0, 1], the limit is no count, or there is no such type.
+            InvalidInput: the threshold is outside of its range, the limit is no count, or there is no such type.
         """
         entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)

@@ -1,35 +1,33 @@
 """A workspace: a folder with datasets."""
 
 import os
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
-from framedex.errors import Conflict, Error, WorkspaceError
+from framedex.errors import WorkspaceError
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
 from framedex.naming import check_dataset_name
 from framedex.operations.context import Context
-from framedex.operations.starting import new_job_context, wait_for
-from framedex.operations.task_pages import list_tasks, task_filters
+from framedex.operations.starting import delete_dataset, gone_if_stopped, new_job_context, wait_for
+from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, vacuum
 from framedex.records import (
     DatasetRecord,
     EmbeddingConfig,
     TaskFilters,
     TaskPage,
-    TaskStatus,
     TaskType,
     VacuumResult,
 )
@@ -149,30 +147,13 @@ class Workspace:
             asked = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
         base = new_job_context(self._context, dataset_id, config)
-        with self._gone_if_stopped(dataset_id, task_id):
+        with gone_if_stopped(self._context, dataset_id, task_id):
             task = Task.start(
                 self._context.runner, task_id, dataset_id, lambda progress: create(content, base, progress=progress)
             )
             if wait:
                 wait_for(task, f"Creating {name!r}")
         return Dataset(self._context, dataset_id, task)
-
-    @contextmanager
-    def _gone_if_stopped(self, dataset_id: str, task_id: str) -> Iterator[None]:
-        """Delete a dataset that is being made when its task fails or is stopped.
-
-        The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What was
-        committed already stays, whatever was raised after that.
-        """
-        try:
-            yield
-        except BaseException:
-            if (run := self._context.runner.run_of(task_id)) is not None:
-                run.stop()
-            if Task(self._context.runner, task_id).status is not TaskStatus.COMPLETED:
-                with suppress(Error):
-                    self.delete_dataset(dataset_id)
-            raise
 
     def dataset(self, name_or_id: str) -> Dataset:
         """Return a dataset by its name or id.
@@ -199,17 +180,9 @@ class Workspace:
         """
         self._check_writable()
         self._fail_interrupted()
-        with self._context.catalog.reserve_freed():
-            with self._context.catalog.write() as connection:
-                record = datasets.find_dataset(connection, name_or_id)
-                if task_rows.is_busy(connection, record.id):
-                    raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
-                datasets.remove_dataset(connection, record.id)
-            layout = self._context.layout
-            for folder in (layout.dataset(record.id), *layout.cached(record.id)):
-                shutil.rmtree(folder, ignore_errors=True)
+        delete_dataset(self._context, name_or_id)
 
-    def tasks(self, **query: Any) -> TaskPage:
+    def tasks(self, **query: Unpack[TaskSearch]) -> TaskPage:
         """Return a page of tasks, newest first.
 
         Args:
@@ -290,8 +263,9 @@ class Workspace:
 
     def _check_free(self, name: str) -> None:
         """Say that a name is taken before its source is looked at, which may take long."""
-        if any(record.display_name == name for record in self.datasets()):
-            raise Conflict(f"a dataset named {name!r} exists already; choose another name or delete it first")
+        self._fail_interrupted()
+        with self._context.catalog.read() as connection:
+            datasets.check_free(connection, name)
 
     def _fail_interrupted(self) -> None:
         """Fail the tasks of processes that died; looked at whenever datasets are."""

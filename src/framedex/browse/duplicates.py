@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from framedex.analysis.keeping import Values, best_members
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
-from framedex.checks import check_fraction
+from framedex.errors import InvalidInput
 from framedex.ids import Kind, content_group_id, group_id
 from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
 from framedex.storage.media import Media
@@ -30,14 +31,14 @@ def duplicates(
     Args:
         media: what is looked at.
         condition: which of it; groups of which one member is left are left out.
-        threshold: similarity in [0, 1]; between two of the eight levels the stricter one is used.
+        threshold: similarity in [0.96, 1]; between two of the eight levels the stricter one is used.
         limit: at most so many groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0, 1], or the limit is no count.
+        InvalidInput: the threshold is outside [0.96, 1], or the limit is no count.
     """
     check_limit(limit)
-    check_fraction("threshold", threshold, "a similarity")
+    check_similarity("threshold", threshold)
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
     found = _grouped(media, condition, (column, (column,)), limit)
@@ -53,6 +54,21 @@ def duplicates(
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
     )
+
+
+def check_similarity(name: str, value: Any) -> None:
+    """Check the similarity from which images are near-duplicates.
+
+    Raises:
+        InvalidInput: it is no number, or none from the lowest of the eight levels to 1.
+    """
+    least = DUPLICATE_LEVELS[0]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 1:
+        *levels, last = map(str, DUPLICATE_LEVELS)
+        raise InvalidInput(
+            f"{name} must be a similarity from {least} to 1, not {value!r}: near-duplicates are known at the levels "
+            f"{', '.join(levels)} and {last}"
+        )
 
 
 def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = None) -> list[DuplicateGroup]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
-from framedex.browse.duplicates import exact_key
+from framedex.browse.duplicates import check_similarity, exact_key
 from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
-from framedex.checks import check_fraction, is_fraction
+from framedex.checks import check_fraction
 from framedex.errors import InvalidInput
 from framedex.records import Condition, IssueType
 from framedex.storage.media import Media, RowIds
@@ -44,7 +44,7 @@ class CleanupRequest:
     """What is to go.
 
     Attributes:
-        duplicates: a similarity 0 to 1 from which media repeat each other, ``exact`` for equal files, or None.
+        duplicates: a similarity 0.96 to 1 from which media repeat each other, ``exact`` for equal files, or None.
         issues: by issue, the least confidence from which media go.
         keep: which of a group of duplicates stays.
     """
@@ -67,9 +67,8 @@ class CleanupRequest:
             )
         if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
-        is_exact = isinstance(duplicates, str) and duplicates == EXACT
-        if duplicates is not None and not is_exact and not is_fraction(duplicates):
-            raise InvalidInput(f"duplicates must be a similarity from 0 to 1, or 'exact', not {duplicates!r}")
+        if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
+            check_similarity("duplicates (if not 'exact')", duplicates)
         return cls(duplicates, given, KeepRule(keep))
 
     @property

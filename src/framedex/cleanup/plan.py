@@ -1,27 +1,22 @@
 """Plans of what to remove from a dataset: looked at first, then carried out, and undone by a snapshot."""
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.checks import check_flag
 from framedex.cleanup.choice import CleanupRequest
-from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.cleanup.page import plan_parts
 from framedex.cleanup.plan_rows import PlanRows, plan_rows
+from framedex.cleanup.removal import Removal
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images import reading as pictures
-from framedex.jobs.context import JobContext
-from framedex.jobs.remove import remove_chosen
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
 from framedex.operations.starting import start, wait_for
@@ -29,26 +24,18 @@ from framedex.records import (
     CleanupResult,
     CleanupSummary,
     DatasetStatus,
-    Generation,
-    Snapshot,
-    SnapshotReason,
     TaskType,
 )
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.render.sizes import bytes_text
 from framedex.settings import user_path
-from framedex.storage import datasets, file_readers, snapshot_rows
+from framedex.storage import datasets, snapshot_rows
 from framedex.storage.media import Media
-from framedex.storage.retention import RetentionLimits, read_retained
-from framedex.storage.table_files import rows_key
-from framedex.storage.tables import ROW_ID, Table
-from framedex.tasks import Commit, Task, TaskProgress
+from framedex.tasks import Task
 from framedex.vql import parse
 
 _OPERATION = "cleanup"
-_STORED_IDS = 100_000  # that a task keeps in the catalog, so that another process can run it again
-_BEGUN = "a task that may need it began meanwhile"
 _SIDE = 160
 _SHOWN = (6, 8)  # groups, and media of each issue
 _ON_PAGE = (60, 24)
@@ -142,7 +129,7 @@ class CleanupPlan:
     def apply(self, *, delete_files: bool = False, wait: bool) -> CleanupResult | Task: ...
 
     def apply(self, *, delete_files: bool = False, wait: bool = True) -> CleanupResult | Task:
-        """Remove what would go, as one change of the dataset, after a snapshot of it as it is.
+        """Remove what would go, as one change of the dataset, with a snapshot of it as it was.
 
         ``dataset.restore(result.snapshot)`` undoes it; files that were deleted do not come back.
 
@@ -152,8 +139,9 @@ class CleanupPlan:
                 and none of another dataset of the workspace or its snapshots, are in the same file, be it by way of a
                 link. Where a link stands for a file, the link goes, and what it leads to stays; nothing goes through a
                 link to a folder outside of the source folder. Files that stay are reported with the reason. This
-                begins when the media are removed for good: if it is interrupted, the rest of the files stays, and so
-                it does when a task begins meanwhile that reads files, clones or restores.
+                begins when the media are removed for good. If it is interrupted, its task goes on with exactly these
+                files when it is retried, in any process, as long as the snapshot is there. The rest of the files stays
+                when a task begins meanwhile that reads files, clones or restores.
             wait: return when it is done, showing progress; else at once, with the task, type MEDIA_DELETION.
 
         Returns:
@@ -173,114 +161,42 @@ class CleanupPlan:
             )
         if not len(self):
             return CleanupResult(removed=0, snapshot=None, files_deleted=0, files_left=0, files_failed=[])
+        removal = Removal(
+            self._context, self._media, self._plan.removed, description=self.words, with_files=delete_files
+        )
         if delete_files:
-            self._check_no_readers()
-            list(self._others())  # what cannot be read is better said before anything is done
-        task, kept = self._start()
+            removal.check_no_readers()
+        task = self._start(removal)
         if not wait:
             return task
         wait_for(task, _OPERATION)
-        deleted = self._delete_files() if delete_files else DeletionResult()
+        assert removal.snapshot_id is not None, "media are removed with a snapshot"
+        with self._context.catalog.read() as connection:
+            kept = snapshot_rows.find_snapshot(connection, self._media.dataset_id, removal.snapshot_id)
         return CleanupResult(
             removed=len(self),
-            snapshot=kept(),
-            files_deleted=deleted.deleted,
-            files_left=deleted.left,
-            files_failed=deleted.failed,
+            snapshot=kept,
+            files_deleted=removal.deleted.deleted,
+            files_left=removal.deleted.left,
+            files_failed=removal.deleted.failed,
         )
 
-    def _start(self) -> tuple[Task, Callable[[], Snapshot]]:
-        """Start the task, with the snapshot in the same transaction; return it, and what finds the snapshot."""
+    def _start(self, removal: Removal) -> Task:
         context, dataset_id = self._context, self._media.dataset_id
         if not context.settings.dataset_snapshots_enabled:
             raise Forbidden("Snapshot feature is not enabled, and without one a clean-up could not be undone")
         with context.catalog.read() as connection:
-            self._check_same(datasets.head(connection, dataset_id))  # of what is in the way, this says most
-        made: list[str] = []
-
-        def snapshot(connection: Any, head: Generation | None) -> None:
-            made.append(self._keep(connection, head))
-
-        def find() -> Snapshot:
-            with context.catalog.read() as connection:
-                return snapshot_rows.find_snapshot(connection, dataset_id, made[0])
-
-        task = start(
+            removal.check_same(datasets.head(connection, dataset_id))  # of what is in the way, this says most
+        return start(
             context,
             dataset_id,
             TaskType.MEDIA_DELETION,
-            self._remove,
+            removal,
             operation=_OPERATION,
             allowed=(DatasetStatus.READY,),
-            config=self._config(),
-            also=snapshot,
+            config=removal.config,
+            also=lambda _connection, head: removal.check_same(head),
         )
-        return task, find
-
-    def _keep(self, connection: Any, head: Generation | None) -> str:
-        """Make the snapshot that undoes the plan; return its id."""
-        self._check_same(head)
-        return snapshot_rows.insert_snapshot(
-            connection,
-            self._media.generation,
-            created_by=self._context.settings.user,
-            reason=SnapshotReason.MANUAL,
-            name=f"before clean-up {datasets.now():%Y-%m-%d %H:%M:%S}",
-            description=self.words,
-        )
-
-    def _check_same(self, head: Generation | None) -> None:
-        if head is None or head.id != self._media.generation.id:
-            raise Conflict("the dataset has changed since the plan was made; make a new plan of what it is now")
-
-    def _remove(self, base: JobContext, progress: TaskProgress) -> Commit:
-        self._check_same(base.head)
-        return remove_chosen(base, self._mask, progress=progress)
-
-    def _mask(self, table: Table) -> npt.NDArray[np.bool_]:
-        rows = table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()
-        return np.isin(rows, self._plan.removed, assume_unique=True)
-
-    def _config(self) -> dict[str, Any] | None:
-        if len(self) > _STORED_IDS:
-            return None
-        return {"operation": "delete_media", "media_ids": self._gone()["media_id"].to_pylist()}
-
-    def _check_no_readers(self) -> None:
-        """Check that no task reads files which the media that it makes will be in, and which nobody knows of yet."""
-        with self._context.catalog.write() as connection:
-            file_readers.check_none(connection)
-
-    def _delete_files(self) -> DeletionResult:
-        with self._context.catalog.read() as connection:
-            begun = file_readers.mark(connection)
-        with progress_bar("Deleting files") as progress:
-            now = open_media(self._context, self._media.dataset_id)
-            return delete_files(
-                self._media,
-                self._plan.removed,
-                chain([now], self._others()),
-                guard=lambda: self._no_new_readers(begun),
-                progress=lambda share: progress("files", share) if progress else None,
-            )
-
-    @contextmanager
-    def _no_new_readers(self, begun: Hashable) -> Iterator[str | None]:
-        """Let nobody begin to read files; yield why none may be deleted any more: somebody has begun already."""
-        with self._context.catalog.write() as connection:
-            yield _BEGUN if file_readers.has_begun(connection, begun) else None
-
-    def _others(self) -> Iterator[Media]:
-        """Yield the states of other datasets that keep their files: as they are now, and of snapshots."""
-        with self._context.catalog.read() as connection:
-            ids = [each.id for each in datasets.list_datasets(connection) if each.id != self._media.dataset_id]
-            kept = {each: read_retained(connection, each, RetentionLimits.ago(0)).generations for each in ids}
-            roots = {each: tuple(datasets.get_roots(connection, each)) for each in ids}
-        for dataset_id, states in kept.items():
-            path = self._context.layout.media(dataset_id)
-            for state in {rows_key(path, each.tables["media"]): each for each in states}.values():
-                table = Table(path, state.tables["media"])
-                yield Media(dataset_id, state, table, self._context.sql, roots[dataset_id])
 
     def __repr__(self) -> str:
         return f"<framedex.CleanupPlan: {self.words}>"

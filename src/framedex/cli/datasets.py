@@ -1,6 +1,5 @@
 """Commands that make, fill, list and delete datasets."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +8,17 @@ import typer
 
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
-from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace, workspace_folder
+from framedex.cli.options import (
+    JsonOption,
+    NameArgument,
+    WorkspaceOption,
+    YesOption,
+    confirm,
+    open_workspace,
+    workspace_folder,
+)
 from framedex.cli.output import print_json, print_table, say
-from framedex.errors import Conflict
+from framedex.errors import Conflict, InvalidInput
 from framedex.jobs.create import UNUSABLE_BOXES
 from framedex.records import DatasetRecord, DatasetStatus
 
@@ -92,6 +99,8 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add the pictures in SOURCE to a dataset; those that it has already are left out."""
+    if sum(each is not None for each in (source, archive, s3)) != 1:
+        raise InvalidInput("give one of SOURCE, --archive and --s3: where the pictures are that are added")
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
@@ -199,13 +208,14 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
 
 def rm(
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Delete a dataset; the pictures themselves stay where they are."""
     with open_workspace(workspace) as ws:
         record = ws.dataset(name).info
-        if not yes and sys.stdin.isatty():
-            typer.confirm(f"Delete {record.display_name!r} with {record.n_images:,} images?", abort=True)
+        confirm(
+            f"Delete {record.display_name!r} with {record.n_images:,} images, its tags, fields and snapshots?", yes=yes
+        )
         ws.delete_dataset(record.id)
         say(f"deleted {record.display_name}")

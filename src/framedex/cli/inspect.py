@@ -68,7 +68,7 @@ def explore(
 
 def duplicates(
     name: NameArgument,
-    threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0.")] = 0.96,
+    threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0; of videos 0 to 1.")] = 0.96,
     exact: Annotated[bool, typer.Option("--exact", help="Instead, files with equal content.")] = False,
     entity_type: EntityOption = "IMAGES",
     limit: LimitOption = None,

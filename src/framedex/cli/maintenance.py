@@ -11,6 +11,8 @@ from framedex.cli.options import (
     NameArgument,
     VqlOption,
     WorkspaceOption,
+    YesOption,
+    confirm,
     number,
     open_workspace,
     parse_vql,
@@ -19,6 +21,7 @@ from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
 from framedex.records import CleanupResult
 from framedex.render.sizes import bytes_text
+from framedex.settings import load_settings
 
 
 def cleanup(
@@ -35,6 +38,7 @@ def cleanup(
     page: Annotated[Path | None, typer.Option(help="Write what would go to an HTML page.")] = None,
     carry_out: Annotated[bool, typer.Option("--apply", help="Remove it, after a snapshot.")] = False,
     delete_files: Annotated[bool, typer.Option("--delete-files", help="With --apply: also delete the files.")] = False,
+    yes: YesOption = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -54,6 +58,8 @@ def cleanup(
         if not as_json:
             print_table(("", "file", "because"), [(row["action"], row["path"], row["reason"]) for row in rows])
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
+        if delete_files and len(plan):
+            confirm(f"Delete the files of {len(plan):,} pictures for good?", yes=yes)
         result = plan.apply(delete_files=delete_files) if carry_out else None
         if as_json:
             print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
@@ -95,11 +101,16 @@ def vacuum(
     older_than: Annotated[
         float | None, typer.Option(help="Seconds for which others may still read old states; 600 if not set otherwise.")
     ] = None,
+    yes: YesOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Free the disk of what no dataset and no snapshot needs."""
     with open_workspace(workspace) as ws:
+        kept_s = load_settings().keep_versions_s
+        if older_than is not None and 0 <= older_than < kept_s:
+            what = f"states of the last {kept_s:,.0f} s, which others may still read"
+            confirm(f"Free {what}, and what stopped tasks could go on from?", yes=yes)
         result = ws.vacuum(older_than_s=older_than)
         if as_json:
             print_json(result)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,9 @@ IdsOption = Annotated[
 ]
 EntityOption = Annotated[str, typer.Option("--entity-type", help="IMAGES, OBJECTS or VIDEOS.")]
 KindOption = Annotated[str, typer.Option("--entity-type", help="IMAGES or OBJECTS.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal, where nobody can answer, it is needed.")
+]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
 
 
@@ -40,6 +44,24 @@ def open_workspace(workspace: Path | None) -> Workspace:
     if not os.path.lexists(folder / MARKER):
         raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
     return Workspace(folder)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask whether something that cannot be undone is to be done, and go on only if so.
+
+    Args:
+        question: what is to be done.
+        yes: whether that was answered on the command line.
+
+    Raises:
+        InvalidInput: there is no terminal on which somebody could answer.
+        Abort: the answer is no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} That cannot be undone, and there is no terminal to ask: give --yes to do it")
+    typer.confirm(question, abort=True)
 
 
 def parse_vql(vql: str | None) -> list[Any] | None:

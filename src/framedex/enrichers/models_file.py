@@ -124,6 +124,8 @@ def read_models(path: Path) -> list[ModelEntry]:
             found = tomllib.load(file)
     except FileNotFoundError:
         return []
+    except RecursionError:
+        raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: it is nested too deep") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: {error}") from None
     return [_entry(path, identifier, value).model(path.parent) for identifier, value in found.items()]

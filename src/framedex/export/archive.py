@@ -23,7 +23,7 @@ from framedex.export.json_text import LINE_END, text_of
 from framedex.export.label_table import write_csv
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS
 from framedex.export.objects import N_OBJECTS, ObjectsByMedia, media_of, objects_field, objects_in
-from framedex.export.picture_names import Names, readable_names, voc_names, yolo_names
+from framedex.export.picture_names import Names, readable_names, voc_names, with_clashes, yolo_names
 from framedex.export.pictures import Copied, write_pictures
 from framedex.export.places import image_names, shown_text
 from framedex.export.voc import write_voc
@@ -41,6 +41,9 @@ FORMATS: tuple[str, ...] = ("json", "parquet", "coco", "csv", "yolo", "voc")
 _BLOCKS_A_GROUP = 4
 _BUFFERED_BYTES = 4 * 2**20
 _METADATA_SHARE = 0.2  # of an export with pictures
+_OUTSIDE = "a link leads out of their source folder, and not to an image that was indexed"
+_FILE_EACH = ("yolo", "voc")
+"""Formats with a file for each picture."""
 REPEATED = [
     "width", "height", "cluster_id", "labels.list.element", "tags.list.element", "issues.list.element.issue_type",
     "issues.list.element.duplicate_group_id", "issues.list.element.duplicate_threshold",
@@ -106,6 +109,7 @@ def export_archive(
     chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
     with whole_file(path, settle=settle) as file:
         begin(chosen.entities)
+        chosen = with_clashes(chosen) if include_images or format in _FILE_EACH else chosen
         copied, notes = _write(file, chosen, format, progress)
     return ExportResult(
         path=shown_text(path),
@@ -179,6 +183,8 @@ def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
         written += f", {chosen.n_objects:,} objects"
     written += f", {copied.count:,} pictures" if chosen.include_images else ""
     missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
+    if copied.outside:
+        missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
     return "; ".join([written, *missing, *notes])
 
 

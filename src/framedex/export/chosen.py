@@ -83,7 +83,7 @@ class Chosen:
 
     def places(self, progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield what :mod:`framedex.export.places` and the names of pictures need: stored columns."""
-        blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format"]))
+        blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
         return self._counted(blocks, lambda block: block, progress)
 
     def _counted(

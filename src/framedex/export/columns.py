@@ -88,10 +88,12 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         schema = pa.schema([*schema, *OF_BOXES])
     if columns is None:
         return schema
+    if isinstance(columns, str):
+        raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
     known = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
     unknown = [name for name in columns if name not in known]
-    if unknown or isinstance(columns, str):
-        raise InvalidInput(f"no columns {unknown or columns!r}; there are: {', '.join(known)}")
+    if unknown:
+        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(known)}")
     return pa.schema([known[name] for name in columns])
 
 

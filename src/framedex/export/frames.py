@@ -1,6 +1,8 @@
 """Frames of videos as files of an export."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import BinaryIO
 
 import cv2
 
@@ -25,7 +27,15 @@ class Frames:
         self._video: Video | None = None
         self._modified_s: float | None = None
 
-    def jpeg(self, reader: Reader, location: str, number: int, time_s: float) -> tuple[float | None, bytes]:
+    def jpeg(
+        self,
+        reader: Reader,
+        location: str,
+        number: int,
+        time_s: float,
+        *,
+        check: Callable[[BinaryIO], None] = lambda _file: None,
+    ) -> tuple[float | None, bytes]:
         """Return (time of the video's last change in seconds since 1970, the frame as JPEG).
 
         Args:
@@ -33,6 +43,7 @@ class Frames:
             location: where that is.
             number: of the frame.
             time_s: its presentation time.
+            check: given the video's file when it is opened, raises CannotDecode to refuse it.
 
         Raises:
             CannotDecode: the video cannot be read, or has no such frame any more.
@@ -40,6 +51,7 @@ class Frames:
         if location != self._location:
             self.close()
             self._modified_s, file = self._opened.enter_context(reader.open(location))
+            check(file)
             self._video = self._opened.enter_context(Video(file, max_pixels=self._settings.max_pixels))
             self._location = location
         assert self._video is not None, "a location was opened"

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.export.chosen import Chosen
+from framedex.export.file_names import hashes, repeated
 from framedex.export.places import image_names, marked_name
 from framedex.media.formats import IMAGE_SUFFIXES, is_image
 from framedex.progress import ShareProgress
@@ -50,20 +52,23 @@ def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
     return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
+def with_clashes(chosen: Chosen) -> Chosen:
+    """Return what is exported with the names known that would be those of several files on some system."""
+    clashes = repeated(hashes(image_names(chosen.media, block)) for block in chosen.places(lambda _share: None))
+    if chosen.objects is not None:
+        chosen.objects.objects = replace(chosen.objects.objects, name_clashes=clashes)
+    return replace(chosen, media=replace(chosen.media, name_clashes=clashes))
+
+
 def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
-    parts = [
-        np.fromiter(map(hash, stems(readable_names(chosen.media, block)).to_pylist()), np.int64, len(block))
-        for block in chosen.places(progress)
-    ]
-    hashes = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
-    shared = frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    shared = repeated(hashes(stems(readable_names(chosen.media, block))) for block in chosen.places(progress))
     taken = f"(^|/)({'|'.join(folders)})"
 
     def names(media: Media, block: pa.Table) -> pa.Array:
         found = readable_names(media, block)
         odd = pc.match_substring_regex(found, f"{taken}/") if folders else pa.repeat(pa.scalar(False), len(found))
         if shared:
-            odd = pc.or_(odd, pa.array([hash(stem) in shared for stem in stems(found).to_pylist()], pa.bool_()))
+            odd = pc.or_(odd, pa.array(np.isin(hashes(stems(found)), np.array(list(shared), np.int64))))
         return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names

@@ -1,18 +1,21 @@
 """The pictures of an export: the bytes of their files, as they are, and frames of videos as JPEGs."""
 
+import os
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from io import BytesIO
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from framedex.errors import CannotDecode
 from framedex.export.chosen import Chosen
 from framedex.export.frames import Frames
 from framedex.export.label_columns import IMAGES
+from framedex.export.outside import LeadsOutside, check_inside
 from framedex.export.picture_names import Names
 from framedex.export.places import shown_text
 from framedex.export.zip_writer import ZipWriter
@@ -33,16 +36,19 @@ class Copied:
     Attributes:
         count: how many pictures.
         failed: how many could not be read.
-        missing: the paths of the first ones of these.
+        outside: how many were left out because a link leads out of their source, and not to an image that was indexed.
+        missing: the paths of the first ones of both.
     """
 
     count: int = 0
     failed: int = 0
+    outside: int = 0
     missing: list[str] = field(default_factory=list)
 
-    def miss(self, path: str) -> None:
-        """Note that a picture could not be read."""
-        self.failed += 1
+    def miss(self, path: str, *, outside: bool = False) -> None:
+        """Note that a picture could not be read, or was left out because it lies outside of its source."""
+        self.failed += not outside
+        self.outside += outside
         if len(self.missing) < MOST_MISSING:
             self.missing.append(path)
 
@@ -60,24 +66,33 @@ def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: S
                 with door.open(picture, fetched) as (modified_s, content):
                     _copy(archive, IMAGES + picture.name, modified_s, content)
                 copied.count += 1
-            except CannotDecode:
-                copied.miss(shown_text(picture.shown))
-            progress((copied.count + copied.failed) / max(chosen.total, 1))
+            except CannotDecode as error:
+                copied.miss(shown_text(picture.shown), outside=isinstance(error, LeadsOutside))
+            progress((copied.count + copied.failed + copied.outside) / max(chosen.total, 1))
     door.check_any_read()
     return copied
 
 
 @dataclass(frozen=True)
 class _Picture:
-    """One that is copied: its name in the archive, how its file is called, where that is, and the role to read it.
+    """One that is copied.
 
-    Of a frame also its number and its time.
+    Attributes:
+        name: in the archive.
+        shown: how its file is called.
+        location: where that is.
+        root: the folder of its source; None if it has none, or no link can lead out of it.
+        role_arn: the role to read it.
+        row: what ingestion found.
+        frame: number and time of a frame of a video.
     """
 
     name: str
     shown: str
     location: str | None
+    root: str | None
     role_arn: str | None
+    row: Mapping[str, Any]
     frame: tuple[int, float] | None = None
 
 
@@ -87,7 +102,16 @@ def _pictures(chosen: Chosen, names: Names) -> Iterator[_Picture]:
         for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
             number = row.get("frame_number")
             frame = None if number is None else (number, row["frame_time_s"])
-            yield _Picture(name, media.shown_path(row), media.location_of(row), media.role_of(row), frame)
+            root = None if row["root"] is None else media.roots[row["root"]]
+            yield _Picture(
+                name,
+                media.shown_path(row),
+                media.location_of(row),
+                root if root is not None and os.path.isabs(root) else None,  # noqa: PTH117 - any bytes
+                media.role_of(row),
+                row,
+                frame,
+            )
 
 
 _Fetched = Future[tuple[int | None, bytes]] | None
@@ -112,20 +136,25 @@ class _Door:
         """Yield (time of the last change in seconds since 1970, content).
 
         Raises:
-            CannotDecode: it is nowhere, no regular file, or cannot be read.
+            CannotDecode: it is nowhere, no regular file, cannot be read, or lies outside of its source.
         """
         if picture.location is None:
             raise CannotDecode("neither a local file nor an object in a bucket")
         if picture.frame is not None:
-            changed_s, jpeg = self.frames.jpeg(self._reader(picture), picture.location, *picture.frame)
+            reader, check = self._reader(picture), partial(self._check, picture)
+            changed_s, jpeg = self.frames.jpeg(reader, picture.location, *picture.frame, check=check)
             yield changed_s, BytesIO(jpeg)
             return
         if fetched is not None:
             modified_ns, data = fetched.result()
             yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
             return
-        with self._reader(picture).open(picture.location) as opened:
-            yield opened
+        with self._reader(picture).open(picture.location) as (modified_s, content):
+            self._check(picture, content)
+            yield modified_s, content
+
+    def _check(self, picture: _Picture, file: BinaryIO) -> None:
+        check_inside(file, str(picture.location), picture.root, picture.row, self._settings)
 
     def check_any_read(self) -> None:
         """Check that not all objects failed.

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.export.file_names import ODD, hashes
 from framedex.export.frame_names import with_frame_paths
 from framedex.storage.media import LOCATION, Media, file_uri, shown_root, time_fragment
 
@@ -100,10 +101,25 @@ def image_names(media: Media, block: pa.Table) -> pa.Array:
         block: rows with the columns ``media_id`` and those of :attr:`Media.location`.
     """
     if not media.has_videos:
-        return _image_names(media, block)
+        return _as_files(media, _image_names(media, block), block)
     block, shared = with_frame_paths(media, block)
     names = _image_names(media, block)
-    return names if shared is None else pc.if_else(shared, _with_ids(names, column(block, "media_id")), names)
+    names = names if shared is None else pc.if_else(shared, _with_ids(names, column(block, "media_id")), names)
+    return _as_files(media, names, block)
+
+
+def _as_files(media: Media, names: pa.Array, block: pa.Table) -> pa.Array:
+    """Return names of which those that are none for a file, or are another's on some system, have a part of the id."""
+    if media.name_clashes is None:
+        return names
+    odd = pc.match_substring_regex(names, ODD)
+    if media.name_clashes:
+        shared = np.isin(hashes(names), np.array(list(media.name_clashes), np.int64))
+        odd = pc.or_(odd, pa.array(shared))
+    if not pc.any(odd, min_count=0).as_py():
+        return names
+    plain = pc.replace_substring_regex(names, ODD, "_")
+    return pc.if_else(odd, _with_ids(plain, column(block, "media_id")), names)
 
 
 def _image_names(media: Media, block: pa.Table) -> pa.Array:

@@ -1,5 +1,6 @@
 """Pictures of media items, frames of videos too: at full size, and as cached thumbnails."""
 
+import hashlib
 import os
 import re
 import secrets
@@ -23,6 +24,8 @@ from framedex.storage.media import Media, file_uri
 from framedex.storage.media_rows import BOX, VIDEO
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SEAL_BYTES = 16
+_JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
 
 
 def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
@@ -46,7 +49,10 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
     location = media.location_of(row)
     if location is None:
         raise NotFound(f"{row['path']!r} is neither a local file nor an object in a bucket")
-    return read_row(row, location, Reader(settings, media.role_of(row)), settings, detail)
+    try:
+        return read_row(row, location, Reader(settings, media.role_of(row)), settings, detail)
+    except CannotDecode as error:
+        raise CannotDecode(f"{media.shown_path(row)!r} cannot be shown: {error}") from error
 
 
 def read_row(
@@ -145,16 +151,19 @@ def forget_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> N
 
 
 def thumbnail_uri(folder: Path, media_id: str) -> str | None:
-    """Return the URI of a cached thumbnail; None if there is none yet."""
+    """Return the URI of a cached thumbnail; None if there is none yet, or an empty file."""
     # Pages ask for hundreds; as paths of pathlib they would take longer than looking for the files.
     path = os.path.join(folder, _name(media_id, SIZE))  # noqa: PTH118
-    return file_uri(path) if os.path.exists(path) else None  # noqa: PTH110
+    try:
+        return file_uri(path) if os.stat(path).st_size > _SEAL_BYTES else None  # noqa: PTH116
+    except OSError:
+        return None
 
 
 def cached_thumbnail(
     media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int = SIZE
 ) -> bytes:
-    """Return a JPEG of a media item, from the cache or made now.
+    """Return a JPEG of a media item, from the cache or made now; one that is damaged there is made again.
 
     Args:
         media: where it is.
@@ -170,10 +179,8 @@ def cached_thumbnail(
     """
     _check_id(media_id)  # it becomes part of a path
     path = thumbnail_path(folder, media_id, size)
-    try:
-        return path.read_bytes()
-    except OSError:
-        pass
+    if (held := _read_sealed(path)) is not None:
+        return held
     picture = read_picture(media, media_id, settings, detail=size)
     data = thumbnail(picture.pixels, size=size)
     if keep:
@@ -181,12 +188,30 @@ def cached_thumbnail(
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
             try:
-                partial.write_bytes(data)
+                partial.write_bytes(data + _seal(data))
                 partial.replace(path)
             except BaseException:
                 partial.unlink(missing_ok=True)
                 raise
     return data
+
+
+def _read_sealed(path: Path) -> bytes | None:
+    """Return the JPEG in a file of the cache; None where there is none, or it is not as it was written."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    data, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
+    if data and seal == _seal(data):
+        return data
+    is_unsealed = content[:2] == _JPEG_START and content[-2:] == _JPEG_END  # as they once were written
+    return content if is_unsealed else None
+
+
+def _seal(data: bytes) -> bytes:
+    """Return the hash that follows a JPEG in the cache, where readers of images do not look."""
+    return hashlib.blake2b(data, digest_size=_SEAL_BYTES).digest()
 
 
 def thumbnails(

@@ -142,7 +142,7 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
                 for row in batch.to_pylist():
                     if row["filename"]:
                         yield _table_row(row)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 

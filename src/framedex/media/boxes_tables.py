@@ -77,7 +77,7 @@ def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
                 done += len(batch)
                 found = (_box(f"{path.name}: row {place}", row, "parquet") for place, row in rows)
                 yield from without_problems(found, problems)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error
 
 

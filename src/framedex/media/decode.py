@@ -19,6 +19,7 @@ from framedex.media import jpeg
 
 Pixels = npt.NDArray[np.uint8]
 
+_GIF_PIXELS_A_BYTE = 2731
 _SAMPLE = 100
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
@@ -216,6 +217,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
     try:
         with _open(data) as image:
             check_size(image.width, image.height, max_pixels)
+            _check_filled(image, len(data))
             with reserve_pixels(budget, image.width * image.height):
                 image.load()
                 ImageOps.exif_transpose(image, in_place=True)
@@ -230,6 +232,21 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
         reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise CannotDecode(reason) from None
     return Picture(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
+
+
+def _check_filled(image: Any, size: int) -> None:
+    """Check that a file can hold as many pixels as its header says, before memory is taken for them.
+
+    A code of GIF's LZW has up to 12 bits and stands for up to 4,095 pixels (GIF89a, appendix F), so that a byte stands
+    for less than 2,731.
+
+    Raises:
+        CannotDecode: it cannot.
+    """
+    if image.format == "GIF" and image.width * image.height > _GIF_PIXELS_A_BYTE * size:
+        raise CannotDecode(
+            f"truncated, or its header lies: {size:,} bytes of GIF cannot hold {image.width}×{image.height} pixels"
+        )
 
 
 def _open(data: bytes) -> Any:

@@ -5,7 +5,10 @@ from typing import Any
 
 
 def parse_labels(value: Any) -> tuple[str, ...]:
-    """Return the labels in a cell: a list, a JSON array, a bare list such as ``[dog, puppy]``, or one label."""
+    """Return the labels in a cell: a list, a JSON array, a bare list such as ``[dog, puppy]``, or one label.
+
+    Null characters become U+FFFD.
+    """
     if _is_missing(value) or value == "":
         return ()
     if isinstance(value, str):
@@ -13,7 +16,7 @@ def parse_labels(value: Any) -> tuple[str, ...]:
         value = _parse_list(text) if text.startswith("[") and text.endswith("]") else [text]
     elif not isinstance(value, list | tuple):
         value = [value]
-    names = (storable(str(label)).strip() for label in value if not _is_missing(label))
+    names = (storable(str(label)).replace("\0", "\ufffd").strip() for label in value if not _is_missing(label))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
@@ -29,6 +32,6 @@ def _is_missing(value: Any) -> bool:
 def _parse_list(text: str) -> list[Any]:
     try:
         parsed = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return [part.strip().strip("'\"") for part in text[1:-1].split(",")]
     return parsed if isinstance(parsed, list) else [parsed]

@@ -188,8 +188,16 @@ class ListSource(Source):
         base = os.fspath(self.list_path.parent)
         for path, labels, caption in read_list(self.list_path):
             if path.startswith("file:"):
-                path = os.fsdecode(unquote_to_bytes(urlsplit(path).path))  # noqa: PLW2901 - the same, as a path
+                path = self._path_of(path)  # noqa: PLW2901 - the same, as a path
             yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
+
+    def _path_of(self, uri: str) -> str:
+        try:
+            return os.fsdecode(unquote_to_bytes(urlsplit(uri).path))
+        except ValueError as error:  # brackets that hold no IPv6 address
+            raise InvalidInput(
+                f"{self.list_path}: {uri!r} is no URI of a file, as file:///folder/a.jpg: {error}"
+            ) from None
 
 
 _Row = tuple[str, tuple[str, ...], str | None]
@@ -268,7 +276,7 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
                     labels = parse_labels(row.get(extra.get("label", extra.get("labels", ""))))
                     caption = row.get(extra.get("caption", ""))
                     yield value, labels, None if caption is None else str(caption)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of damaged pages, footers and texts
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 

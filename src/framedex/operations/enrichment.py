@@ -21,7 +21,7 @@ from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_pictures
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
-from framedex.operations.starting import check_free, load_job_context
+from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
 from framedex.records import DatasetStatus, TaskType
 from framedex.storage import datasets
 from framedex.storage.media import Media
@@ -90,7 +90,8 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
-    return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
+    with gone_if_stopped(context, new_id, task_id):
+        return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
 
 
 def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:
@@ -190,8 +191,8 @@ def _with_objects(
 
 def _check_applicable(shown: Mapping[str, EnrichmentModel], kind: EnrichmentType, model_id: str) -> None:
     if (model := shown.get(model_id)) is None:
-        known = ", ".join(map(repr, shown)) or "none; models.toml in the workspace's folder lists them"
-        raise NotFound(f"no model {model_id!r}; there are: {known}")
+        known = ", ".join(map(repr, shown)) or "none"
+        raise NotFound(f"no model {model_id!r}; there are: {known}; models.toml in the workspace's folder lists them")
     if model.type is not kind:
         raise InvalidInput(f"the model {model_id!r} is of the type {model.type}, not {kind}")
     if model.status is not ModelStatus.ACTIVE:

@@ -5,10 +5,10 @@ from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
 from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, load_job_context, start, with_job_context
+from framedex.operations.starting import check_free, gone_if_stopped, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
-from framedex.tasks import Job, Task
+from framedex.tasks import Commit, Job, Task, TaskProgress
 
 _RESTORABLE = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX, DatasetStatus.ERROR)
 _MAX_NAME = 400
@@ -112,8 +112,12 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
         task_id = context.runner.insert(
             connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config
         )
-    job = clone_job(context, new_id, dataset_id, record.snapshot_id)
-    return new_id, Task.start(context.runner, task_id, new_id, job)
+
+    def job(progress: TaskProgress) -> Commit:  # begun by the task: what it copies may be deleted at any time
+        return clone_job(context, new_id, dataset_id, record.snapshot_id)(progress)
+
+    with gone_if_stopped(context, new_id, task_id):
+        return new_id, Task.start(context.runner, task_id, new_id, job)
 
 
 def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) -> Job:

@@ -1,13 +1,15 @@
 """Starting what changes a dataset: as a task, one at a time, when the dataset's status allows it."""
 
-from collections.abc import Callable, Collection, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from framedex.errors import Conflict, NotIndexed
+from framedex.errors import Conflict, Error, NotIndexed
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import read_decisions
 from framedex.operations.context import Context
-from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskType
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskStatus, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
 from framedex.tasks import Commit, Job, Task, TaskProgress
@@ -91,7 +93,10 @@ def check_free(
         raise Conflict(f"Operation '{operation}' is blocked while {busy} task is running")
     if record.status_new not in allowed:
         wanted = " or ".join(allowed)
-        raise Conflict(f"Operation '{operation}' needs the dataset status {wanted}; it is {record.status_new}")
+        message = f"Operation '{operation}' needs the dataset status {wanted}; it is {record.status_new}"
+        if wanted == DatasetStatus.PARTIAL_INDEX and record.status_new is DatasetStatus.READY:
+            message += ": all of it is indexed, so there is nothing to do, unless other thresholds are given"
+        raise Conflict(message)
     if datasets.embedding_config(connection, dataset_id) is None:
         raise NotIndexed("Dataset has no embedding config")
     return record
@@ -133,3 +138,38 @@ def wait_for(task: Task, title: str) -> None:
     """
     with progress_bar(title) as progress:
         task.wait(progress=progress)
+
+
+@contextmanager
+def gone_if_stopped(context: Context, dataset_id: str, task_id: str) -> Iterator[None]:
+    """Delete a dataset that is being made when its task fails or is stopped within the block.
+
+    The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What was committed
+    already stays, whatever was raised after that.
+    """
+    try:
+        yield
+    except BaseException:
+        if (run := context.runner.run_of(task_id)) is not None:
+            run.stop()
+        if Task(context.runner, task_id).status is not TaskStatus.COMPLETED:
+            with suppress(Error):
+                delete_dataset(context, dataset_id)
+        raise
+
+
+def delete_dataset(context: Context, name_or_id: str) -> None:
+    """Delete a dataset and all that is kept for it.
+
+    Raises:
+        NotFound: there is none.
+        Conflict: a task of it is under way.
+    """
+    with context.catalog.reserve_freed():
+        with context.catalog.write() as connection:
+            record = datasets.find_dataset(connection, name_or_id)
+            if task_rows.is_busy(connection, record.id):
+                raise Conflict(f"dataset {record.display_name!r} cannot be deleted while a task of it is under way")
+            datasets.remove_dataset(connection, record.id)
+        for folder in (context.layout.dataset(record.id), *context.layout.cached(record.id)):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from framedex.checks import check_integer
 from framedex.errors import InvalidInput
@@ -21,6 +21,22 @@ _EQUAL = {
 _SORTED_BY = ("start_time", "status", "task_type", "dataset_name", "dataset_id", "created_by")
 _CLOSED: dict[str, type[StrEnum]] = {"task_type": TaskType, "task_status": TaskStatus}
 _PAGE_SIZES = range(5, 51)
+
+
+class TaskSearch(TypedDict, total=False):
+    """Arguments of :meth:`framedex.Workspace.tasks`, which explains them."""
+
+    dataset_id: str | None
+    dataset_name: str | None
+    task_type: TaskType | str | None
+    task_status: TaskStatus | str | None
+    created_by: str | None
+    start_time_from: datetime | str | None
+    start_time_to: datetime | str | None
+    sort_by: str
+    sort_order: str
+    page: int
+    page_size: int
 
 
 def list_tasks(

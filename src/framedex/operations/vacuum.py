@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from framedex import forks
 from framedex.checks import is_number
-from framedex.errors import Conflict, Error, InvalidInput
+from framedex.errors import Conflict, InvalidInput
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
@@ -87,8 +87,8 @@ def _vacuum(context: Context, limits: RetentionLimits, progress: Callable[[str, 
             progress(record.display_name, place / len(records))
         try:
             _clean_dataset(context, record, limits, count)
-        except (Error, OSError, ValueError) as error:  # Lance has no errors of its own
-            count.skipped[record.display_name] = str(error)
+        except Exception as error:  # whatever is wrong with one dataset, the others are cleaned
+            count.skipped[record.display_name] = str(error) or type(error).__name__
     _remove_partial(context.layout.root.glob(".*.partial"), count)
     context.catalog.shrink()
     count.freed_bytes += max(catalog_bytes - _catalog_bytes(context), 0)

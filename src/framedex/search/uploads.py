@@ -1,12 +1,13 @@
 """Pictures that were given to search by, kept as their vectors, so that any process can go on with the search."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.errors import NotFound
+from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
 
 Vectors = npt.NDArray[np.float32]
@@ -19,13 +20,23 @@ def keep_upload(folder: Path, vector: Vectors) -> str:
     Args:
         folder: of the dataset.
         vector: float32, shape (D,), unit length.
+
+    Raises:
+        WorkspaceError: it cannot be written, as on a full disk; nothing is left of it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     anchor_id = new_id()
     partial = folder / f"{anchor_id}.part"
-    with partial.open("wb") as file:
-        np.save(file, vector)
-    partial.rename(folder / f"{anchor_id}.npy")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            np.save(file, vector)
+        partial.rename(folder / f"{anchor_id}.npy")
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise WorkspaceError(f"cannot keep the picture in {folder}: {error.strerror or error}") from error
+        raise
     return anchor_id
 
 

@@ -302,6 +302,8 @@ def _own_errors(doing: str, path: Path) -> Iterator[None]:
         yield
     except (Error, sa.exc.IntegrityError, sa.exc.ProgrammingError):
         raise
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
     except sa.exc.TimeoutError as error:
         raise WorkspaceError(f"{doing}: {error}") from error
     except sa.exc.DatabaseError as error:

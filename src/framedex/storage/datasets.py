@@ -39,8 +39,26 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
             )
         )
     except sa.exc.IntegrityError:
-        raise Conflict(f"a dataset named {name!r} exists already; choose another name or delete it first") from None
+        check_free(connection, name)
+        raise
     return dataset_id
+
+
+def check_free(connection: sa.Connection, name: str) -> None:
+    """Check that no dataset has a name.
+
+    Raises:
+        Conflict: one has it; the message says what can be done about that.
+    """
+    status = connection.execute(sa.select(datasets.c.status).where(datasets.c.name == name)).scalar_one_or_none()
+    if status is None:
+        return
+    if status == DatasetStatus.ERROR:
+        raise Conflict(
+            f"a dataset named {name!r} exists already: it is {status}, as its creation did not end. Retry its task, "
+            f"delete it by delete_dataset({name!r}) or `framedex rm`, or choose another name"
+        )
+    raise Conflict(f"a dataset named {name!r} exists already; choose another name or delete it first")
 
 
 def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> None:

@@ -2,8 +2,11 @@
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from framedex.errors import Error, WorkspaceError
 
@@ -11,6 +14,17 @@ _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _ENGINE = re.compile(r"LanceError\(|lance(-[a-z]+)?/src/")
 # Where in its own source the engine failed helps nobody here.
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
+_PANICS = "pyo3_runtime"  # the module of what a Rust engine raises when it meets what it did not expect
+
+
+class _Stored(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+Given = TypeVar("Given", bound=Path | _Stored)
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -27,18 +41,49 @@ def own_errors(doing: str) -> Iterator[None]:
         yield
     except Error:
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic is no Exception
         if not _is_of_the_disk(error):
             raise
         raise WorkspaceError(f"cannot {doing}: {_reason(error)}") from error
 
 
-def _is_of_the_disk(error: Exception) -> bool:
-    return (isinstance(error, OSError) and error.errno in _OF_THE_DISK) or _ENGINE.search(str(error)) is not None
+def on_table(
+    doing: str,
+) -> Callable[[Callable[Concatenate[Given, Options], Result]], Callable[Concatenate[Given, Options], Result]]:
+    """Return a decorator for functions on a table, after which they raise as :func:`own_errors` does, with its path.
+
+    Args:
+        doing: what they do to the table, such as ``read``. Their first argument is the table's folder, or has it as
+            ``path``.
+    """
+
+    def decorate(
+        function: Callable[Concatenate[Given, Options], Result],
+    ) -> Callable[Concatenate[Given, Options], Result]:
+        @wraps(function)
+        def guarded(table: Given, /, *args: Options.args, **options: Options.kwargs) -> Result:
+            with own_errors(f"{doing} {table if isinstance(table, Path) else table.path}"):
+                return function(table, *args, **options)
+
+        return guarded
+
+    return decorate
 
 
-def _reason(error: Exception) -> str:
+def is_panic(error: BaseException) -> bool:
+    """Return whether an error is the panic of an engine in Rust: it met what it did not expect, as in a cut file."""
+    return type(error).__module__ == _PANICS
+
+
+def _is_of_the_disk(error: BaseException) -> bool:
+    is_disk = isinstance(error, OSError) and error.errno in _OF_THE_DISK
+    return is_disk or is_panic(error) or _ENGINE.search(str(error)) is not None
+
+
+def _reason(error: BaseException) -> str:
     text = str(error)
+    if is_panic(error):
+        return f"a file of the table is damaged ({text})"
     if getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in text:
         return "no space left on the disk; nothing was changed"
     return _PLACE_IN_SOURCE.sub("", text)

@@ -47,6 +47,8 @@ class Media:
         found: row ids of media that were looked for, by their ids.
         columns: the columns that are in memory; None where all are read when they are needed.
         parents: of objects, the media that they are in; see :mod:`framedex.storage.objects`. Else None.
+        name_clashes: of media that are exported as files, hashes of the names that several would have on some system;
+            see :mod:`framedex.export.file_names`. Else None.
     """
 
     dataset_id: str
@@ -57,6 +59,7 @@ class Media:
     found: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     columns: ColumnCache | None = field(default=None, repr=False, compare=False)
     parents: "Media | None" = field(default=None, repr=False, compare=False)
+    name_clashes: frozenset[int] | None = field(default=None, repr=False, compare=False)
 
     def query(self, text: str, condition: Condition, columns: Sequence[str], *, keep: bool | None = None) -> pa.Table:
         """Return the result of a statement over the relation ``chosen``: the rows that meet a condition.
@@ -241,7 +244,10 @@ class Media:
         if root is not None:
             return None if root.startswith(_OBJECT) else os.path.join(root, path)  # noqa: PTH118 - names may be any bytes
         if path.startswith("file:"):
-            return os.fsdecode(unquote_to_bytes(urlsplit(path).path))
+            try:
+                return os.fsdecode(unquote_to_bytes(urlsplit(path).path))
+            except ValueError:  # brackets that hold no IPv6 address
+                return None
         return path if os.path.isabs(path) else None  # noqa: PTH117
 
     def uri_of(self, row: dict[str, Any]) -> str:

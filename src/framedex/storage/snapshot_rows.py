@@ -9,11 +9,12 @@ from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
 from framedex.records import EmbeddingConfig, Generation, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
-from framedex.storage.datasets import now
+from framedex.storage.datasets import find_dataset, now
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots
 
 CURRENT = "current"
 """What may stand for the id of the snapshot that represents the active state of a dataset."""
+_SHOWN = 5  # snapshots that a message names
 
 
 def insert_snapshot(
@@ -70,10 +71,16 @@ def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) 
     """
     if snapshot_id == CURRENT:
         query = sa.select(datasets.c.current_snapshot).where(datasets.c.id == dataset_id)
-        snapshot_id = connection.execute(query).scalar_one() or CURRENT
-    row = connection.execute(_select(dataset_id).where(snapshots.c.id == snapshot_id)).one_or_none()
+        snapshot_id = connection.execute(query).scalar_one_or_none() or CURRENT
+    try:
+        row = connection.execute(_select(dataset_id).where(snapshots.c.id == snapshot_id)).one_or_none()
+    except UnicodeEncodeError:  # half of a surrogate pair; no snapshot is called so
+        row = None
     if row is None:
-        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset")
+        find_dataset(connection, dataset_id)  # what was deleted meanwhile has none
+        known = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
+        shown = ", ".join(known[:_SHOWN]) + (" and more" if len(known) > _SHOWN else "")
+        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {shown or 'none yet'}")
     return _record(row, _restoring(connection, dataset_id))
 
 

@@ -14,11 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.storage.failures import on_table
+
 _CLEANED = 512  # versions at a time
 _HINT = "_versions/latest_version_hint.json"
 _NO_VERSION = 2**62  # Lance takes no empty list of versions
 
 
+@on_table("read")
 def old_versions(path: Path, kept: Collection[int]) -> list[int]:
     """Return the versions of a table but some and the newest, ascending."""
     import lance
@@ -27,6 +30,7 @@ def old_versions(path: Path, kept: Collection[int]) -> list[int]:
     return sorted({each["version"] for each in dataset.versions()} - {*kept, dataset.version})
 
 
+@on_table("read")
 def ends_with(path: Path, version: int) -> bool:
     """Return whether the newest version of a table needs the same files as another one."""
     import lance
@@ -36,6 +40,7 @@ def ends_with(path: Path, version: int) -> bool:
     return bool(needed == known)
 
 
+@on_table("clean up")
 def remove_versions(path: Path, versions: Sequence[int]) -> None:
     """Remove versions of a table, and the files that no other version needs.
 
@@ -47,6 +52,7 @@ def remove_versions(path: Path, versions: Sequence[int]) -> None:
         lance.dataset(str(path)).cleanup_old_versions(versions=list(versions[start : start + _CLEANED]))
 
 
+@on_table("clean up")
 def remove_leftovers(path: Path) -> None:
     """Remove the files of a table that are in no version, as those of a writer that was killed.
 
@@ -57,6 +63,7 @@ def remove_leftovers(path: Path) -> None:
     lance.dataset(str(path)).cleanup_old_versions(versions=[_NO_VERSION], delete_unverified=True)
 
 
+@on_table("read")
 def rows_key(path: Path, version: int) -> Hashable:
     """Return what is the same for two versions of a table only if both have the same rows, whatever their columns."""
     import lance
@@ -88,6 +95,7 @@ class DataFile:
     replaced: bool
 
 
+@on_table("read")
 def data_files(path: Path, version: int) -> list[DataFile]:
     """Return the files with the rows of a version of a table."""
     import lance
@@ -115,6 +123,7 @@ def _numbers(field: Any) -> list[int]:
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
+@on_table("read")
 def files_of(path: Path, versions: Collection[int]) -> set[str]:
     """Return the files that some versions of a table need, as paths below its folder."""
     import lance
@@ -129,6 +138,7 @@ def files_of(path: Path, versions: Collection[int]) -> set[str]:
     return found
 
 
+@on_table("read")
 def files_of_head(path: Path, version: int) -> set[str]:
     """Return the files that the version that readers see needs, and those that must stay for as long as it does."""
     import lance

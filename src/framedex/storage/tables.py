@@ -19,7 +19,7 @@ import pyarrow as pa
 from framedex import forks
 from framedex.errors import NotFound, WorkspaceError
 from framedex.forks import cached_property
-from framedex.storage.failures import own_errors
+from framedex.storage.failures import on_table, own_errors
 from framedex.storage.table_files import files_of
 
 ROW_ID = "_rowid"
@@ -65,6 +65,9 @@ class Table:
                 return lance.dataset(str(self.path), version=self.version)
         except (ValueError, OSError) as error:
             raise NotFound(f"{self.path} has no version {self.version}: {error}") from error
+        except BaseException:
+            with own_errors(f"read {self.path}"):
+                raise
 
     @property
     def _lance(self) -> Any:
@@ -83,6 +86,7 @@ class Table:
         with READING.using():
             return self._lance.schema
 
+    @on_table("read")
     def count(self) -> int:
         """Return the number of rows."""
         with READING.using():
@@ -100,6 +104,7 @@ class Table:
         """
         return self._guarded(self.stream(columns, row_ids=row_ids))
 
+    @on_table("read")
     def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return what :meth:`scan` does, for another engine: the errors are Lance's."""
         with READING.using():
@@ -120,6 +125,7 @@ class Table:
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
+    @on_table("read")
     def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
         """Return a reader over a column of vectors, from a row on.
 
@@ -230,7 +236,7 @@ class StoredVectors:
         if not len(rows):
             return np.empty((0, self.dimension), dtype=np.float32)
         numbers, place = np.unique(rows, return_inverse=True)
-        with READING.using():
+        with own_errors(f"read {self._table.path}"), READING.using():
             found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
         return np.ascontiguousarray(flat(found, self.dimension)[place])
 
@@ -261,6 +267,7 @@ def warm_up() -> None:
     import lance  # noqa: F401 - loading is the purpose
 
 
+@on_table("write")
 @WRITING.using()
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write batches behind the rows of the table at *path*, creating it if need be; return its new version."""
@@ -271,6 +278,7 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 
+@on_table("write")
 @WRITING.using()
 def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write batches as the whole content of the table at *path*, creating it if need be; return its new version."""
@@ -281,6 +289,7 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 
+@on_table("write")
 @WRITING.using()
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
     """Add columns to *table*, or replace those of the same names; return the new version.
@@ -314,6 +323,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
+@on_table("write")
 @WRITING.using()
 def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     """Add columns that are null in all rows to a table at its newest version, as a header only; return the new one."""
@@ -324,6 +334,7 @@ def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     return int(dataset.version)
 
 
+@on_table("write")
 @WRITING.using()
 def drop_columns(table: Table, names: Sequence[str]) -> int:
     """Take those of some columns that it has out of a table at its newest version; return the new version."""
@@ -335,6 +346,7 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     return int(dataset.version)
 
 
+@on_table("write")
 @WRITING.using()
 def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
     """Delete rows; return the new version. The other rows keep their order and are not written again.
@@ -354,6 +366,7 @@ def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
     return int(dataset.version)
 
 
+@on_table("write")
 @WRITING.using()
 def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     """Put small files of a table together, where there are many, and let deleted rows go; return the newest version.
@@ -378,6 +391,7 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     return int(dataset.version)
 
 
+@on_table("link")
 def link(path: Path, version: int, target: Path) -> None:
     """Make a table of one version of another, from which nothing that is done to the other can take anything away.
 
@@ -432,6 +446,7 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
+@on_table("write")
 @WRITING.using()
 def roll_back(path: Path, version: int | None) -> int | None:
     """Make the content of *version* the newest of the table at *path*, whatever a broken run left beyond it.

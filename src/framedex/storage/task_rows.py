@@ -147,7 +147,10 @@ def get_task(connection: sa.Connection, task_id: str) -> TaskRecord:
     Raises:
         NotFound: there is none of that id.
     """
-    row = connection.execute(_select().where(tasks.c.id == task_id)).one_or_none()
+    try:
+        row = connection.execute(_select().where(tasks.c.id == task_id)).one_or_none()
+    except UnicodeEncodeError:  # half of a surrogate pair; no task is called so
+        row = None
     if row is None:
         raise NotFound(f"no task {task_id!r}")
     return _record(row)

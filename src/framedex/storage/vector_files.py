@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.storage.failures import own_errors
+from framedex.storage.failures import on_table, own_errors
 from framedex.storage.tables import READING, ROW_ID, Table, flat
 
 RowIds = npt.NDArray[np.uint64]
@@ -33,6 +33,7 @@ class FileRows:
     rows: int
 
 
+@on_table("read")
 def files_with(table: Table, column: str) -> dict[str, FileRows]:
     """Return the files that hold a column, by name, in row order."""
     import lance

@@ -20,14 +20,17 @@ class TaskProgress:
     """
 
     def __init__(
-        self, resume: dict[str, Any] | None = None, keep: Callable[[dict[str, Any]], None] | None = None
+        self,
+        resume: dict[str, Any] | None = None,
+        keep: Callable[[dict[str, Any]], None] | None = None,
+        commit: Callable[[Commit, Callable[[], dict[str, Any]]], None] | None = None,
     ) -> None:
         self.stage, self.share, self.resume = "starting", 0.0, resume
         self.progress: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()
         self.reason: BaseException = Aborted("aborted on request")
-        self._keep = keep
+        self._keep, self._commit = keep, commit
 
     def __call__(self, stage: str, share: float) -> None:
         """Note how far the job is.
@@ -62,6 +65,21 @@ class TaskProgress:
         """Store what a later run of the same task can go on from, as JSON: it is :attr:`resume` there."""
         if self._keep is not None:
             self._keep(state)
+
+    def commit(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
+        """Make the first part of the job's result visible, while the task goes on.
+
+        Args:
+            commit: makes it visible.
+            config: called after that, returns what is left to do, which takes the place of what the task was asked in
+                the same transaction.
+
+        Raises:
+            Aborted: the job should stop; nothing was committed.
+        """
+        self.check()
+        assert self._commit is not None, "a task runs the job"
+        self._commit(commit, config)
 
     def part(self, stage: str, start: float, end: float) -> Callable[[float], None]:
         """Return a function that reports shares of one stage, which takes the job from *start* to *end*."""

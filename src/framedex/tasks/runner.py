@@ -14,7 +14,7 @@ from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import Catalog
 from framedex.storage.failures import own_errors
-from framedex.tasks.progress import Job, TaskProgress
+from framedex.tasks.progress import Commit, Job, TaskProgress
 
 _HEARTBEAT_S = 2.0
 _WORKERS = 4
@@ -40,7 +40,7 @@ class Run:
         self, catalog: Catalog, task_id: str, dataset_id: str, job: Job, after_commit: AfterCommit | None = None
     ) -> None:
         self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
-        self.progress = TaskProgress(keep=self.keep)
+        self.progress = TaskProgress(keep=self.keep, commit=self.commit_part)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
@@ -96,6 +96,13 @@ class Run:
         with self._catalog.write() as connection:
             task_rows.check_owned(connection, self.task_id)
             task_rows.update_task(connection, self.task_id, resume=state)
+
+    def commit_part(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
+        """Make a part of the job's result visible, and note what is left to do."""
+        with self._catalog.write() as connection:
+            task_rows.check_owned(connection, self.task_id)
+            commit(connection)
+            task_rows.update_task(connection, self.task_id, config=config())
 
     def end(self, status: TaskStatus, message: str) -> None:
         """Put the task into a final status, and its dataset into the one that its head supports.

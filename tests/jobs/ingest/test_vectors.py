@@ -334,3 +334,22 @@ def test_known__rows_that_cannot_be_used(path: Path) -> None:
     for table, message in ((two([[1, 0], [np.inf, 1]]), "row 1"), (twice, "occurs twice")):
         with pytest.raises(InvalidInput, match=message):
             ingest_vectors(open_vectors(table), table=path, dataset_id=DATASET, progress=ignore, known=known)
+
+
+def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
+    """A Parquet file of embeddings with changed bytes is read, or refused with an error of ours that names it."""
+    table = tmp_path / "table.parquet"
+    uris = [f"folder/{number}-é.jpg" for number in range(200)]
+    pq.write_table(pa.table({"uri": uris, "embedding": [[1.0, float(n)] for n in range(200)]}), table)
+    content, refused = table.read_bytes(), 0
+    for seed in range(80):
+        rng, data = np.random.default_rng(seed), bytearray(content)
+        for place in rng.integers(0, len(data), 4):
+            data[place] = rng.integers(0, 256)
+        table.write_bytes(bytes(data))
+        try:
+            if is_vector_file(table):
+                run(table, path.with_name(f"{seed}.lance"))
+        except InvalidInput:
+            refused += 1
+    assert refused > 20

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.report import report_html
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
-from framedex.api.view import View
+from framedex.api.view import ExploreSearch, View
 from framedex.browse import explore as search_explore
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotIndexed
@@ -30,11 +30,12 @@ from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
 from framedex.operations.context import Context, open_media
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
-from framedex.operations.starting import SETTLED, start, wait_for
+from framedex.operations.starting import SETTLED, gone_if_stopped, start, wait_for
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
     DuplicateDecision,
+    DuplicateGroup,
     EmbeddingConfig,
     Snapshot,
     TaskRecord,
@@ -126,7 +127,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         threshold: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
-        **search: Any,
+        **search: Unpack[ExploreSearch],
     ) -> ExplorePage:
         """Return a page of 100 clusters, largest or best first; see :meth:`View.explore` for all parameters."""
         return self._view().explore(entity_type, threshold, page_number, vql, **search)
@@ -297,10 +298,12 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         Raises:
             NotFound: there is no such snapshot.
             Conflict: the dataset's status does not allow it.
+            Error: the task failed; nothing is left behind but its record.
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
-            wait_for(task, "clone")
+            with gone_if_stopped(self._context, new_id, task.id):
+                wait_for(task, "clone")
         return Dataset(self._context, new_id, task)
 
     def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "Dataset":
@@ -321,27 +324,30 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             Conflict: the dataset is not READY, another task is under way, or a model depends on a type that was not
                 applied.
             Unavailable: no picture at all can be read.
+            Error: the task failed; nothing is left behind but its record.
         """
         new_id, task = enrichment.start_enrichment(self._context, self.id, models)
         if wait:
-            wait_for(task, f"enrich {self.name!r}")
+            with gone_if_stopped(self._context, new_id, task.id):
+                wait_for(task, f"enrich {self.name!r}")
         return Dataset(self._context, new_id, task)
 
-    def not_duplicates(self, media_ids: Sequence[str]) -> DuplicateDecision:
+    def not_duplicates(self, media_ids: Sequence[str] | DuplicateGroup) -> DuplicateDecision:
         """Decide that no two of some media are duplicates: a pair, or all members of a group.
 
         They are never in one near-duplicate group again, at any level, whatever is added or indexed anew. The groups
         change at once.
 
         Args:
-            media_ids: two or more.
+            media_ids: two or more; or a group of :meth:`duplicates`, which stands for all of its members.
 
         Raises:
             InvalidInput: these are not two or more different ids.
             NotFound: one is not in the dataset.
             Conflict: a task is under way.
         """
-        return decide_not_duplicates(self._context, self.id, media_ids)
+        ids = media_ids.media_ids if isinstance(media_ids, DuplicateGroup) else media_ids
+        return decide_not_duplicates(self._context, self.id, ids)
 
     def duplicate_decisions(self) -> list[DuplicateDecision]:
         """Return what was decided by :meth:`not_duplicates`, oldest first."""

@@ -1,6 +1,6 @@
 """What people decided about duplicates: kept in a table of its own, and applied to the groups at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,14 @@ def decide(
         InvalidInput: these are not two or more different media ids.
         NotFound: one of them is not in the dataset.
     """
-    if isinstance(media_ids, str) or len(set(media_ids)) < 2 or len(set(media_ids)) != len(media_ids):
+    ids = [] if isinstance(media_ids, str) or not isinstance(media_ids, Iterable) else list(media_ids)
+    if not all(isinstance(each, str) for each in ids) or not 2 <= len(set(ids)) == len(ids):
         raise InvalidInput(f"a decision is about two or more different media ids, not {media_ids!r}")
     decision = DuplicateDecision(
-        decision_id=new_id(), media_ids=list(media_ids), decided_by=decided_by, decided_at=datetime.now(UTC)
+        decision_id=new_id(), media_ids=ids, decided_by=decided_by, decided_at=datetime.now(UTC)
     )
     decisions = [*read_decisions(table, head.tables), decision]
-    versions, summary = _apply(table, head, decisions, media_ids)
+    versions, summary = _apply(table, head, decisions, ids)
     return decision, versions, summary
 
 

@@ -38,6 +38,8 @@ def label_array(labels: Sequence[Any]) -> pa.ListArray:
         parts = each if isinstance(each, list | tuple) else [each]
         if not all(part is None or isinstance(part, str | Real) for part in parts):
             raise InvalidInput(f"the labels of a media item are a list of texts, or one text, not {each!r}")
+        if any(isinstance(part, str) and "\0" in part for part in parts):
+            raise InvalidInput(f"a label has no null characters; this is {each!r}")
     return pa.array([list(parse_labels(each)) or None for each in labels], LABELS.type)
 
 

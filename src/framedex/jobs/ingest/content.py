@@ -25,7 +25,7 @@ from framedex.storage.layout import Layout
 PRECOMPUTED = "precomputed"
 """The encoder's name in the embedding config of datasets whose embeddings came with a table."""
 ONE_SOURCE = "Exactly one media source must be provided (files, s3_uri or archive)"
-"""The interface's message."""
+"""The message of the interface, which knows no paths; ours goes on after it."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,10 @@ class AdditionRequest:
         Raises:
             InvalidInput: none or more than one source was, or a role that is none or not for objects.
         """
-        if sum(each is not None for each in (self.path, self.files, self.archive, self.s3_uri)) != 1:
-            raise InvalidInput(ONE_SOURCE)
+        names = ("path", "files", "s3_uri", "archive")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise InvalidInput(f"{ONE_SOURCE}, or path as the first argument; given: {', '.join(given) or 'none'}")
         role = self.assume_role
         if role is None:
             return

@@ -22,6 +22,8 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import is_relative, media_schema
 
 _ROWS = 8192
+_UNREADABLE = (OSError, UnicodeDecodeError, pa.ArrowException)
+"""Errors that a damaged Parquet file leads to."""
 _OPTIONAL = ("width", "height", "caption", "label", "labels")
 THRESHOLDS = (0.04, 0.10, 0.20, 0.30, 0.45)
 """Cosine distances of levels 0 to 4 for embeddings of unknown origin; learned encoders spread about like this."""
@@ -52,7 +54,7 @@ def is_vector_file(path: Path) -> bool:
         return (
             path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(regular(path)).names
         )
-    except (OSError, pa.ArrowException) as error:
+    except _UNREADABLE as error:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 
@@ -67,12 +69,17 @@ def open_vectors(table: Any) -> VectorSource:
         try:
             with pq.ParquetFile(regular(table)) as file:
                 schema, rows = file.schema_arrow, file.metadata.num_rows
-        except (OSError, pa.ArrowException) as error:
+        except _UNREADABLE as error:
             raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with pq.ParquetFile(regular(table)) as file:
-                yield from file.iter_batches(batch_size=_ROWS, columns=_wanted(schema))
+            try:
+                with pq.ParquetFile(regular(table)) as file:
+                    for batch in file.iter_batches(batch_size=_ROWS, columns=_wanted(schema)):
+                        batch.validate(full=True)  # texts that are no UTF-8
+                        yield batch
+            except _UNREADABLE as error:
+                raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
     else:
         held = _to_table(table)
         schema, rows = held.schema, held.num_rows
@@ -93,8 +100,10 @@ def _to_table(table: Any) -> pa.Table:
     try:
         return table if isinstance(table, pa.Table) else pa.table(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
+        hint = "; write paths to a .txt file, one a line" if isinstance(table, list | tuple) else ""
         raise InvalidInput(
-            f"a source is a folder, a list file, or an Arrow table with uri and embedding, not {type(table).__name__}"
+            "a source is a folder, a list file, or an Arrow table with uri and embedding, "
+            f"not {type(table).__name__}{hint}"
         ) from error
 
 

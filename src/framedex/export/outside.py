@@ -1,0 +1,67 @@
+"""Files that a link within a source folder leads out of it: which of them an export may hold.
+
+Whoever shares a folder can put a link to any file of the machine into it. A link to another place for images is common,
+too: caches of downloads and versioned data consist of nothing else. So a file outside of its source is copied only if
+it still is the image that the dataset shows: ingestion could decode it, and its content is as it was then.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+from framedex.errors import CannotDecode
+from framedex.media.decode import decode
+from framedex.settings import Settings
+
+
+class LeadsOutside(CannotDecode):
+    """A file outside of its source folder that is not the image that the dataset shows."""
+
+
+def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[str, Any], settings: Settings) -> None:
+    """Check that a file lies within its source folder, or is the image that ingestion decoded.
+
+    Args:
+        file: opened, at its start, where it is left.
+        location: its absolute path.
+        root: the source folder; None for a file that was named by itself.
+        row: with ``error`` and ``content_hash``.
+        settings: limits.
+
+    Raises:
+        LeadsOutside: it does neither.
+    """
+    if root is None or _is_within(file, location, root):
+        return
+    if row["error"] is not None or not _is_as_ingested(file, row["content_hash"], settings):
+        raise LeadsOutside("a link leads out of the source folder, and not to an image that was indexed")
+    file.seek(0)
+
+
+def _is_within(file: BinaryIO, location: str, root: str) -> bool:
+    """Return whether an open file is the one that its path leads to, and that is below a folder."""
+    real, home = os.path.realpath(location), _real(root)
+    try:
+        # The way there may have changed since the file was opened.
+        is_same = os.path.samestat(os.fstat(file.fileno()), os.stat(real))  # noqa: PTH116
+    except OSError:
+        return False
+    return is_same and os.path.commonpath([home, real]) == home
+
+
+@lru_cache(maxsize=64)
+def _real(root: str) -> str:
+    return os.path.realpath(root)
+
+
+def _is_as_ingested(file: BinaryIO, content_hash: bytes | None, settings: Settings) -> bool:
+    if content_hash is not None:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest() == content_hash  # type: ignore[arg-type]
+    data = file.read(settings.max_file_bytes + 1)  # a dataset that brought its embeddings has read no file
+    try:
+        decode(data, max_pixels=settings.max_pixels, detail=1)
+    except CannotDecode:
+        return False
+    return len(data) <= settings.max_file_bytes
