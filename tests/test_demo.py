@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import framedex
 from framedex import Conflict, Workspace, demo
 from framedex.cli import main
 
@@ -22,11 +23,11 @@ def test_compare__can_fail(tmp_path: Path) -> None:
     """The comparison sees what is missing and what is found besides."""
     with Workspace(tmp_path / "ws") as workspace:
         dataset, truth = demo.build(workspace)
-        truth.issues["dark"] = {"china-darkened.jpg", "china.jpg"}
+        truth.issues["dark"] = {"coffee-darkened.jpg", "coffee.jpg"}
         outcomes = {outcome.what: outcome for outcome in demo.compare(dataset, truth)}
     assert (outcomes["dark"].planted, outcomes["dark"].found) == (2, 1)
-    assert "flower-darkened.jpg" in outcomes["dark"].others
-    assert outcomes["near-duplicate pairs"].found == outcomes["near-duplicate pairs"].planted > 90
+    assert "chelsea-darkened.jpg" in outcomes["dark"].others
+    assert outcomes["near-duplicate pairs"].found == outcomes["near-duplicate pairs"].planted == 84
 
 
 def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
@@ -37,3 +38,11 @@ def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
         with pytest.raises(Conflict, match="no demo made"):
             demo.build(workspace)
         assert workspace.dataset("demo").id == own.id
+
+
+def test_photographs__have_their_terms() -> None:
+    """Each photograph that comes with Framedex is used, and named in the file of their terms."""
+    shipped = {path.stem for path in (Path(framedex.__file__).parent / "demo_photos").iterdir()}
+    terms = (Path(__file__).parent.parent / "licenses" / "demo-photographs.md").read_text(encoding="utf-8")
+    assert {name for name, _, _ in demo.photographs()} == shipped
+    assert [name for name in sorted(shipped) if f"`{name}.jpg`" not in terms] == []

@@ -1,10 +1,10 @@
-"""A small dataset whose truth is known: photographs that installed libraries carry, and edits of them."""
+"""A small dataset whose truth is known: photographs that come with Framedex, and edits of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -16,10 +16,11 @@ from framedex.errors import Conflict
 from framedex.render import html
 
 DATASET = "demo"
-_SKIMAGE = {
+_PHOTOGRAPHS = {  # name and label; where they come from: licenses/demo-photographs.md
     "astronaut": "people",
     "brick": "texture",
     "camera": "people",
+    "cell": "microscope",
     "chelsea": "animal",
     "coffee": "food",
     "coins": "objects",
@@ -27,16 +28,13 @@ _SKIMAGE = {
     "gravel": "texture",
     "hubble_deep_field": "sky",
     "immunohistochemistry": "microscope",
-    "moon": "sky",
-    "page": "text",
     "retina": "medical",
     "rocket": "machine",
     "text": "text",
 }
-_SKLEARN = {"china.jpg": "building", "flower.jpg": "plant"}
-_GREY = ("brick", "camera", "coins", "grass", "gravel", "moon", "page", "text")
-_BLURRED = ("astronaut", "chelsea", "coffee", "coins", "flower", "rocket")
-_DARKENED = ("china", "flower", "hubble_deep_field", "immunohistochemistry")
+_GREY = ("brick", "camera", "cell", "coins", "grass", "gravel", "text")
+_BLURRED = ("astronaut", "chelsea", "coffee", "coins", "rocket")
+_DARKENED = ("chelsea", "coffee", "hubble_deep_field", "immunohistochemistry")
 _TRUNCATED = ("retina", "rocket", "coffee")
 
 Pixels = npt.NDArray[np.uint8]
@@ -73,19 +71,12 @@ class Outcome:
 
 
 def photographs() -> Iterator[tuple[str, str, Pixels]]:
-    """Yield (name, label, RGB pixels) of the sample pictures of scikit-image and scikit-learn."""
-    import skimage.data
-    from sklearn.datasets import load_sample_image
-
-    for name, label in _SKIMAGE.items():
-        yield name, label, _rgb(getattr(skimage.data, name)())
-    for name, label in _SKLEARN.items():
-        yield Path(name).stem, label, _rgb(load_sample_image(name))
-
-
-def _rgb(pixels: npt.NDArray[Any]) -> Pixels:
-    grey = pixels.ndim == 2
-    return np.ascontiguousarray(np.repeat(pixels[..., None], 3, axis=2) if grey else pixels[..., :3], dtype=np.uint8)
+    """Yield (name, label, RGB pixels) of the photographs."""
+    folder = files("framedex") / "demo_photos"
+    for name, label in _PHOTOGRAPHS.items():
+        data = np.frombuffer((folder / f"{name}.jpg").read_bytes(), np.uint8)
+        pixels = cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+        yield name, label, np.asarray(pixels, dtype=np.uint8)
 
 
 def make_pictures(folder: Path) -> Truth:

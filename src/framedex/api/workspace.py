@@ -14,7 +14,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
-from framedex.errors import Conflict, Error, ReadOnly
+from framedex.errors import Conflict, Error, Forbidden, ReadOnly
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
@@ -164,7 +164,7 @@ class Workspace:
                 run.stop()
             if Task(self._context.runner, task_id).status is not TaskStatus.COMPLETED:
                 with suppress(Error):
-                    self.delete_dataset(dataset_id)
+                    self._delete_dataset(dataset_id)
             raise
 
     def dataset(self, name_or_id: str) -> Dataset:
@@ -187,9 +187,15 @@ class Workspace:
         """Delete a dataset and all that Framedex keeps for it; the pictures themselves stay where they are.
 
         Raises:
+            Forbidden: the settings do not allow to delete datasets.
             NotFound: there is none.
             Conflict: a task of it is under way.
         """
+        if not self._context.settings.delete_dataset_enabled:
+            raise Forbidden("Delete dataset feature is not enabled")
+        self._delete_dataset(name_or_id)
+
+    def _delete_dataset(self, name_or_id: str) -> None:
         self._check_writable()
         self._fail_interrupted()
         with self._context.catalog.write() as connection:

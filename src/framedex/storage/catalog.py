@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
+from framedex.storage.disk import hard_link
 from framedex.storage.schema import metadata
 
 HEAD_REVISION = "0002"
@@ -155,7 +156,7 @@ def _create(path: Path) -> None:
 def _put(partial: Path, path: Path) -> None:
     """Give a file its name, unless one of that name is there already."""
     try:
-        os.link(partial, path)
+        hard_link(partial, path)
     except FileExistsError:
         return
     except OSError:  # the file system has no links

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.errors import NotFound
+from framedex.storage import disk
 from framedex.storage.failures import own_errors
 from framedex.storage.table_files import files_of
 
@@ -351,7 +352,7 @@ def link(path: Path, version: int, target: Path) -> None:
 def link_file(source: Path, target: Path) -> None:
     """Give a file a second name, or copy it where that cannot be."""
     try:
-        os.link(source, target)
+        disk.hard_link(source, target)
     except FileNotFoundError:
         raise
     except OSError:
@@ -372,18 +373,10 @@ def sync(path: Path) -> None:
             status = os.stat(file)  # noqa: PTH116
             mark = status.st_ino, status.st_mtime_ns, status.st_size
             if mark not in known:
-                _sync(file)
+                disk.sync_file(file)
             seen.add(mark)
-        _sync(folder)
+        disk.sync_folder(folder)
     _SYNCED[path] = frozenset(seen)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def roll_back(path: Path, version: int | None) -> int | None:

@@ -19,10 +19,9 @@ class TaskProgress:
         resume: what the job kept when it ran before and was stopped; None when there is nothing to go on from.
     """
 
-    def __init__(
-        self, resume: dict[str, Any] | None = None, keep: Callable[[dict[str, Any]], None] | None = None
-    ) -> None:
-        self.stage, self.share, self.resume = "starting", 0.0, resume
+    def __init__(self, keep: Callable[[dict[str, Any]], None] | None = None) -> None:
+        self.stage, self.share = "starting", 0.0
+        self.resume: dict[str, Any] | None = None
         self.progress: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()
