@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check schema bench clean
+.PHONY: demo test check dist wheels schema bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,7 +15,16 @@ $(VENV)/.dev: $(VENV)/.base
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
-demo: $(VENV)/.base
+$(VENV)/.build: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) build
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.base
+	$(INSTALL) -e '.[demo]'
+	touch $@
+
+demo: $(VENV)/.demo
 	$(BIN)/framedex demo --workspace demo-workspace --output report.html
 
 test: $(VENV)/.dev
@@ -26,6 +35,14 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Both distributions, each installed into an empty environment that runs the demo.
+dist: $(VENV)/.build
+	.ci/dist $(BIN)/python
+
+# Wheels of all dependencies for each supported Python; needs the network.
+wheels: dist
+	.ci/wheels $(BIN)/python
 
 schema: $(VENV)/.base
 	$(BIN)/python -m framedex.vql docs
@@ -43,4 +60,4 @@ bench: $(VENV)/.dev
 		$(BIN)/python benchmarks/index.py $$part || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist demo-workspace bench-results report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -15,11 +16,11 @@ from tests.processes import run
 # What ``import framedex`` loads: arrays, tables, records and the decoder. Engines load when they are first needed.
 MAY_LOAD = {
     "PIL", "annotated_types", "cv2", "dotenv", "framedex", "greenlet", "numpy", "pyarrow", "pydantic", "pydantic_core",
-    "pydantic_settings", "scipy", "sqlalchemy", "typing_extensions", "typing_inspection",
+    "pydantic_settings", "sqlalchemy", "typing_extensions", "typing_inspection",
 }  # fmt: skip
 MUST_NOT_LOAD = [
     "IPython", "alembic", "duckdb", "fastapi", "faiss", "lance", "lancedb", "onnxruntime", "open_clip", "pandas",
-    "rich", "skimage", "sklearn", "torch", "torchvision", "transformers", "typer",
+    "rich", "scipy", "skimage", "sklearn", "torch", "torchvision", "transformers", "typer",
 ]  # fmt: skip
 
 
@@ -51,6 +52,11 @@ def test_import__loads_what_is_listed(loaded: set[str]) -> None:
     """Nothing loads that is not on the list above, but for private modules and what those listed bring with them."""
     public = {name for name in loaded if not name.startswith("_")}
     assert public - MAY_LOAD <= {"charset_normalizer", "cloudpickle", "cython_runtime"}
+
+
+def test_version__is_that_of_the_project() -> None:
+    """The version that the package names is the one that its metadata has."""
+    assert framedex.__version__ == metadata.version("framedex")
 
 
 def test_import__opens_nothing(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ from framedex.errors import (
 )
 from framedex.tasks import ExportTask, Task
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Aborted",
     "CannotDecode",

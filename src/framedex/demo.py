@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
-from framedex.errors import Conflict
+from framedex.errors import Conflict, MissingDependency
 from framedex.render import html
 
 DATASET = "demo"
@@ -73,9 +73,16 @@ class Outcome:
 
 
 def photographs() -> Iterator[tuple[str, str, Pixels]]:
-    """Yield (name, label, RGB pixels) of the sample pictures of scikit-image and scikit-learn."""
-    import skimage.data
-    from sklearn.datasets import load_sample_image
+    """Yield (name, label, RGB pixels) of the sample photographs of scikit-image and scikit-learn.
+
+    Raises:
+        MissingDependency: they are not installed.
+    """
+    try:
+        import skimage.data
+        from sklearn.datasets import load_sample_image
+    except ImportError:
+        raise MissingDependency("the demo needs sample photographs: pip install 'framedex[demo]'") from None
 
     for name, label in _SKIMAGE.items():
         yield name, label, _rgb(getattr(skimage.data, name)())

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import Conflict, Encoder, InvalidInput, NotFound, Workspace
+from framedex import Conflict, Encoder, Forbidden, InvalidInput, NotFound, Workspace
 from framedex.records import DatasetStatus, TaskStatus
-from tests.gallery import NAMES, Averages, Gallery, embedded
+from tests.gallery import NAMES, SETTINGS, Averages, Faulty, Gallery, embedded
 from tests.pictures import photo, write
 
 
@@ -271,6 +271,18 @@ def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> N
         dataset.count()
     assert [(task.dataset_name, task.dataset_status) for task in workspace.tasks().tasks] == [("pets", "DELETED")]
     assert workspace.create_dataset("pets", folder).count() == 6
+
+
+def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
+    """Where the settings say so no dataset is deleted, but one whose creation fails still leaves nothing."""
+    settings = SETTINGS.model_copy(update={"delete_dataset_enabled": False})
+    with Workspace(tmp_path / "kept", settings=settings) as workspace:
+        workspace.create_dataset("stays", folder)
+        with pytest.raises(Forbidden, match="Delete dataset feature is not enabled"):
+            workspace.delete_dataset("stays")
+        with pytest.raises(RuntimeError, match="out of order"):
+            workspace.create_dataset("fails", folder, Faulty())
+        assert [record.display_name for record in workspace.datasets()] == ["stays"]
 
 
 def test_delete_dataset__unknown(workspace: Workspace) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import framedex
 from framedex import NotFound, Workspace
 from framedex.cli import main, printable
 from tests.buckets import Service
@@ -227,6 +228,25 @@ def test_create__and_rm(run: Run, tmp_path: Path) -> None:
     assert run("rm", "short-lived", "--yes")[0] == 0
     assert (tmp_path / "one.png").is_file()
     assert run("show", "short-lived")[0] == 1
+
+
+def test_rm__switched_off(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the environment forbids it, a dataset stays, and the command says why."""
+    Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")
+    _json(run, "create", "kept", str(tmp_path))
+    monkeypatch.setenv("DELETE_DATASET_ENABLED", "false")
+    status, _, err = run("rm", "kept", "--yes")
+    assert (status, err.strip()) == (1, "error: Delete dataset feature is not enabled")
+    monkeypatch.delenv("DELETE_DATASET_ENABLED")
+    assert run("rm", "kept", "--yes")[0] == 0
+
+
+def test_version__is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program names its version."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"framedex {framedex.__version__}\n"
 
 
 @pytest.fixture

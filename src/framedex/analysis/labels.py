@@ -10,11 +10,9 @@ labels", 2021).
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from framedex.analysis.neighbours import Graph, ignore_progress
 from framedex.errors import InvalidInput
@@ -237,28 +235,79 @@ def _votes(graph: Graph, bearers: _Bearers, progress: ShareProgress) -> tuple[Fl
         code: int64, shape (Q,): that label, of several the first; -1 if there is none.
     """
     parts: list[tuple[Floats, Floats, Ints]] = []
-    ballots, rows = _ballots(bearers), len(graph.rows)
+    ballots, rows = _Ballots.of(bearers), len(graph.rows)
     voting = (bearers.labelled > 0).astype(np.float64)
-    for start, stop in _blocks(graph, np.diff(ballots.indptr)):
+    for start, stop in _blocks(graph, ballots.counts):
         part = bearers.part(start, stop)
         others = part.labelled - 1
         scale = np.where(others > 0, np.minimum(1, _COPIES / np.maximum(others, 1)), 0)
         vote = scale * np.exp(-_DECAY * _NEAREST)  # of each copy
-        weights = _weights(graph, start, stop, vote * part.labelled)
-        parts.append(_counted(part, weights @ ballots, weights @ voting - vote, vote))
+        voters, weights = _weights(graph, start, stop, vote * part.labelled)
+        total = (weights * voting[voters]).sum(axis=1) - vote
+        parts.append(_counted(part, ballots.cast(voters, weights), total, vote))
         progress(stop / rows)
     own, other, code = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else np.empty((3, 0))
     return own, other, code.astype(np.int64)
 
 
-def _ballots(bearers: _Bearers) -> Any:
-    """Return what rows vote: float64, shape (M, count), sparse: the share of a row's labelled items with each label."""
-    share = bearers.bearing / bearers.labelled[bearers.row]
-    kept = share >= _LEAST_SHARE
-    starts = np.searchsorted(bearers.row[kept], np.arange(len(bearers.labelled) + 1))
-    return scipy.sparse.csr_array(
-        (share[kept], bearers.code[kept], starts), shape=(len(bearers.labelled), bearers.count)
-    )
+@dataclass(frozen=True)
+class _Votes:
+    """The votes that labels get from the neighbours of R rows, those of a row together.
+
+    Attributes:
+        starts: int64, shape (R + 1,): row r has the votes ``starts[r]:starts[r + 1]``.
+        code: int64, shape (V,): the label, ascending within a row.
+        weight: float64, shape (V,): the sum of the voters' weights.
+    """
+
+    starts: Ints
+    code: Ints
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class _Ballots:
+    """The labels that M rows vote for.
+
+    Attributes:
+        starts: int64, shape (M,): where the labels of each row begin.
+        counts: int64, shape (M,): how many there are.
+        code: int64, shape (B,): the label.
+        share: float64, shape (B,): the share of a row's labelled items that have it.
+        labels: how many labels there are to choose from.
+    """
+
+    starts: Ints
+    counts: Ints
+    code: Ints
+    share: Floats
+    labels: int
+
+    @classmethod
+    def of(cls, bearers: _Bearers) -> "_Ballots":
+        """Return the ballots of all rows."""
+        share = bearers.bearing / bearers.labelled[bearers.row]
+        kept = share >= _LEAST_SHARE
+        counts = np.bincount(bearers.row[kept], minlength=len(bearers.labelled))
+        return cls(np.cumsum(counts) - counts, counts, bearers.code[kept], share[kept], bearers.count)
+
+    def cast(self, voters: npt.NDArray[np.integer], weights: Floats) -> _Votes:
+        """Return the votes of *voters*, rows of shape (R, k + 1), by their weights."""
+        rows, voter = len(voters), voters.ravel()
+        counts = self.counts[voter]
+        ends = np.cumsum(counts)
+        # All ballots, those of a row's voters together.
+        place = np.repeat(self.starts[voter] - (ends - counts), counts) + np.arange(len(voter) and int(ends[-1]))
+        row = np.repeat(np.arange(rows), counts.reshape(voters.shape).sum(axis=1))
+        key = row * self.labels + self.code[place]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        is_first = np.diff(key, prepend=-1) != 0
+        weight = np.repeat(weights.ravel(), counts) * self.share[place]
+        sums = np.bincount(np.cumsum(is_first) - 1, weight[order])
+        key = key[is_first]
+        starts = np.searchsorted(key, np.arange(rows + 1) * self.labels)
+        return _Votes(starts, key % self.labels, np.asarray(sums, np.float64))
 
 
 def _blocks(graph: Graph, ballots: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
@@ -271,8 +320,8 @@ def _blocks(graph: Graph, ballots: npt.NDArray[np.integer]) -> Iterator[tuple[in
     yield from pairwise(edges)
 
 
-def _weights(graph: Graph, start: int, stop: int, own: Floats) -> Any:
-    """Return the weight of each neighbour's vote, and of each row's own: float64, shape (stop - start, M), sparse.
+def _weights(graph: Graph, start: int, stop: int, own: Floats) -> tuple[Codes, Floats]:
+    """Return the voters of some rows, first the row itself, and the weight of their votes: shape (stop - start, k + 1).
 
     It is exp(-4 d / m), where d is the distance and m its mean over the row's neighbours, so that sparse and dense
     regions are treated alike. Below m / 2 the weight rises no more: one near-duplicate must not outvote all others.
@@ -280,25 +329,22 @@ def _weights(graph: Graph, start: int, stop: int, own: Floats) -> Any:
     far = np.clip(1 - graph.similarity[start:stop], 0, 2).astype(np.float64)
     usual = np.maximum(far.sum(axis=1, keepdims=True) / max(graph.k, 1), 1e-6)
     weight = np.exp(-_DECAY * np.maximum(far / usual, _NEAREST))
-    values = np.concatenate([own[:, None], weight], axis=1)
-    columns = np.concatenate([np.arange(start, stop, dtype=np.int32)[:, None], graph.rows[start:stop]], axis=1)
-    ends = np.arange(0, values.size + 1, graph.k + 1)
-    return scipy.sparse.csr_array((values.ravel(), columns.ravel(), ends), shape=(stop - start, len(graph.rows)))
+    voters = np.concatenate([np.arange(start, stop, dtype=np.int32)[:, None], graph.rows[start:stop]], axis=1)
+    return voters, np.concatenate([own[:, None], weight], axis=1)
 
 
-def _counted(part: _Bearers, votes: Any, total: Floats, vote: Floats) -> tuple[Floats, Floats, Ints]:
+def _counted(part: _Bearers, votes: _Votes, total: Floats, vote: Floats) -> tuple[Floats, Floats, Ints]:
     """Return (own, other, code) of the part, as `_votes`, from the votes for labels and the weight of a copy's vote."""
-    votes.sort_indices()
-    size, starts = len(votes.data), votes.indptr.astype(np.int64)
+    size, starts = len(votes.weight), votes.starts
     row = np.repeat(np.arange(len(total)), np.diff(starts))
-    order = np.lexsort((-votes.data, row))  # stable, so equal votes stay in the order of labels
+    order = np.lexsort((-votes.weight, row))  # stable, so equal votes stay in the order of labels
     rank = np.empty(size + 1, dtype=np.int64)
     rank[order], rank[size] = np.arange(size) - starts[row], size
-    keys = np.append(row * part.count + votes.indices, -1)
+    keys = np.append(row * part.count + votes.code, -1)
     wanted = part.row * part.count + part.code
     place = np.searchsorted(keys[:-1], wanted)
     place[keys[place] != wanted] = size
-    weight, codes = np.append(votes.data, 0), np.append(votes.indices, -1)
+    weight, codes = np.append(votes.weight, 0), np.append(votes.code, -1)
     bearer = part.row[part.entry[part.first]]
     best = starts[bearer] + _first_missing(rank[place][part.entry], part.first)
     best = np.append(order, size)[np.where(best < starts[bearer + 1], best, size)]

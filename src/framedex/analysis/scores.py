@@ -12,22 +12,21 @@ _OUTLIER_NEIGHBOURS = 10
 _ROUNDING = 1e-6
 
 
-def neighbour_distances(graph: Graph, inverse: npt.NDArray[np.int64], *, k: int = _OUTLIER_NEIGHBOURS) -> Scores:
-    """Return cosine distances to the k nearest other items, exact copies counted.
+def neighbour_distances(graph: Graph, inverse: npt.NDArray[np.int64]) -> Scores:
+    """Return cosine distances to the ten nearest other items, exact copies counted.
 
     Args:
         graph: neighbours among M distinct rows.
         inverse: int64, shape (N,): the distinct row of each item.
-        k: at most so many columns come back.
 
     Returns:
-        float32, shape (N, ≤ k), ascending, in [0, 2].
+        float32, shape (N, ≤ 10), ascending, in [0, 2].
     """
     copies = np.bincount(inverse, minlength=len(graph.rows)) - 1
-    zeros = np.where(np.arange(k)[None, :] < copies[:, None], np.float32(0), np.float32(np.inf))
+    zeros = np.where(np.arange(_OUTLIER_NEIGHBOURS)[None, :] < copies[:, None], np.float32(0), np.float32(np.inf))
     near = np.clip(1 - graph.filled().similarity, 0, 2)
     near[near < _ROUNDING] = 0  # copies that are not collapsed
-    distances = np.sort(np.concatenate([zeros, near], axis=1), axis=1)[:, :k]
+    distances = np.sort(np.concatenate([zeros, near], axis=1), axis=1)[:, :_OUTLIER_NEIGHBOURS]
     usable = np.isfinite(distances).all(axis=0)
     return np.asarray(distances[:, usable][inverse], dtype=np.float32)
 

@@ -13,7 +13,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
-from framedex.errors import WorkspaceError
+from framedex.errors import Forbidden, WorkspaceError
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
@@ -175,9 +175,12 @@ class Workspace:
         """Delete a dataset and all that Framedex keeps for it; the pictures themselves stay where they are.
 
         Raises:
+            Forbidden: the settings do not allow to delete datasets.
             NotFound: there is none.
             Conflict: a task of it is under way.
         """
+        if not self._context.settings.delete_dataset_enabled:
+            raise Forbidden("Delete dataset feature is not enabled")
         self._check_writable()
         self._fail_interrupted()
         delete_dataset(self._context, name_or_id)

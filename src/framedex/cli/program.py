@@ -2,17 +2,18 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.demo import demo
 from framedex.cli.edits import not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, issues, report
 from framedex.cli.maintenance import cleanup, du, vacuum
-from framedex.cli.output import printable
+from framedex.cli.output import printable, say
 from framedex.cli.search import bench_search, search, similar
 from framedex.errors import Error
 
@@ -31,6 +32,22 @@ bench = typer.Typer(help="Measure how good and how fast something is, on a datas
 bench.command("search")(bench_search)
 bench.callback()(lambda: None)  # a group, though it has one command so far
 app.add_typer(bench, name="bench")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"framedex {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Framedex: find, group and search what is in a folder of pictures, offline."""
+
 
 # What typer raises for wrong usage; it names only this subclass in public.
 _UsageError: Any = typer.BadParameter.__base__

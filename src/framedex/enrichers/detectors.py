@@ -5,7 +5,7 @@ from pathlib import Path
 from framedex.encoders import check_classifier
 from framedex.encoders.onnx_settings import SCHEME, model_path, parse_name
 from framedex.enrichers.detector import Detector
-from framedex.enrichers.face_cascade import FaceCascade
+from framedex.enrichers.face_cascade import FaceCascade, check_scikit_image
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.enrichment_records import EnrichmentType
@@ -41,11 +41,13 @@ def make_detector(entry: ModelEntry) -> Detector:
 def check_detector(entry: ModelEntry) -> None:
     """Check that a detector can be made here, as far as packages and files say it; raises as :func:`make_detector`."""
     assert entry.detector is not None, "a model of detections has a detector"
-    if entry.detector != FACES.detector:
-        _path(entry.detector)
-        check_classifier(entry.detector)
-        if entry.names is not None and not read_class_names(Path(entry.names)):
-            raise InvalidInput(f"{entry.names!r} has no names of classes")
+    if entry.detector == FACES.detector:
+        check_scikit_image()
+        return
+    _path(entry.detector)
+    check_classifier(entry.detector)
+    if entry.names is not None and not read_class_names(Path(entry.names)):
+        raise InvalidInput(f"{entry.names!r} has no names of classes")
 
 
 def _path(name: str) -> str:

@@ -1,15 +1,27 @@
 """Faces, by a cascade that comes with scikit-image: no weights are to be fetched, and no GPU is needed."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import cv2
 import numpy as np
 
 from framedex.enrichers.detector import Detections, Pixels
+from framedex.errors import MissingDependency
 
 _LONGER = 640  # pixels of the longer side that are looked at
 _SMALLEST = 24  # pixels of a face in these: what the cascade was trained on
 _SCALE, _STEP, _AGREEING, _OVERLAP = 1.15, 1.0, 4, 0.3
+
+
+def check_scikit_image() -> None:
+    """Check that scikit-image is installed, without loading it.
+
+    Raises:
+        MissingDependency: it is not.
+    """
+    if find_spec("skimage") is None:
+        raise MissingDependency("the detector 'faces' needs scikit-image: pip install 'framedex[faces]'")
 
 
 class FaceCascade:
@@ -28,6 +40,12 @@ class FaceCascade:
     labels: tuple[str, ...] = ("face",)
 
     def __init__(self) -> None:
+        """Load the cascade.
+
+        Raises:
+            MissingDependency: scikit-image is not installed.
+        """
+        check_scikit_image()
         from skimage.data import lbp_frontal_face_cascade_filename
         from skimage.feature import Cascade
 

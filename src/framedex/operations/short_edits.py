@@ -25,19 +25,18 @@ class Edit:
     _connection: Any
     _status: DatasetStatus
 
-    def commit(self, versions: dict[str, int], summary: dict[str, Any], *, n_images: int | None = None) -> None:
+    def commit(self, versions: dict[str, int], summary: dict[str, Any]) -> None:
         """Make the tables that were written the head; the status stays.
 
         Args:
             versions: of all tables of the new generation, by name.
             summary: what is stored with it.
-            n_images: media in it; by default as many as before.
         """
         datasets.commit_generation(
             self._connection,
             self.base.dataset_id,
             tables=versions,
-            n_images=self.base.head.n_images if n_images is None else n_images,
+            n_images=self.base.head.n_images,
             status=self._status,
             config=self.base.config,
             summary=summary,

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
-from framedex.storage.disk import files_below, remove_tree, set_aside
+from framedex.storage.disk import files_below, remove_tree, set_aside, sync_file, sync_folder
 from framedex.storage.owners import is_gone, this_process
 
 BLOBS_ROOT = "blobs:"
@@ -135,7 +135,7 @@ class Upload:
             _sync_all(self.folder)
             # From now on nobody clears the blobs away that the list names.
             (self.folder / f"{_LIST}.partial").replace(self.folder / _LIST)
-            _sync(self.folder)
+            sync_folder(self.folder)
             self._move()
             (self.folder / _OWNER).unlink()
         self._settled = True
@@ -167,7 +167,7 @@ class Upload:
             touched.add(target.parent)
         for folder in (*touched, store, self._dataset):
             if folder.is_dir():
-                _sync(folder)
+                sync_folder(folder)
         shutil.rmtree(self.folder / _BLOBS)
 
     def __enter__(self) -> "Upload":
@@ -322,12 +322,4 @@ def _sync_all(folder: Path) -> None:
     files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
     with ThreadPoolExecutor(_SYNCING) as pool:
         while group := list(islice(files, _ROWS)):
-            list(pool.map(_sync, group))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            list(pool.map(sync_file, group))

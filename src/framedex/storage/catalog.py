@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from framedex import forks
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
+from framedex.storage.disk import hard_link
 from framedex.storage.schema import metadata
 from framedex.storage.turns import Turns
 
@@ -359,7 +360,7 @@ def _create(path: Path) -> None:
 def _put(partial: Path, path: Path) -> None:
     """Give a file its name, unless one of that name is there already."""
     try:
-        os.link(partial, path)
+        hard_link(partial, path)
     except FileExistsError:
         return
     except OSError:  # the file system has no links

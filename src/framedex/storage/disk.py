@@ -4,6 +4,7 @@ Bytes are those of contents, as ``ls`` shows them. Clones share files by hard li
 only when that goes, too.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -15,6 +16,43 @@ from pathlib import Path
 Inode = tuple[int, int]
 """What identifies a file whatever its names are."""
 _REMOVED = ".removed"
+
+
+def sync_file(path: str | os.PathLike[str]) -> None:
+    """Wait until the content of a file is on the disk."""
+    try:
+        _sync(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        _sync(path, os.O_RDWR)  # Windows syncs only what is open for writing
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Wait until the names in a folder are on the disk; nothing is done where folders cannot be opened (Windows)."""
+    with suppress(PermissionError):
+        _sync(path, os.O_RDONLY)
+
+
+def _sync(path: str | os.PathLike[str], flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def hard_link(source: Path, target: Path) -> None:
+    """Give a file a second name.
+
+    Raises:
+        FileExistsError: the name is taken.
+        FileNotFoundError: there is no such file, or no folder for the name.
+        OSError: the system or the file system has no hard links.
+    """
+    if not hasattr(os, "link"):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), os.fspath(target))
+    os.link(source, target)
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -60,8 +60,10 @@ def _is_alive(owner: str) -> bool | None:
     pid, _, rest = rest.partition(":")
     started, _, namespace = rest.partition(":")
     # Containers may share a host name, but then not the numbers of processes.
-    if host != socket.gethostname() or namespace != _namespace() or not pid.isdigit() or not namespace:
+    if host != socket.gethostname() or namespace != _namespace() or not pid.isdigit():
         return None
+    if not namespace:
+        return True if int(pid) == os.getpid() else None
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

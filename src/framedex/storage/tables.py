@@ -19,6 +19,7 @@ import pyarrow as pa
 from framedex import forks
 from framedex.errors import NotFound, WorkspaceError
 from framedex.forks import cached_property
+from framedex.storage import disk
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.table_files import files_of
 
@@ -411,7 +412,7 @@ def link(path: Path, version: int, target: Path) -> None:
 def link_file(source: Path, target: Path) -> None:
     """Give a file a second name, or copy it where that cannot be."""
     try:
-        os.link(source, target)
+        disk.hard_link(source, target)
     except FileNotFoundError:
         raise
     except OSError:
@@ -432,18 +433,10 @@ def sync(path: Path) -> None:
             status = os.stat(file)  # noqa: PTH116
             mark = status.st_ino, status.st_mtime_ns, status.st_size
             if mark not in known:
-                _sync(file)
+                disk.sync_file(file)
             seen.add(mark)
-        _sync(folder)
+        disk.sync_folder(folder)
     _SYNCED[path] = frozenset(seen)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @on_table("write")

@@ -21,11 +21,11 @@ class TaskProgress:
 
     def __init__(
         self,
-        resume: dict[str, Any] | None = None,
         keep: Callable[[dict[str, Any]], None] | None = None,
         commit: Callable[[Commit, Callable[[], dict[str, Any]]], None] | None = None,
     ) -> None:
-        self.stage, self.share, self.resume = "starting", 0.0, resume
+        self.stage, self.share = "starting", 0.0
+        self.resume: dict[str, Any] | None = None
         self.progress: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()

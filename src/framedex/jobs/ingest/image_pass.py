@@ -29,6 +29,7 @@ R = TypeVar("R")
 Work = Callable[[Row, Picture], R]
 Failed = Callable[[Row, str], R]
 
+_FIRST_ROWS = 1024
 _NO_FILE = "neither a local file nor an object in a bucket"
 
 
@@ -119,9 +120,9 @@ def _asked(group: list[Prediction], ask: Callable[[npt.NDArray[Any]], npt.NDArra
     return [each if each.found is None else Prediction(next(answers)) for each in group]
 
 
-def has_pictures(media: Media, rows: int = 1024) -> bool:
+def has_pictures(media: Media) -> bool:
     """Return whether one of the first rows, at least, is a local file or an object."""
-    return any(media.location_of(row) for row in islice(_rows(media), rows))
+    return any(media.location_of(row) for row in islice(_rows(media), _FIRST_ROWS))
 
 
 def _rows(media: Media) -> Iterator[Row]:

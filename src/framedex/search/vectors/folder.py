@@ -22,6 +22,7 @@ import numpy.typing as npt
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block
 from framedex.ids import new_id
+from framedex.storage.disk import sync_file
 
 _FORMAT = 1
 _ARRAYS = ("int8", "residual", "scale", "starts", "numbers")
@@ -156,8 +157,7 @@ def publish(path: Path) -> Path:
     """Give something unfinished its name, once it is on the disk; return that."""
     for each in _entries(path):
         if each.is_file():
-            with each.open("rb") as file:
-                os.fsync(file.fileno())
+            sync_file(each)
     return path.rename(path.with_name(path.name.removesuffix(_UNFINISHED)))
 
 

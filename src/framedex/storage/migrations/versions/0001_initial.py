@@ -58,7 +58,3 @@ def upgrade() -> None:
         sa.Column("owner", sa.String(255), nullable=False),
         sa.Column("heartbeat_at", sa.String(40), nullable=False),
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("the first revision has nothing below it")

@@ -64,7 +64,3 @@ def _create_exports() -> None:
         sa.Column("owner", sa.String(255), nullable=False),
         sa.Column("heartbeat_at", sa.String(40), nullable=False),
     )
-
-
-def downgrade() -> None:
-    raise RuntimeError("a catalog is not brought back to an older schema; restore a copy instead")

@@ -1,0 +1,39 @@
+"""The detector of faces that is built in."""
+
+import numpy as np
+
+from framedex.demo import photographs
+from framedex.enrichers.face_cascade import FaceCascade
+from tests.processes import run
+
+
+def test_detect__a_face_and_none() -> None:
+    """The face in a portrait is found where it is; in a brick wall there is none."""
+    pictures = {name: pixels for name, _, pixels in photographs()}
+    found = FaceCascade().detect(pictures["astronaut"])
+    left, top, width, height = max(found.boxes.tolist(), key=lambda box: box[2])
+    assert 160 < left < left + width < 280
+    assert 50 < top < top + height < 180
+    assert width > 80
+    assert np.isnan(found.confidences).all()
+    assert len(FaceCascade().detect(pictures["brick"]).boxes) == 0
+
+
+def test_faces__without_scikit_image() -> None:
+    """Without the package the detector says what installs it, and is listed as one that cannot be used."""
+    out = run(
+        """
+        import sys
+        sys.modules["skimage"] = None
+        from framedex import MissingDependency
+        from framedex.enrichers import FACES, describe, make_detector
+        from framedex.settings import Settings
+        try:
+            make_detector(FACES)
+        except MissingDependency as error:
+            print(error)
+        print(describe(FACES, Settings()).status)
+        """
+    )
+    assert out.splitlines()[0] == "the detector 'faces' needs scikit-image: pip install 'framedex[faces]'"
+    assert out.splitlines()[1] == "Coming Soon"
