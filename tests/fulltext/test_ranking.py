@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.fulltext import plain
@@ -12,9 +12,10 @@ from framedex.fulltext.query import parse
 from framedex.fulltext.ranking import search
 from framedex.fulltext.segment import merge
 from tests.fulltext.strategies import Row, queries, row_texts, rows, segment_of, texts_of
+from tests.laws import examples
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     rows, st.lists(queries, min_size=1, max_size=4), st.integers(1, 3), st.sampled_from(["english", "greek", "none"])
 )

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from framedex.vql import SimilarityTest, TextTest, json_schema, parse, searches
 from framedex.vql.model import KEYS
 from framedex.vql.schema import schema_text
+from tests.laws import examples
 from tests.vql.strategies import filters
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "vql.schema.json"
@@ -39,7 +40,7 @@ def test_schema__is_a_schema() -> None:
     Draft202012Validator.check_schema(json_schema())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(filters)
 def test_schema__allows_what_parses(vql: list[Any]) -> None:
     """A filter that parses is valid by the schema, as it was written and as it is written again."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from framedex.analysis.cells import group_rows, take_rows
 from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
+from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
@@ -275,9 +274,8 @@ def _connect(group: Labels, a: Rows, b: Rows, first_free: int) -> tuple[Labels, 
     items = np.unique(np.concatenate([a, b]))
     node = np.where(group[items] >= 0, group[items], first_free + items)
     names, compact = np.unique(node, return_inverse=True)
-    ends = (compact[np.searchsorted(items, each)] for each in (a, b))
-    links = scipy.sparse.coo_array((np.ones(len(a), np.int8), tuple(ends)), shape=(len(names), len(names)))
-    component = connected_components(links, directed=False)[1]
+    a, b = (compact[np.searchsorted(items, each)] for each in (a, b))
+    component = connected_components(a, b, len(names))
     sizes = np.bincount(group[group >= 0], minlength=first_free)
     size = np.where(names < first_free, sizes[np.minimum(names, max(first_free - 1, 0))] if first_free else 0, 0)
     order = np.lexsort((names, -size, component))

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
 from framedex.analysis.cells import group_rows, probe_cells
+from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, number_by_first_row
 from framedex.analysis.neighbours import Graph, ignore_progress
 from framedex.analysis.products import Products, best_products
@@ -155,9 +154,7 @@ def _joined(component: npt.NDArray[np.int32] | None, count: int, pairs: Pairs, l
     a, b = pairs[0][near], pairs[1][near]
     if component is not None:
         a, b = component[a], component[b]
-    ones = np.ones(len(a), dtype=np.int8)
-    links = scipy.sparse.coo_array((ones, (a, b)), shape=(count, count))
-    joined = np.asarray(connected_components(links, directed=False)[1], dtype=np.int32)
+    joined = connected_components(a, b, count)
     return joined if component is None else joined[component]
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from framedex.analysis.neighbours import Graph, ignore_progress
 from framedex.errors import InvalidInput
@@ -253,12 +252,12 @@ def _votes(graph: Graph, bearers: _Bearers, progress: ShareProgress) -> tuple[Fl
 
 def _ballots(bearers: _Bearers) -> Any:
     """Return what rows vote: float64, shape (M, count), sparse: the share of a row's labelled items with each label."""
+    from scipy.sparse import csr_array
+
     share = bearers.bearing / bearers.labelled[bearers.row]
     kept = share >= _LEAST_SHARE
     starts = np.searchsorted(bearers.row[kept], np.arange(len(bearers.labelled) + 1))
-    return scipy.sparse.csr_array(
-        (share[kept], bearers.code[kept], starts), shape=(len(bearers.labelled), bearers.count)
-    )
+    return csr_array((share[kept], bearers.code[kept], starts), shape=(len(bearers.labelled), bearers.count))
 
 
 def _blocks(graph: Graph, ballots: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
@@ -277,13 +276,15 @@ def _weights(graph: Graph, start: int, stop: int, own: Floats) -> Any:
     It is exp(-4 d / m), where d is the distance and m its mean over the row's neighbours, so that sparse and dense
     regions are treated alike. Below m / 2 the weight rises no more: one near-duplicate must not outvote all others.
     """
+    from scipy.sparse import csr_array
+
     far = np.clip(1 - graph.similarity[start:stop], 0, 2).astype(np.float64)
     usual = np.maximum(far.sum(axis=1, keepdims=True) / max(graph.k, 1), 1e-6)
     weight = np.exp(-_DECAY * np.maximum(far / usual, _NEAREST))
     values = np.concatenate([own[:, None], weight], axis=1)
     columns = np.concatenate([np.arange(start, stop, dtype=np.int32)[:, None], graph.rows[start:stop]], axis=1)
     ends = np.arange(0, values.size + 1, graph.k + 1)
-    return scipy.sparse.csr_array((values.ravel(), columns.ravel(), ends), shape=(stop - start, len(graph.rows)))
+    return csr_array((values.ravel(), columns.ravel(), ends), shape=(stop - start, len(graph.rows)))
 
 
 def _counted(part: _Bearers, votes: Any, total: Floats, vote: Floats) -> tuple[Floats, Floats, Ints]:

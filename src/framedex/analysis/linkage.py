@@ -20,9 +20,8 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-from scipy.sparse.csgraph import connected_components
 
+from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import Graph, ignore_progress, nearest
 from framedex.analysis.products import Products, Vectors
 from framedex.errors import InvalidInput
@@ -121,9 +120,7 @@ def cut(merges: Merges, cuts: Sequence[float], count: int) -> Labels:
     labels = np.empty((count, len(cuts)), dtype=np.int32)
     for level, distance in enumerate(cuts):
         kept = similarity >= 1 - distance - ROUNDING
-        ones = np.ones(int(kept.sum()), dtype=np.int8)
-        tree = scipy.sparse.coo_array((ones, (a[kept], b[kept])), shape=(count, count))
-        labels[:, level] = number_by_first_row(connected_components(tree, directed=False)[1])
+        labels[:, level] = number_by_first_row(connected_components(a[kept], b[kept], count))
     return labels
 
 
@@ -198,9 +195,8 @@ class _Forest:
     def _merge(self, found: Sequence[Merges], *, keep: npt.NDArray[np.bool_] | None = None) -> None:
         a, b, similarity = (np.concatenate([each[part] for each in found]) for part in range(3))
         self._merges.append((self.names[a], self.names[b], similarity))
-        ones = np.ones(len(a), dtype=np.int8)
-        links = scipy.sparse.coo_array((ones, (a, b)), shape=(len(self), len(self)))
-        count, label = connected_components(links, directed=False)
+        label = connected_components(a, b, len(self))
+        count = int(label.max(initial=-1)) + 1
         kept = np.ones(count, dtype=bool)
         if keep is not None:
             kept[:] = np.bincount(label, weights=keep, minlength=count) > 0
@@ -333,9 +329,7 @@ def _blocks(graph: Graph, floor: float) -> list[npt.NDArray[np.int64]]:
     source, target, similarity = source[useful], target[useful], similarity[useful]
     path: list[npt.NDArray[np.int32]] = []
     for _ in range(_PEELS):
-        ones = np.ones(len(source), dtype=np.int8)
-        links = scipy.sparse.coo_array((ones, (source, target)), shape=(count, count))
-        label = connected_components(links, directed=False)[1]
+        label = connected_components(source, target, count)
         path.append(label)
         large = np.bincount(label)[label] > _BLOCK_ROWS
         if not large.any():

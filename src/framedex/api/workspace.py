@@ -41,6 +41,7 @@ from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
+from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner, Task
 
@@ -76,11 +77,11 @@ class Workspace:
         if text_encoder is not None:
             settings = settings.model_copy(update={"text_encoder": choose_text_encoder(text_encoder).name})
         path = user_path(folder)
-        read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
+        read_only = read_only or is_unwritable(path)
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
-        runner = Runner(catalog, user=settings.user)
-        exports = Exports(catalog, user=settings.user)
+        runner = Runner(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
+        exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
         runner.revive = partial(rebuild_job, self._context)
@@ -291,11 +292,7 @@ class Workspace:
         if self._context.catalog.read_only:
             return
         self._context.runner.settle()
-        with self._context.catalog.read() as connection:
-            interrupted = task_rows.has_interrupted(connection)
-        if interrupted:
-            with self._context.catalog.write() as connection:
-                task_rows.fail_interrupted(connection)
+        fail_interrupted_tasks(self._context.catalog)
 
 
 def _config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:

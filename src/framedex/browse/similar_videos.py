@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from framedex.analysis.components import connected_components
 from framedex.analysis.video_similarity import Pairs, near_pairs, sampled, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
@@ -174,8 +173,7 @@ def _grouped(
     count, best = len(videos), np.full(len(videos), -1.0)
     for side in (0, 1):
         np.maximum.at(best, pairs[:, side], similarity)
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
-    _, group = connected_components(graph, directed=False)
+    group = connected_components(pairs[:, 0], pairs[:, 1], count)
     members: dict[int, list[int]] = {}
     for number in np.unique(pairs).tolist():
         members.setdefault(int(group[number]), []).append(number)

@@ -25,7 +25,6 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
 
 from framedex.encoders.base import Vectors
 
@@ -126,6 +125,8 @@ def _colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return float32, shape (N, 512): root mean energy by scale, orientation and cell of the grid."""
+    import scipy.fft
+
     count = len(pictures)
     spectrum = scipy.fft.fft2(pictures, axes=(1, 2)).reshape(count, _SIZE**2)
     parts = []

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from framedex.ids import objects_dataset
 from framedex.jobs.index.finish import WRITTEN
 from framedex.records import EmbeddingConfig, Generation
 from framedex.settings import Settings
-from framedex.storage.objects import objects_dataset
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
+from framedex.ids import objects_dataset
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
-from framedex.storage.objects import OBJECTS, objects_dataset
+from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
     MEDIA,
     RetentionLimits,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.errors import FormatTooNew, WorkspaceError
+from framedex.ids import objects_dataset
 from framedex.settings import user_path
-from framedex.storage.objects import objects_dataset
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
