@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check dist wheels schema bench clean
+.PHONY: demo test test-all check dist wheels schema bench clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,8 +27,19 @@ $(VENV)/.demo: $(VENV)/.base
 demo: $(VENV)/.demo
 	$(BIN)/framedex demo --workspace demo-workspace --output report.html
 
+# The tests, with a folder for their files within another one.
+tests_in = folder=$$(mktemp -d "$(1)/framedex-test.XXXXXX") && trap 'rm -rf "$$folder"' EXIT INT TERM && \
+	TMPDIR="$$folder" $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Temporary files in memory where there are 2 GiB for them, so that tests do not wait for the disk.
+MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 { print "/dev/shm" }')
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp})) -m "not slow"
+
+# All tests at full length, also those that `make test` runs: here their files are on a disk, as those of /var/tmp are.
+test-all: $(VENV)/.dev
+	$(call tests_in,/var/tmp) --hypothesis-profile=full
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -53,6 +64,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/issues.py
 	$(BIN)/python benchmarks/ingestion.py
 	$(BIN)/python benchmarks/disk.py
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/video.py
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/search_text.py

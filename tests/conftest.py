@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from framedex import Workspace
 from tests.buckets import Service
 from tests.gallery import SETTINGS, Gallery, fill, make_gallery
+from tests.laws import QUICK
+
+settings.load_profile(QUICK)  # `--hypothesis-profile=full` comes after this
 
 # Weights in the cache of whoever runs the tests would make another encoder the default one.
 os.environ["HF_HUB_CACHE"] = str(Path(__file__).parent / "no-cache-of-the-hub")
+
+# Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell, and in all that is started there; tests of interrupts need them.

@@ -16,7 +16,7 @@ from framedex import Dataset, Workspace
 from framedex.settings import Settings
 from tests.pictures import Pixels, encode, flat, photo, write
 
-SETTINGS = Settings(threads=2, user="tester@example.org")
+SETTINGS = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
 
 ANIMALS = [f"animals/{number:02}.jpg" for number in range(12)]
 FURRY = ANIMALS[:4]

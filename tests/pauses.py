@@ -1,11 +1,15 @@
 """Watchers that stop a task where a test wants it, and a way to have them listen from the start."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from framedex import Task, Workspace
 from framedex.tasks.runner import Run
+
+PATIENCE_S = 240.0
+"""How long is waited for what comes in an instant on an idle machine: engines load slowly on a busy one."""
 
 
 class Pause:
@@ -23,7 +27,15 @@ class Pause:
     def __call__(self, stage: str, share: float) -> None:
         if stage == self.stage and share >= self.share:
             self.reached.set()
-            assert self.opened.wait(60), "the test did not let the task go on"
+            assert self.opened.wait(PATIENCE_S), "the test did not let the task go on"
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
+    """Return as soon as something holds that sets no event; fail where it does not within the time."""
+    end = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < end, f"what was waited for did not come within {timeout_s} s"
+        time.sleep(0.001)
 
 
 def run_of(task: Task) -> Run:
@@ -38,7 +50,7 @@ def all_threads_busy(workspace: Workspace) -> Iterator[None]:
     """Keep all threads for tasks busy, so that a task that is started waits until the block ends."""
     pool, free = workspace._context.runner._pool, threading.Event()
     assert pool is not None
-    waiting = [pool.submit(free.wait, 60) for _ in range(4)]
+    waiting = [pool.submit(free.wait, PATIENCE_S) for _ in range(4)]
     try:
         yield
     finally:

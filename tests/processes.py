@@ -32,6 +32,7 @@ def start(code: str, *arguments: object, unprivileged: bool = False) -> subproce
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "FRAMEDEX_HEARTBEAT_S": "0.2"},  # so that requests to stop are soon heard
         cwd=Path(__file__).parent.parent,  # so that it can import from tests
     )
 

@@ -33,7 +33,7 @@ from framedex.storage import datasets, export_rows, owners, task_rows
 from framedex.storage.owners import LEASE, this_process
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
-from tests.pauses import Pause, run_of, watched
+from tests.pauses import Pause, run_of, wait_until, watched
 from tests.pictures import encode, photo
 from tests.processes import finish, run, start
 
@@ -130,6 +130,7 @@ CHANGES: dict[str, Callable[[Dataset], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", list(CHANGES))
 def test_full_disk__changes_of_a_dataset(disk: Disk, change: str) -> None:
     """A change for which the disk has no space fails as a whole and can be done, or retried, once there is some."""
@@ -158,6 +159,7 @@ def test_full_disk__changes_of_a_dataset(disk: Disk, change: str) -> None:
         assert state_of(dataset) == state_of(calm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", SPACES[:3])
 def test_full_disk__creation(disk: Disk, folder: Path, left: int) -> None:
     """Of a creation for which the disk has no space no dataset stays, or one whose task says why and can be retried."""
@@ -177,6 +179,7 @@ def test_full_disk__creation(disk: Disk, folder: Path, left: int) -> None:
         assert state_of(workspace.dataset("new")) == state_of(calm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", SPACES[:3])
 def test_full_disk__upload(disk: Disk, folder: Path, left: int) -> None:
     """Contents that cannot be kept are not half kept."""
@@ -199,6 +202,7 @@ def test_full_disk__upload(disk: Disk, folder: Path, left: int) -> None:
         assert dataset.read(first_ids(dataset, 9)[-1]).shape == (300, 300, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", SPACES[:3])
 def test_full_disk__export_and_report(disk: Disk, folder: Path, left: int) -> None:
     """A file that cannot be written whole does not appear; its export ends, and that is known to all."""
@@ -683,6 +687,7 @@ def check_after_the_end(workspace: Path, pictures: int, *allowed: TaskStatus) ->
         assert opened.create_dataset("pets", workspace.parent / "pictures").count() == pictures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["wait", "close", "sleep"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> None:
@@ -705,6 +710,7 @@ def test_exit__in_a_task(tmp_path: Path) -> None:
     check_after_the_end(tmp_path / "ws", 300, TaskStatus.ABORTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["create", "add"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_signal__at_the_command_line(tmp_path: Path, command: str, number: signal.Signals, status: int) -> None:
@@ -744,8 +750,7 @@ def test_interrupt__in_a_notebook(workspace: Workspace) -> None:
     assert pause.reached.wait(60)
 
     def interrupt() -> None:
-        while run_of(task).progress.progress is pause:  # until the main thread waits
-            pass
+        wait_until(lambda: run_of(task).progress.progress is not pause)  # then the main thread waits
         os.kill(os.getpid(), signal.SIGINT)
         assert run_of(task).progress.cancelled.wait(60)
         pause.opened.set()

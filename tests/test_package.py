@@ -3,9 +3,8 @@
 import ast
 import inspect
 import json
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -13,45 +12,48 @@ import framedex
 from framedex import errors
 from tests.processes import run
 
-# What ``import framedex`` loads: arrays, tables, records and the decoder. Engines load when they are first needed.
+# What each of these loads besides the standard library. Engines load when they are first needed.
+FIELDS = {
+    "annotated_types",
+    "dotenv",
+    "pydantic",
+    "pydantic_core",
+    "pydantic_settings",
+    "typing_extensions",
+    "typing_inspection",
+}
 MAY_LOAD = {
-    "PIL", "annotated_types", "cv2", "dotenv", "framedex", "greenlet", "numpy", "pyarrow", "pydantic", "pydantic_core",
-    "pydantic_settings", "sqlalchemy", "typing_extensions", "typing_inspection",
+    "import framedex": set[str](),
+    "import framedex.cli": {"typer"},
+    "from framedex.storage.listing import list_workspace": FIELDS | {"greenlet", "sqlalchemy"},
+    "from framedex import Workspace": FIELDS | {"PIL", "cv2", "greenlet", "numpy", "pyarrow", "sqlalchemy"},
 }  # fmt: skip
-MUST_NOT_LOAD = [
-    "IPython", "alembic", "duckdb", "fastapi", "faiss", "lance", "lancedb", "onnxruntime", "open_clip", "pandas",
-    "rich", "scipy", "skimage", "sklearn", "torch", "torchvision", "transformers", "typer",
-]  # fmt: skip
+BROUGHT = {"charset_normalizer", "cloudpickle", "cython_runtime", "annotated_doc", "shellingham", "rich"}
+"""Modules that those listed bring with them where they are installed."""
 
 
-@pytest.fixture(scope="module")
-def loaded() -> set[str]:
-    """The top-level modules with a file of their own that ``import framedex`` loads into a fresh interpreter."""
+def loaded(statement: str) -> set[str]:
+    """Return the public top-level modules with a file of their own that a statement loads into a new interpreter."""
     out = run(
         """
         import json, sys
         before = set(sys.modules)
-        import framedex
+        exec(sys.argv[1])
         files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
         print(json.dumps([
             name for name in set(sys.modules) - before
-            if "." not in name and ("site-packages" in files[name] or name == "framedex")
+            if "." not in name and not name.startswith("_") and "site-packages" in files[name]
         ]))
-        """
+        """,
+        statement,
     )
     return set(json.loads(out))
 
 
-@pytest.mark.parametrize("name", MUST_NOT_LOAD)
-def test_import__leaves_engines_alone(loaded: set[str], name: str) -> None:
-    """Importing the package loads no engine: those wait until something needs them."""
-    assert name not in loaded
-
-
-def test_import__loads_what_is_listed(loaded: set[str]) -> None:
-    """Nothing loads that is not on the list above, but for private modules and what those listed bring with them."""
-    public = {name for name in loaded if not name.startswith("_")}
-    assert public - MAY_LOAD <= {"charset_normalizer", "cloudpickle", "cython_runtime"}
+@pytest.mark.parametrize("statement", MAY_LOAD)
+def test_import__loads_what_is_listed(statement: str) -> None:
+    """Importing loads no package that is not on the list, so no engine that the statement does not need."""
+    assert loaded(statement) - MAY_LOAD[statement] <= BROUGHT
 
 
 def test_version__is_that_of_the_project() -> None:
@@ -67,12 +69,30 @@ def test_import__opens_nothing(tmp_path: Path) -> None:
 
 
 def test_all__is_what_is_visible() -> None:
-    """__all__ lists the public names that can be seen, sorted, and no module."""
-    visible = [
-        name for name, value in vars(framedex).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+    """__all__ lists the classes that can be seen, each once, and those that type checkers see are the same."""
+    imports = [
+        (node.module, name.name)
+        for node in ast.walk(ast.parse(Path(framedex.__file__).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("framedex.")
+        for name in node.names
     ]
-    assert sorted(framedex.__all__) == sorted(visible)
-    assert len(set(framedex.__all__)) == len(framedex.__all__)
+    assert sorted(framedex.__all__) == sorted(name for _, name in imports) == dir(framedex)
+    for module, name in imports:
+        assert getattr(framedex, name) is getattr(import_module(module), name)
+
+
+def test_attribute__that_is_missing() -> None:
+    """A name that the package does not have is an AttributeError, as with any module."""
+    with pytest.raises(AttributeError, match="module 'framedex' has no attribute 'Wrkspace'"):
+        framedex.Wrkspace  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_packages__that_the_documents_name() -> None:
+    """The packages of filters and encoders are reached from the package without importing them by name."""
+    assert run("import framedex; print(framedex.vql.__name__, framedex.encoders.__name__)").split() == [
+        "framedex.vql",
+        "framedex.encoders",
+    ]
 
 
 def test_all__has_what_the_documents_name() -> None:
@@ -106,31 +126,3 @@ def test_errors__are_all_in_one_module() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & known, (path, node.name)
-
-
-def test_errors__the_drawn_tree_is_true() -> None:
-    """The tree at the top of the module shows each error below its parent, with the builtin that it also is."""
-    drawn = {}
-    parents: list[str] = []
-    for line in (errors.__doc__ or "").splitlines():
-        name = line.lstrip("│ ├└─").partition(" ")[0].rstrip(":")
-        if name in ERRORS:
-            depth = (len(line) - len(line.lstrip("│ ├└─"))) // 4
-            parents = [*parents[:depth], name]
-            drawn[name] = (parents[depth - 1] if depth else None, line)
-    assert set(drawn) == set(ERRORS)
-    for name, (parent, line) in drawn.items():
-        bases = [base.__name__ for base in ERRORS[name].__bases__]
-        assert bases[0] == (parent or "Exception")
-        for builtin in bases[1:]:
-            assert f"({builtin})" in line
-
-
-@pytest.mark.parametrize("name", sorted(ERRORS))
-def test_errors__show_their_message(name: str) -> None:
-    """An error reads as it was written, also those that are a KeyError."""
-    if name == "InvalidFilter":
-        assert str(errors.InvalidFilter("$[0]", "no")) == "invalid filter at $[0]: no"
-    else:
-        assert str(ERRORS[name]("no dataset 'x'")) == "no dataset 'x'"
-    assert issubclass(ERRORS[name], framedex.Error)

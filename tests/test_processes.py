@@ -260,6 +260,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
     assert list((tmp_path / "ws" / "datasets").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_reader__beside_additions(tmp_path: Path) -> None:
     """While one process adds media and indexes them, another one sees whole additions only, each with its groups."""
     code = """
@@ -321,6 +322,7 @@ def partly_indexed(workspace: Workspace, name: str) -> Dataset:
     return dataset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "stage", "share"),
     [
@@ -375,6 +377,7 @@ def test_killed_process__its_dataset_is_what_its_head_supports(tmp_path: Path) -
         workspace.delete_dataset("d")
 
 
+@pytest.mark.slow
 def test_several__at_one_dataset() -> None:
     """While one process adds, another one reads, edits, deletes and restores: conflicts only, and whole states only."""
     script = Path(__file__).parent.parent / "benchmarks" / "several.py"

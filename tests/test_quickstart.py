@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
-import nbformat
-from nbclient import NotebookClient
+import pytest
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "quickstart.ipynb"
 
 
+@pytest.mark.slow
 def test_quickstart__runs_from_start_to_end() -> None:
     """Each cell of the tour runs, and those that end with a dataset, a view or a page show pictures."""
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call] # untyped in nbformat
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": NOTEBOOK.parent}}

@@ -59,3 +59,11 @@ def test_load_settings__text_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAMEDEX_TEXT_ENCODER", "")
     with pytest.raises(InvalidInput, match="FRAMEDEX_TEXT_ENCODER is ''"):
         load_settings()
+
+
+@pytest.mark.parametrize("value", ["0", "11", "often"])
+def test_heartbeat__outside_of_its_range(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Signs of life that come too seldom, or without pause, are refused with the name of the variable."""
+    monkeypatch.setenv("FRAMEDEX_HEARTBEAT_S", value)
+    with pytest.raises(InvalidInput, match="FRAMEDEX_HEARTBEAT_S"):
+        load_settings()

@@ -6,15 +6,9 @@ ws = framedex.Workspace("~/framedex")
 ds = ws.create_dataset("pets", "~/photos")
 """
 
-from framedex.api.dataset import Dataset
-from framedex.api.disk_usage import DiskUsage
-from framedex.api.ranked_view import RankedView
-from framedex.api.result_pages import DuplicateGroups, ExplorePage
-from framedex.api.search_benchmark import SearchBenchmark
-from framedex.api.view import View
-from framedex.api.workspace import Workspace
-from framedex.cleanup.plan import CleanupPlan
-from framedex.encoders import Encoder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from framedex.errors import (
     Aborted,
     CannotDecode,
@@ -34,7 +28,20 @@ from framedex.errors import (
     Unavailable,
     WorkspaceError,
 )
-from framedex.tasks import ExportTask, Task
+
+if TYPE_CHECKING:
+    from framedex import encoders as encoders
+    from framedex import vql as vql
+    from framedex.api.dataset import Dataset
+    from framedex.api.disk_usage import DiskUsage
+    from framedex.api.ranked_view import RankedView
+    from framedex.api.result_pages import DuplicateGroups, ExplorePage
+    from framedex.api.search_benchmark import SearchBenchmark
+    from framedex.api.view import View
+    from framedex.api.workspace import Workspace
+    from framedex.cleanup.plan import CleanupPlan
+    from framedex.encoders import Encoder
+    from framedex.tasks import ExportTask, Task
 
 __version__ = "0.1.0"
 
@@ -69,3 +76,34 @@ __all__ = [
     "Workspace",
     "WorkspaceError",
 ]
+
+_MODULES = {
+    "CleanupPlan": "framedex.cleanup.plan",
+    "Dataset": "framedex.api.dataset",
+    "DiskUsage": "framedex.api.disk_usage",
+    "DuplicateGroups": "framedex.api.result_pages",
+    "Encoder": "framedex.encoders",
+    "ExplorePage": "framedex.api.result_pages",
+    "ExportTask": "framedex.tasks",
+    "RankedView": "framedex.api.ranked_view",
+    "SearchBenchmark": "framedex.api.search_benchmark",
+    "Task": "framedex.tasks",
+    "View": "framedex.api.view",
+    "Workspace": "framedex.api.workspace",
+}
+"""The modules of the classes, which load when a class is first used, so that importing the package loads no engine."""
+
+
+if not TYPE_CHECKING:  # else type checkers would take every name for one of the package's
+
+    def __getattr__(name: str) -> Any:
+        if name in ("encoders", "vql"):
+            return import_module(f"framedex.{name}")
+        if (module := _MODULES.get(name)) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(module), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

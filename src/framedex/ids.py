@@ -51,6 +51,11 @@ def object_id(dataset_id: str, parent_id: str, description: str) -> str:
     return media_id(dataset_id, f"{parent_id}\0\0\0{description}")
 
 
+def objects_dataset(dataset_id: str) -> str:
+    """Return the id under which the objects of a dataset have their groups and caches; that of no dataset."""
+    return media_id(dataset_id, "\0objects")
+
+
 def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
     """Return the first 28 of the 36 characters of the ids of a dataset's groups of one kind and level.
 

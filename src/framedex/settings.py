@@ -104,6 +104,8 @@ class Settings(BaseSettings):
         allow_downloads: whether weights of models that are not on this machine may be fetched.
         clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
             ``inf`` leaves that to :meth:`framedex.Workspace.vacuum`.
+        heartbeat_s: seconds between two signs of life of a task, up to 10; within that time it also learns that another
+            process asks it to stop.
     """
 
     model_config = SettingsConfigDict(env_prefix="FRAMEDEX_", frozen=True, extra="ignore")
@@ -132,3 +134,4 @@ class Settings(BaseSettings):
     text_encoder: str | None = Field(default=None, min_length=1)
     encoder: str | None = Field(default=None, min_length=1)
     allow_downloads: bool = False
+    heartbeat_s: float = Field(default=2.0, gt=0, le=10)

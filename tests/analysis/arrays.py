@@ -4,10 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import pdist
 
 from framedex.analysis.neighbours import Graph
 
@@ -47,13 +43,19 @@ def same_partition(left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 
 def reference_clusters(vectors: Vectors, cut: float) -> npt.NDArray[np.int32]:
     """Return scipy's average linkage under cosine distance, cut at a distance."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
+
     tree = linkage(np.maximum(pdist(vectors.astype(np.float64), "cosine"), 0), "average")
     return np.asarray(fcluster(tree, cut, "distance"), dtype=np.int32)
 
 
 def reference_components(vectors: Vectors, level: float) -> npt.NDArray[np.int32]:
     """Return the connected parts of the full matrix at a similarity."""
-    links = scipy.sparse.coo_array(vectors @ vectors.T >= level - 1e-6)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array(vectors @ vectors.T >= level - 1e-6)
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.int32)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import additions, cluster_means, lookup
@@ -26,6 +26,7 @@ from tests.analysis.arrays import (
     uniform,
     unit,
 )
+from tests.laws import examples
 
 CUTS = (0.02, 0.05, 0.1, 0.2, 0.4)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
@@ -133,7 +134,7 @@ def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
         np.testing.assert_array_equal(graph.rows, graphs[0].rows)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 8), st.booleans(), st.integers(0, 2**16))
 def test_extend__law(known: int, added: int, k: int, by_cells: bool, seed: int) -> None:
     """Few rows, ties and tiny cells too: full lists, right similarities, and what changed is named."""
@@ -259,7 +260,7 @@ def test_join_clusters__few_rows(known: int, added: int) -> None:
         assert free == [int(each) for each in anew.max(axis=0, initial=-1) + 1]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 40), st.integers(0, 30), st.integers(1, 12), st.integers(0, 2**16))
 def test_join_clusters__law(known: int, added: int, k: int, seed: int) -> None:
     """Clusters stay nested, with ties too, and rows of one new cluster are as near to it as the cut says."""
@@ -325,7 +326,7 @@ def test_join_groups__by_pairs(
     assert later == free
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 25), st.integers(0, 15), st.integers(0, 2**16))
 def test_join_groups__equal_the_components_of_all_pairs(known: int, added: int, seed: int) -> None:
     """Groups of known items, joined by the pairs with an added one, are the connected parts of all pairs."""

@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.cells import assign, cell_count, find_centroids, group_rows, measure_reach, probe_cells
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import clustered, uniform, unit
+from tests.laws import examples
 
 ENGINE = CpuProducts(2)
 
@@ -69,7 +70,7 @@ def test_measure_reach__more_recall_reaches_further() -> None:
     assert found[-1][1] <= 1.1 * len(vectors)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(0, 60), st.integers(1, 12), st.floats(0, 1.5), st.integers(0, 80), st.booleans(), st.integers(0, 2**16)
 )

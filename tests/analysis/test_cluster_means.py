@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import cluster_means
@@ -12,6 +12,7 @@ from framedex.analysis.linkage import Labels
 from framedex.analysis.products import CpuProducts, Vectors
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import uniform
+from tests.laws import examples
 
 ONE = CpuProducts(1)
 Ints = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ def mean(vectors: Vectors, weights: Ints, label: npt.NDArray[np.int32], number: 
     return np.average(vectors[rows], axis=0, weights=weights[rows]).astype(np.float32)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(1, 120), st.integers(0, 40), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**16))
 def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, few: float, seed: int) -> None:
     """Kept sums, sums with added rows, and rows read one by one or in blocks all lead to the mean of the members."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import duplicates
@@ -21,6 +21,7 @@ from tests.analysis.arrays import (
     uniform,
     unit,
 )
+from tests.laws import examples
 
 
 def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tuple[list[list[int]], list[float]]:
@@ -76,7 +77,7 @@ def test_groups__nothing_to_compare_with(count: int) -> None:
     assert groups(uniform(count, 4), (0.96, 1.0)) == ([[-1, -1]] * count, [-1] * count)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(2, 60), st.integers(2, 4), st.integers(0, 2**16))
 def test_groups__law(count: int, dimension: int, seed: int) -> None:
     """Groups have at least two members, are numbered from zero, are nested, and hold every pair at their level."""
@@ -164,7 +165,7 @@ def test_crowds__larger_than_a_block() -> None:
     assert np.all(similarity[:2500] == 1)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 80), st.integers(1, 6), st.integers(0, 2**16))
 def test_crowds__law(count: int, k: int, seed: int) -> None:
     """Short lists and complete ones lead to the same groups: those of the full matrix."""

@@ -3,11 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.issues import RULES, confidence, size_distance
 from framedex.records import IssueType
+from tests.laws import examples
 
 LIMITED = [(issue, rule) for issue, rule in RULES.items() if rule.threshold is not None]
 
@@ -49,7 +50,7 @@ def test_confidence__an_unset_limit_finds_nothing(issue: IssueType) -> None:
     assert np.isnan(confidence(values_of(0, 1, 2, np.nan), RULES[issue], np.inf)).all()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.sampled_from(sorted(RULES)), st.lists(st.floats(0, 2, width=32), max_size=20))
 def test_confidence__law(issue: IssueType, values: list[float]) -> None:
     """Confidences lie in [0.5, 1] exactly where the limit is passed, and grow with the distance from it."""

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits
-from sklearn.metrics import roc_auc_score
 
 from framedex.analysis import labels as module
 from framedex.analysis.labels import MISLABEL_LIMIT, OUTLIER_LIMIT, LabelQuality, Labels, label_quality
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.errors import InvalidInput
 from tests.analysis.arrays import Vectors, clustered, uniform, unit
+from tests.laws import examples
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int32]
@@ -58,6 +57,8 @@ def groups(count: int = 4, members: int = 30, *, spread: float = 0.4) -> tuple[V
 
 def digits() -> tuple[Vectors, Codes]:
     """Return scikit-learn's digits."""
+    from sklearn.datasets import load_digits
+
     data = load_digits()
     return unit(data.data), data.target.astype(np.int32)
 
@@ -84,6 +85,8 @@ def test_mislabels__wrong_labels_are_found_and_mended() -> None:
 
 def test_mislabels__digits_are_ranked_as_well_as_by_a_classifier() -> None:
     """Nearly all of 5 % wrong labels of real digits have less support than right ones (cleanlab 2.9.0: 0.9986)."""
+    from sklearn.metrics import roc_auc_score
+
     vectors, true = digits()
     labels, wrong = flipped(true, 0.05)
     quality = quality_of(vectors, single(labels))
@@ -313,7 +316,7 @@ def reference_support(vectors: Vectors, items: Sequence[set[int]], k: int) -> li
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.integers(1, 40), st.integers(0, 6), st.integers(1, 6), st.integers(0, 2**16))
 def test_mislabels__law(count: int, k: int, kinds: int, seed: int) -> None:
     """Support is what counting vote by vote gives, with copies, unlabelled items and several labels."""

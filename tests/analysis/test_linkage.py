@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
@@ -13,6 +13,7 @@ from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.errors import InvalidInput
 from tests.analysis.arrays import Vectors, clustered, reference_clusters, same_partition, uniform, unit
+from tests.laws import examples
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
@@ -57,7 +58,7 @@ def test_average_linkage__a_weight_stands_for_identical_rows(seed: int) -> None:
         assert same_partition(found[:, level], reference_clusters(every, cut)), cut
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(2, 120), st.integers(2, 8), st.integers(1, 130), st.integers(0, 2**16))
 def test_average_linkage__does_not_depend_on_the_candidates(count: int, dimension: int, k: int, seed: int) -> None:
     """A graph of few neighbours and a complete one lead to the same clusters."""
@@ -65,7 +66,7 @@ def test_average_linkage__does_not_depend_on_the_candidates(count: int, dimensio
     np.testing.assert_array_equal(clusters(vectors, k=k), clusters(vectors, k=count))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 40),
     st.integers(1, 4),

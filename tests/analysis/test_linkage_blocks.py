@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import linkage
@@ -15,6 +15,7 @@ from framedex.analysis.linkage import Labels, average_linkage, number_by_first_r
 from framedex.analysis.neighbours import nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
+from tests.laws import examples
 
 CUTS = (0.05, 0.12, 0.3, 0.6, 0.9)
 ONE = CpuProducts(1)  # for few rows it is quicker without threads
@@ -157,7 +158,7 @@ def test_blocks__of_half_precision_in_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, clusters(values.astype(np.float32)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 60),
     st.integers(1, 4),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
@@ -13,6 +13,7 @@ from framedex.analysis.neighbours import check_vectors, nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.errors import InvalidEmbedding, InvalidInput
 from tests.analysis.arrays import Vectors, assert_sound, clustered, mapped, true_neighbours, uniform, unit
+from tests.laws import examples
 
 
 def brute_force(vectors: Vectors, k: int) -> tuple[list[list[int]], Vectors]:
@@ -196,7 +197,7 @@ def test_nearest__progress_ascends_to_one(
     assert max(shares) <= 1 + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 40), st.integers(1, 5), st.integers(0, 45), st.integers(0, 2**16))
 def test_nearest__law(count: int, dimension: int, k: int, seed: int) -> None:
     """Similarities descend within [-1, 1], and what is left out is no more similar than what is there."""
@@ -213,7 +214,7 @@ def test_nearest__law(count: int, dimension: int, k: int, seed: int) -> None:
             assert scores[row, sorted(others)].max() <= graph.similarity[row, -1] + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 50), st.integers(1, 4), st.integers(0, 2**16))
 def test_unique_rows__law(count: int, dimension: int, seed: int) -> None:
     """The first rows are distinct, ascending, and each row equals the first row of its set."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -21,6 +21,7 @@ from framedex.analysis.products import (
     single_threaded_blas,
 )
 from tests.analysis.arrays import Vectors, clustered, uniform
+from tests.laws import examples
 
 BLOCKS = st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4), st.integers(0, 2**16))
 """Rows of two blocks, their dimension, and a seed."""
@@ -53,7 +54,7 @@ def threads_of_blas() -> set[int]:
     return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(BLOCKS, st.integers(1, 30))
 def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:
     """The k largest scores of each row come back, descending, each with its column, and no column twice."""
@@ -66,7 +67,7 @@ def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, 
     assert np.all(np.diff(np.sort(columns, axis=1), axis=1) > 0)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(BLOCKS, st.integers(1, 29))
 def test_largest__not_the_row_itself(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:
     """Rows that are compared with themselves do not find themselves."""
@@ -85,7 +86,7 @@ def test_largest__none_and_all() -> None:
     assert largest(scores, 3)[0].tolist() == [[1, 2, 0], [0, 1, 2]]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(BLOCKS, st.integers(1, 8), st.integers(-20, 20))
 def test_above__holds_the_largest_above_the_limits(
     engine: Products, shape: tuple[int, int, int, int], k: int, least: int
@@ -107,7 +108,7 @@ def test_above__holds_the_largest_above_the_limits(
             assert sorted(score[row == each].tolist(), reverse=True)[: len(wanted)] == wanted
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(BLOCKS, st.integers(0, 12))
 def test_near__the_best_and_those_almost_as_good(
     engine: Products, shape: tuple[int, int, int, int], reach: int

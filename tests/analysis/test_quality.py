@@ -3,13 +3,13 @@
 import cv2
 import numpy as np
 import pytest
-import skimage.data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.issues import RULES
 from framedex.analysis.quality import Measures, measure
 from framedex.records import IssueType
+from tests.laws import examples
 from tests.pictures import BLACK, RED, WHITE, Pixels, flat, photo
 
 MEASURED = [
@@ -54,6 +54,8 @@ def test_measure__a_good_picture_has_no_issue(seed: int) -> None:
 @pytest.mark.parametrize("name", ["astronaut", "coffee", "rocket"])
 def test_sharpness__falls_with_blur(name: str) -> None:
     """The more a photograph is blurred, the lower its sharpness, from no issue down to one."""
+    import skimage.data
+
     pixels = getattr(skimage.data, name)()
     values = [measured(blurred(pixels, sigma)).sharpness for sigma in (0.1, 2, 4, 8, 16, 25)]
     assert values == sorted(values, reverse=True)
@@ -119,7 +121,7 @@ def test_measure__odd_shapes(shape: tuple[int, int]) -> None:
         assert all(isinstance(value, float) and 0 <= value <= 1 for value in values), values
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 1000))
 def test_measure__law(width: int, height: int, seed: int) -> None:
     """Whatever the size and the content, each measure lies in [0, 1]."""

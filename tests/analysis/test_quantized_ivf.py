@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.cells import assign
 from framedex.analysis.codes import Vectors, empty_codes
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from tests.laws import examples
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
@@ -34,7 +35,7 @@ def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[QuantizedIv
     return QuantizedIvf(centroids, made), np.concatenate(ordered)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     seed=st.integers(0, 1000),
     rows=st.integers(1, 300),

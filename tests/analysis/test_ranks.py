@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import rankdata
 
 from framedex.analysis.ranks import Values, percentiles
 
@@ -16,6 +15,8 @@ MEASURED = hnp.arrays(np.float32, st.integers(2, 40), elements=VALUES)
 @given(MEASURED)
 def test_percentiles__are_ranks_in_the_middle_of_equals(measured: Values) -> None:
     """They are the mean ranks of SciPy, from 0 to 100."""
+    from scipy.stats import rankdata
+
     expected = 100 * (rankdata(measured, "average") - 1) / (len(measured) - 1)
     assert percentiles(measured, measured, above=True) == pytest.approx(expected, rel=1e-6)
 

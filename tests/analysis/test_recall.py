@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
 from framedex.analysis.neighbours import Graph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
+from tests.laws import examples
 
 CLUSTERED = clustered(6000, 32, centres=60, spread=0.6)
 UNIFORM = uniform(5000, 6)
@@ -104,7 +105,7 @@ def test_cells__of_one_row() -> None:
     assert recall_of(graph, vectors) >= 0.95
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(0, 60),
     st.integers(1, 4),

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import removals
@@ -13,12 +13,13 @@ from framedex.analysis.products import CpuProducts
 from framedex.analysis.removals import Remaining, without
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import Vectors, clustered, recall_of, unit
+from tests.laws import examples
 
 ONE = CpuProducts(1)
 Ints = npt.NDArray[np.int64]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 60), st.floats(0, 1), st.integers(1, 8), st.booleans(), st.booleans(), st.integers(0, 2**16))
 def test_without__law(count: int, share: float, k: int, by_cells: bool, few: bool, seed: int) -> None:
     """Whatever goes, and however the rest stands: full lists, right similarities, and what changed is named."""

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.scores import Scores, neighbour_distances, outlier_values, uniqueness
 from tests.analysis.arrays import Vectors, clustered, uniform, unit
+from tests.laws import examples
 
 
 def distances_of(vectors: Vectors) -> Scores:
@@ -74,7 +75,7 @@ def test_uniqueness__by_the_scale_of_an_earlier_time() -> None:
     np.testing.assert_allclose(halved[scores < 1], scores[scores < 1] / 2, atol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 40), st.integers(1, 5), st.integers(0, 2**16))
 def test_scores__law(count: int, dimension: int, seed: int) -> None:
     """Uniqueness lies in [0, 1] with zero for copies; distances ascend within [0, 2]."""

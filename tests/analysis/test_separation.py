@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.duplicates import duplicate_groups
@@ -13,6 +13,7 @@ from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import Vectors, at_angles, same_partition, uniform, unit
+from tests.laws import examples
 
 LEVELS = (0.5, 0.8, 0.95, 1.0)
 Groups = list[list[int]]
@@ -117,7 +118,7 @@ def test_apart__items_that_are_unlike_anyway() -> None:
         assert similarity[item] == pytest.approx(rest.max(), abs=1e-6)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cases(tied=False))
 def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> None:
     """Groups are joined from the most similar pair on without the pairs that would bring named items together."""
@@ -135,7 +136,7 @@ def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> 
         assert similarity[item] == pytest.approx(max(others, default=-1), abs=1e-6)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cases(tied=True), st.integers(1, 20))
 def test_apart__law(case: tuple[Vectors, list[list[int]]], k: int) -> None:
     """With copies and ties too: none together that are kept apart, nested, and no join is left out without need."""

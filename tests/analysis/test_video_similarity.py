@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.video_similarity import near_pairs, sampled, unique_pairs, video_similarity
@@ -14,7 +14,6 @@ def frames(seed: int, count: int) -> npt.NDArray[np.float32]:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 30), st.data())
 def test_similarity__laws(seed: int, count: int, other: int, data: st.DataObject) -> None:
     """It is the same both ways, in [-1, 1], and 1 for a part of a video in any order; as defined."""
@@ -34,7 +33,6 @@ def test_similarity__of_more_frames_than_a_block() -> None:
     assert video_similarity(one, two) == pytest.approx(float((one @ two.T).max(axis=1).mean()), abs=1e-5)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=10), st.integers(1, 8))
 def test_sampled__law(counts: list[int], most: int) -> None:
     """Of each video come at most so many frames, its first and last among them where two may come."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -18,6 +17,7 @@ from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from tests.gallery import SETTINGS
 from tests.growth import THRESHOLDS, part
+from tests.laws import examples
 
 PLACES = st.lists(st.integers(0, 40), max_size=6)
 TAGS = st.sampled_from(["good", "bad", "odd"])
@@ -268,5 +268,5 @@ def _seen(dataset: Dataset, has_field: bool) -> dict[str, tuple[Any, ...]]:
     }
 
 
-Life.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+Life.TestCase.settings = examples(12, stateful_step_count=20)
 test_dataset__any_sequence = Life.TestCase

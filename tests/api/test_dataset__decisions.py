@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
@@ -16,6 +16,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS
 from tests.growth import GROUPS, columns_of, families, groups_of, ids_of, part, partition, summary_of
+from tests.laws import examples
 
 COPY = np.eye(8)[0].tolist()
 OTHER = np.eye(8)[1].tolist()
@@ -288,7 +289,7 @@ def test_decision__by_several_at_once(workspace: Workspace) -> None:
     )
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(data=st.data())
 def test_decision__any(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Groups after decisions are those of an index that knows them, whether media were there before or came later."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
@@ -16,6 +16,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition, unit
 from tests.gallery import SETTINGS, fill
 from tests.growth import THRESHOLDS, columns_of, families, grown, ids_of, part, partition, status_of, summary_of
+from tests.laws import examples
 from tests.pauses import Pause, watched
 
 SCORES = ("uniqueness", "outlier_distance", "duplicate_similarity", "issue_duplicates", "label_support")
@@ -54,7 +55,7 @@ def assert_graph_whole(dataset: Dataset) -> None:
             assert abs(float(vectors[row] @ vectors[other]) - near) < 2e-6
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(1, 70), st.integers(0, 20), st.floats(0, 1), st.booleans(), st.integers(0, 2**16))
 def test_delete_media__law(
     tmp_path_factory: pytest.TempPathFactory, count: int, copies: int, share: float, all_anew: bool, seed: int

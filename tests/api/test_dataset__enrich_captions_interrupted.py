@@ -17,7 +17,6 @@ from tests.processes import start
 ENRICHER = """
     import sys, framedex
     from tests.captioning import CAPTION
-    from tests.enrichers import captioners
     from tests.pauses import Pause, watched
 
     workspace = framedex.Workspace(sys.argv[1])
@@ -60,6 +59,7 @@ def test_abort__and_retry(workspace: Workspace, tmp_path: Path) -> None:
     assert status_of(source) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_kill__is_settled_by_others(tmp_path: Path) -> None:
     """After kill -9 the source is READY at the next look, and any process can run the task again."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:

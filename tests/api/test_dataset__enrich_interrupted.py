@@ -131,6 +131,7 @@ def test_retry__needs_its_source(workspace: Workspace, source: Dataset, hues: Hu
     workspace.delete_dataset(enriched.id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "share"), [("encoding pictures", 0.0), ("writing", 1.0)])
 def test_kill__is_settled_by_others(tmp_path: Path, pictures: Path, stage: str, share: float) -> None:
     """After kill -9 the source is READY at the next look, and any process can run the task again."""

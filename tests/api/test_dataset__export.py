@@ -412,7 +412,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
     out = run(
         """
         import os, signal, sys, threading, framedex
-        from tests.pauses import Pause
+        from tests.pauses import Pause, wait_until
         from tests.api.test_dataset__export import paused
 
         with framedex.Workspace(sys.argv[1]) as workspace:
@@ -423,8 +423,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
                 pass
 
             def interrupt():
-                while task._report.watcher is not waited_for:  # until the main thread waits
-                    pass
+                wait_until(lambda: task._report.watcher is waited_for)  # then the main thread waits
                 os.kill(os.getpid(), signal.SIGINT)
                 assert task._report.cancelled.wait(60)
                 pause.opened.set()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Aborted, Conflict, Dataset, InvalidInput, NotFound, ReadOnly, Task, Workspace
@@ -19,6 +19,7 @@ from framedex.operations.context import open_media
 from framedex.records import FieldResult, FieldType
 from tests.gallery import SETTINGS, Gate, embedded, fill
 from tests.growth import columns_of, part, status_of
+from tests.laws import examples
 
 ROWS = 5
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
@@ -112,7 +113,7 @@ def test_field__result_is_kept_with_the_task(workspace: Workspace, dataset: Data
             reopened.field_result(creation.task_id)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(st.dictionaries(st.integers(0, ROWS), st.one_of(st.none(), st.integers(-9, 9))), max_size=4))
 def test_set_field__any_sequence_agrees_with_a_dict(shared: Dataset, edits: list[dict[int, int | None]]) -> None:
     """Values that are set stay until they are set again, and None clears them."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Workspace
@@ -15,6 +15,7 @@ from framedex.operations.context import open_media
 from tests.analysis.arrays import unit
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import columns_of, families, part, summary_of
+from tests.laws import examples
 
 JUDGED = ("labels", "suggested_label", "label_support", "label_distance", "issue_mislabels", "issue_label_outlier")
 ROWS = 60
@@ -73,7 +74,7 @@ LABELS = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(LABELS, st.booleans())
 def test_labels__edited_are_as_if_they_had_been_there(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, list[str] | None]], crowded: bool

@@ -55,6 +55,7 @@ def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Datas
     assert things_of(dataset)[12:] == [("000.png", (30.0, 60.0, 20.0, 20.0), "fox")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["reading objects", "objects: writing"])
 def test_kill__and_retry(tmp_path: Path, stage: str) -> None:
     """A process that is killed while it adds pictures with objects leaves both as they were; a retry adds both once."""
@@ -121,7 +122,7 @@ def test_read__while_objects_are_added(workspace: Workspace, dataset: Dataset, t
     reader.start()
     dataset.add_media(tmp_path / "more", auto_reindex=True)
     done.set()
-    reader.join()
+    reader.join(60)
     assert {held_count for held_count, _ in counts} == {12}
     assert {now for _, now in counts} <= {12, 15}
     assert len(rows_of(dataset)) == 15

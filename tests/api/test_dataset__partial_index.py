@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
@@ -13,6 +13,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, groups_of, grown, part, partition, summary_of
+from tests.laws import examples
 
 
 def axis(place: int, dimension: int = 8) -> list[float]:
@@ -112,7 +113,7 @@ def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes:
     np.testing.assert_allclose(raw[inside], wanted[inside], atol=3e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever is added, copies and rows without embeddings too, groups are those of an index of all rows."""

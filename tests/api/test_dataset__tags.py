@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Conflict, Dataset, InvalidInput, NotFound, ReadOnly, Workspace
@@ -23,6 +23,7 @@ from framedex.operations.context import open_media
 from framedex.records import Tag
 from tests.gallery import SETTINGS, Gate, embedded, fill, grouped
 from tests.growth import columns_of, ids_of, part
+from tests.laws import examples
 
 ROWS = 6
 NAMES = ("keep", "naïve 雪", "'; --")
@@ -106,7 +107,7 @@ def model(tags: dict[str, list[int]], step: Step) -> tuple[dict[str, list[int]],
             return {other if key == name else key: value for key, value in tags.items()}, None
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(STEPS)
 def test_tags__any_sequence_of_edits_agrees_with_a_dict(shared: Dataset, steps: list[Step]) -> None:
     """After any edits, refused ones among them, the tags, their counts and their media are those of a plain dict."""

@@ -5,11 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import InvalidFilter, InvalidInput, Workspace
 from tests.gallery import ANIMALS, BROKEN, COPIES, FURRY, NAMES, Gallery, embedded, grouped
+from tests.laws import examples
 
 ISSUE = pa.struct(
     {
@@ -188,7 +189,7 @@ def test_where__unusable_filter(gallery: Gallery, vql: Any) -> None:
     assert raised.value.path in str(raised.value)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(first=FILTERS, second=FILTERS)
 def test_where__laws(gallery: Gallery, first: list[Any], second: list[Any]) -> None:
     """For any filters: count, ids and table agree; AND intersects; a filter and its complement are all."""

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -13,6 +12,8 @@ from framedex import Conflict, InvalidInput, NotFound, NotIndexed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, Faulty, embedded, fill
 from tests.growth import THRESHOLDS, ids_of, part
+from tests.laws import examples
+from tests.pauses import wait_until
 
 NAMES = st.sampled_from(["a", "b", "c"])
 VECTORS = st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 3)), min_size=1, max_size=8)
@@ -70,8 +71,7 @@ class AnySequence(RuleBasedStateMachine):
         encoder = Faulty()
         task = self.workspace.create_dataset(name, self.pictures, encoder, wait=False).task
         assert task is not None
-        while not task.status.final:
-            pass
+        wait_until(lambda: task.status.final)
         encoder.broken = False
         if retry:
             task.retry()
@@ -206,5 +206,5 @@ class AnySequence(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
 
-AnySequence.TestCase.settings = settings(max_examples=10, stateful_step_count=15, deadline=None)
+AnySequence.TestCase.settings = examples(10, stateful_step_count=15)
 test_workspace__any_sequence = AnySequence.TestCase

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -13,6 +12,7 @@ from framedex import Dataset, Workspace
 from framedex.operations.context import open_media
 from tests.gallery import SETTINGS
 from tests.growth import families, part
+from tests.laws import examples
 
 EAGER = SETTINGS.model_copy(update={"keep_versions_s": 0.0, "clean_every_s": 0.0})
 ROWS = families(300)
@@ -135,5 +135,5 @@ class AnyUpkeep(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
 
-AnyUpkeep.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+AnyUpkeep.TestCase.settings = examples(8, stateful_step_count=20)
 test_workspace__any_upkeep = AnyUpkeep.TestCase

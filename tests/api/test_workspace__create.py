@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -104,6 +103,8 @@ def test_create_dataset__embeddings(workspace: Workspace, tmp_path: Path, kind: 
         source = tmp_path / "vectors.parquet"
         pq.write_table(table, source)
     elif kind == "pandas":
+        import pandas as pd
+
         source = pd.DataFrame(table.to_pydict())  # which holds sizes as floats, as one is missing
     elif kind == "dict":
         source = table.to_pydict()

@@ -68,6 +68,7 @@ def churn(dataset: Dataset, rounds: int, *, share: int = 20) -> None:
         dataset.delete_media([str(each) for each in rng.choice(ids, share, replace=False)])
 
 
+@pytest.mark.slow
 def test_vacuum__frees_what_rounds_of_changes_left(workspace: Workspace) -> None:
     """After many rounds of changes a dataset takes little more than one that was built at once; its content stays."""
     rows = families(3000, dimension=32)
@@ -529,6 +530,7 @@ def test_changes__leave_work_to_go_on_from(tmp_path: Path) -> None:
         assert columns_of(dataset, ["path"])["path"] == [f"{number}.jpg" for number in range(400)]
 
 
+@pytest.mark.slow
 def test_reader__of_another_process_keeps_its_state(tmp_path: Path) -> None:
     """Who holds an old state in another process reads it to its end, while changes here free what they may."""
     code = """
@@ -563,6 +565,7 @@ def test_reader__of_another_process_keeps_its_state(tmp_path: Path) -> None:
             Table(held.path, held.version)
 
 
+@pytest.mark.slow
 def test_vacuum__beside_writers_of_other_processes(tmp_path: Path) -> None:
     """Vacuum in one process and changes in another get on with each other: nothing fails, and nothing is lost."""
     code = """

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.browse.preferences import OLDEST, PREFERENCES
@@ -60,7 +60,6 @@ def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest
     return members[0], [*decided, *(["first in order"] if len(members) > 1 else [])]
 
 
-@settings(deadline=None)
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
     """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""

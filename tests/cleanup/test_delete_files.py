@@ -235,6 +235,7 @@ def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) 
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> None:
     """The first thousand files that stay are named, and all are counted."""
     folder = tmp_path / "pictures"

@@ -4,15 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from framedex.encoders.open_clip_loading import load_engine
+from tests.extras import need
 from tests.make_checkpoints import CONFIG
 
-torch = pytest.importorskip("torch", reason="the extra clip is not installed")
-pytest.importorskip("huggingface_hub", reason="the extra clip is not installed")
-# Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
-torch.set_num_threads(1)
+need("clip", "torch", "huggingface_hub")
 
 TRAINED = Path(__file__).parent.parent / "checkpoints" / "shapes-clip"
 """See tests/make_checkpoints.py."""
@@ -20,6 +16,8 @@ TRAINED = Path(__file__).parent.parent / "checkpoints" / "shapes-clip"
 
 def random_state() -> dict[str, Any]:
     """Return random weights that fit the configuration of the small model, by name."""
+    import torch
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         state = load_engine().CLIP(**CONFIG["model_cfg"]).state_dict()
@@ -28,6 +26,7 @@ def random_state() -> dict[str, Any]:
 
 def write_folder(folder: Path, state: dict[str, Any], name: str = "open_clip_model.safetensors") -> Path:
     """Write a configuration and weights as they are on the hub, and return the folder."""
+    import torch
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,13 +7,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import Encoder
 from framedex.encoders.gist import Gist
 from framedex.media.decode import decode
 from framedex.records import DUPLICATE_LEVELS
+from tests.laws import examples
 from tests.pictures import BLACK, BLUE, GREEN, RED, WHITE, Pixels, encode, flat, photo
 
 GIST = Gist()
@@ -141,7 +142,7 @@ def test_vectors__odd_sizes(size: tuple[int, int]) -> None:
     assert np.linalg.norm(vectors(photo(1, width=size[0], height=size[1]))[0]) == pytest.approx(1, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(0, 2**16))
 def test_vectors__law(width: int, height: int, seed: int) -> None:
     """Any pixels give a finite vector of unit length, the same each time, also from a view with strides."""

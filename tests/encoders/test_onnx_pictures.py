@@ -6,10 +6,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders.onnx_pictures import fitted, normalised
+from tests.laws import examples
 from tests.pictures import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 
 
@@ -63,7 +64,7 @@ def test_shrinking__averages() -> None:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.integers(1, 70),
     st.integers(1, 70),

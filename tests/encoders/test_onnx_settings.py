@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxEncoder
@@ -30,7 +30,6 @@ _ANY_SETTINGS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(_ANY_SETTINGS)
 def test_name__law(wanted: OnnxSettings) -> None:
     """What is written into a name is read from it, whatever it is."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders.open_clip_names import ModelName
@@ -78,7 +78,6 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
     model=WORDS.filter(lambda word: word[0] != "."),
     parts=st.lists(WORDS.filter(lambda word: word.strip(".")), min_size=1),
 )
-@settings(deadline=None)
 def test_parse__is_the_inverse_of_writing(model: str, parts: list[str]) -> None:
     """What a name was written from is what is read from it."""
     path = Path("/", *parts)

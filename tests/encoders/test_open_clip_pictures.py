@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -12,6 +12,7 @@ from framedex.encoders.open_clip_loading import load_engine
 from framedex.encoders.open_clip_pictures import Pixels, Preparation
 from framedex.errors import InvalidInput
 from tests.encoders import clip as _needs_the_extra  # noqa: F401 - skips without it
+from tests.laws import examples
 from tests.pictures import photo
 
 MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
@@ -35,7 +36,7 @@ def by_open_clip(pixels: Pixels, config: dict[str, Any]) -> Pixels:
     mode=MODES,
     interpolation=st.sampled_from(["bicubic", "bilinear"]),
 )
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_prepare__equals_open_clip(width: int, height: int, size: Any, mode: str, interpolation: str) -> None:
     """Whatever the proportions, sizes and modes, pixels are those of open_clip, up to rounding.
 
@@ -56,7 +57,7 @@ def test_prepare__equals_open_clip(width: int, height: int, size: Any, mode: str
 
 
 @given(width=st.integers(1, 3), height=st.integers(20_000, 60_000), turned=st.booleans(), mode=MODES)
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_prepare__extreme_proportions(width: int, height: int, turned: bool, mode: str) -> None:
     """A picture that is nearly a line has the model's size like any other; all of it resized would be gigabytes."""
     pixels = np.full((height, width, 3), 90, np.uint8)

@@ -3,15 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from framedex.enrichers.captioner_loading import load_engine
+from tests.extras import need
 
-torch = pytest.importorskip("torch", reason="the extra caption is not installed")
-pytest.importorskip("transformers", reason="the extra caption is not installed")
-# Threads of PyTorch wait for each other busily: with other work on the cores, several are many times slower than one.
-torch.set_num_threads(1)
-
+need("caption", "torch", "transformers")
 
 TRAINED = Path(__file__).parent.parent / "checkpoints" / "shapes-captioner"
 """See tests/make_captioner.py."""
@@ -37,6 +32,8 @@ def write_tiny(folder: Path, kind: str) -> Path:
         folder: to be made.
         kind: ``blip``, ``git`` or ``llava``; the last one has a chat template.
     """
+    import torch
+
     engine = load_engine()
     square = {"height": 32, "width": 32}
     cropped = engine.CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=square)

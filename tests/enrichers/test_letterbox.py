@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.enrichers.letterbox import Letterbox
+from tests.laws import examples
 from tests.pictures import GREEN, RED, flat
 
 _side = st.integers(1, 500)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(_side, _side, st.sampled_from([(32, 32), (64, 96), (416, 416)]), st.booleans())
 def test_show__the_whole_picture_between_bars(height: int, width: int, size: tuple[int, int], centred: bool) -> None:
     """All of the picture and nothing else is on the part that it takes; the rest is grey."""
@@ -25,7 +26,7 @@ def test_show__the_whole_picture_between_bars(height: int, width: int, size: tup
     assert (where.top, where.left) == (0, 0) or centred
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(_side, _side, st.booleans(), st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_back__of_a_part(height: int, width: int, centred: bool, part: list[float]) -> None:
     """A part of the picture's place in the input is the same part of the picture."""

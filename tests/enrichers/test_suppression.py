@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.enrichers.suppression import overlaps, strongest
@@ -30,7 +30,6 @@ def arrays(rows: list[Row]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.flo
     return boxes, (made[:, 5] / 5).astype(np.float32), made[:, 4].astype(np.int64)
 
 
-@settings(deadline=None)
 @given(_rows, st.sampled_from([0.0, 0.25, 0.45, 0.9, 1.0]), st.integers(1, 14))
 def test_strongest__is_what_plain_loops_keep(rows: list[Row], iou: float, most: int) -> None:
     """A box stays if no surer one of its class that stays overlaps it by more; of equal scores the first is surer."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxClassifier
@@ -22,7 +22,6 @@ PROBABILITY = st.floats(0, 1, width=32)
     limits=st.lists(PROBABILITY, min_size=4, max_size=4),
     top_k=st.integers(1, 6),
 )
-@settings(deadline=None)
 def test_chosen__by_the_definition(rows: list[list[float]], limits: list[float], top_k: int) -> None:
     """Of the most probable tags those that reach their own limits are left, in order."""
     tags = Tags(("a", "b", "c", "d"), np.array(limits), top_k)

@@ -13,7 +13,7 @@ import pytest
 from framedex.encoders.weights import sha256_of
 from framedex.enrichers import TransformersCaptioner
 from framedex.errors import InvalidInput, NotFound
-from tests.enrichers.captioners import TRAINED, torch, write_tiny
+from tests.enrichers.captioners import TRAINED, write_tiny
 from tests.make_captioner import exact
 from tests.shapes import Scene, draw
 
@@ -134,6 +134,8 @@ def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) ->
 
 def test_files__of_code_are_not_read(copied: Path) -> None:
     """A file of tensors that would run code when it is read is refused, and the code is not run."""
+    import torch
+
     (copied / "model.safetensors").unlink()
     torch.save({"encoder": Harm(copied / "ran")}, copied / "pytorch_model.bin")
     with pytest.raises(InvalidInput, match="cannot be used"):
@@ -153,6 +155,7 @@ class Harm:
 
 def test_files__tensors_in_bin(copied: Path, trained: TransformersCaptioner) -> None:
     """Weights as .bin give the same captions as those in .safetensors."""
+    import torch
     from safetensors.torch import load_file
 
     torch.save(load_file(copied / "model.safetensors"), copied / "pytorch_model.bin")

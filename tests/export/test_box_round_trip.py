@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
@@ -23,6 +23,7 @@ from framedex.operations.context import open_media
 from framedex.storage.objects import objects_of
 from tests.boxes import SHARED
 from tests.gallery import Averages
+from tests.laws import examples
 from tests.media.test_boxes__shared import sizes_of, yolo
 from tests.pictures import encode, flat
 
@@ -157,7 +158,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
     """A dataset of an unpacked export has the same boxes in the same order, and the same labels of pictures."""

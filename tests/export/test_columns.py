@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex.export.columns import EXPORTED, column_of
@@ -46,7 +46,6 @@ def issue(kind: IssueType, sure: float, number: int | None) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None)
 @given(ROWS)
 @example([((None,) * len(ISSUES), None, None)])
 @example([((1.0,) * len(ISSUES), 0, 2**31 - 1)] * 9)
@@ -64,7 +63,6 @@ def test_issues__law(rows: list[Any]) -> None:
     ]
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_cluster_ids__law(rows: list[Any]) -> None:
     """Each row has the id of its cluster, or null."""

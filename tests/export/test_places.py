@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex.export.places import file_paths, image_names, marked_name, uris
@@ -61,7 +61,6 @@ def media_of(*roots: str) -> Media:
     return Media(DATASET, generation, cast("Any", None), cast("Any", None), roots)
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=8).filter(lambda rows: all(_can_be(*row) for row in rows)))
 @example([(0, path) for path in PATHS])
 @example([(None, uri) for uri in URIS])
@@ -80,7 +79,6 @@ def test_places__law(rows: list[tuple[int | None, str]]) -> None:
     assert uris(media, block).to_pylist() == [media.uri_of(row) for row in single]
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=8, unique=True).filter(lambda rows: all("\0" not in path for _, path in rows)))
 @example([(0, path) for path in PATHS])
 @example([(None, uri) for uri in URIS])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
@@ -19,6 +19,7 @@ from framedex.export.archive import FORMATS
 from framedex.media.annotations import read_annotations
 from framedex.media.labels import parse_labels
 from tests.gallery import Averages, Gallery, embedded
+from tests.laws import examples
 from tests.pictures import encode, flat, photo, write
 
 LABEL_FORMATS = FORMATS[2:]
@@ -108,7 +109,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("format_", LABEL_FORMATS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
     """A dataset of an unpacked export has the same pictures with the same labels and captions, whatever they are."""

@@ -4,17 +4,18 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.segment import merge_segments
 from tests.fulltext.strategies import Row, queries, row_texts, rows, segment_of, texts_of
+from tests.laws import examples
 from tests.oracles import full_text
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     rows, st.lists(queries, min_size=1, max_size=4), st.integers(1, 3), st.sampled_from(["english", "greek", "none"])
 )

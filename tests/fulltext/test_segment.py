@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.fulltext.segment import Keys, Segment, build_segment, concat_ranges, merge_segments
 from framedex.fulltext.tokenizer import GAP, TextField, fold, stems_of, words_in
 from tests.fulltext.strategies import keys_of, segment_of, texts
+from tests.laws import examples
 
 Text = tuple[TextField, str]
 some_texts = st.lists(st.tuples(st.sampled_from(list(TextField)), texts), max_size=10, unique=True)
@@ -49,14 +50,14 @@ def check(segment: Segment, content: Sequence[Text]) -> None:
     assert list(segment.words_with_prefix("\U0010ffff")) == []
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(some_texts)
 def test_build__holds_all_words(content: list[Text]) -> None:
     """Each word of each text is found where it is, by itself, by its stem and by its beginnings."""
     check(segment_of(content), content)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(some_texts, st.lists(st.booleans(), min_size=10, max_size=10), st.integers(1, 4))
 def test_merge__is_a_segment_of_what_is_kept(content: list[Text], keep: list[bool], count: int) -> None:
     """Merged segments are as if the texts that stay had been put into one."""

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.fulltext.segment_file import open_segment, write_segment
 from framedex.fulltext.tokenizer import TextField
 from tests.fulltext.strategies import segment_of
 from tests.fulltext.test_segment import Text, check, some_texts
+from tests.laws import examples
 
 CONTENT: list[Text] = [
     (TextField.CAPTION, "a red car"),
@@ -19,7 +20,7 @@ CONTENT: list[Text] = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(some_texts)
 def test_write__round_trip(tmp_path_factory: pytest.TempPathFactory, content: list[Text]) -> None:
     """A segment comes back as it was."""
@@ -48,7 +49,7 @@ def test_read__another_key(tmp_path: Path) -> None:
     assert open_segment(write_segment(tmp_path, segment_of(CONTENT), "key"), "other") is None
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_read__damaged(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever octets of a file are changed or missing, it is not taken for a segment."""

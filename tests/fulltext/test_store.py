@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.fulltext.segment import Keys
 from framedex.fulltext.store import SegmentStore, find_texts
 from framedex.fulltext.tokenizer import TextField
 from tests.fulltext.strategies import keys_of, segment_of
+from tests.laws import examples
 
 Text = tuple[TextField, str]
 
@@ -32,7 +33,7 @@ def used(store: SegmentStore, texts: list[Text]) -> list[np.ndarray[tuple[int], 
     return [np.asarray(part) for part in np.split(mask, ends[:-1])]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=12), st.booleans())
 def test_store__any_sequence(
     tmp_path_factory: pytest.TempPathFactory, additions: list[tuple[int, int]], keep: bool

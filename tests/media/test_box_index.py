@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from framedex.errors import Aborted, InvalidInput
 from framedex.media.box_index import BoxIndex
@@ -27,7 +27,6 @@ def fraction(stem: str, side: Decimal = HALF, *, centre: Decimal = HALF) -> Frac
     return FractionBox(stem, centre, centre, side, side, "cat", None, "labels/a.txt: line 1")
 
 
-@settings(deadline=None)
 @given(boxes("coco", ids=True))
 def test_find__gives_back_what_was_added(found: list[Box]) -> None:
     """The boxes of each picture come in the order in which they were read, whole, as far as they lie within it."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.media.boxes import Problem, Problems, decimal, fit_box, label_of, number, without_problems
@@ -79,7 +79,6 @@ def test_fit__names_the_picture_of_a_box_without_a_place() -> None:
 _any = st.floats(-50, 50) | st.floats()
 
 
-@settings(deadline=None)
 @given(_any, _any, _any, _any, st.integers(1, 40), st.integers(1, 40))
 def test_fit__is_within_or_told(x: float, y: float, across: float, down: float, width: int, height: int) -> None:
     """Whatever the numbers, a box lies within the picture, or there is a problem; fitting again changes nothing."""

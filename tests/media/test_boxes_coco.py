@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from framedex.errors import InvalidInput
 from framedex.media.boxes import Box, Problems
 from framedex.media.boxes_coco import coco_text, read_coco_boxes, write_coco_boxes
 from tests.boxes import SIZES, box, boxes, flagged
+from tests.laws import examples
 
 IMAGES = [{"id": 1, "file_name": "a.jpg"}, {"id": 90, "file_name": "x/b.jpg"}]
 CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 17, "name": "dog"}]
@@ -134,7 +135,7 @@ def test_read__of_no_file(tmp_path: Path) -> None:
         list(read_coco_boxes(tmp_path / "none.json", Problems()))
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, without=HealthCheck.function_scoped_fixture)
 @given(boxes("coco", ids=True))
 def test_round_trip__to_the_last_bit(tmp_path: Path, given_boxes: list[Box]) -> None:
     """What is written is read again: numbers, names, ids and crowds, in order."""

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from framedex.errors import InvalidInput
 from framedex.media.boxes import Box, Problems
 from framedex.media.boxes_tables import read_csv_boxes, read_parquet_boxes, write_csv_boxes, write_parquet_boxes
 from tests.boxes import box, boxes
+from tests.laws import examples
 
 HEADER = "filename,col_x,row_y,width,height,label"
 Reader = Callable[[Path, Problems], Iterator[Box]]
@@ -116,14 +117,14 @@ def test_parquet__of_another_kind(tmp_path: Path) -> None:
         list(read_parquet_boxes(path, Problems()))
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, without=HealthCheck.function_scoped_fixture)
 @given(boxes("csv"))
 def test_csv__round_trip(tmp_path: Path, given_boxes: list[Box]) -> None:
     """What is written is read again, to the last bit and in order."""
     check_round_trip(tmp_path / "a.csv", given_boxes, write_csv_boxes, read_csv_boxes)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, without=HealthCheck.function_scoped_fixture)
 @given(boxes("parquet"))
 def test_parquet__round_trip(tmp_path: Path, given_boxes: list[Box]) -> None:
     """What is written is read again, to the last bit and in order."""

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from framedex.errors import InvalidInput
 from framedex.media.boxes import Box, Problems
 from framedex.media.boxes_voc import read_voc_boxes, read_voc_file, voc_text, write_voc_boxes
 from tests.boxes import SIZES, box, boxes, flagged
+from tests.laws import examples
 
 EDGES = "<xmin>1</xmin><ymin>2.5</ymin><xmax>10</xmax><ymax>2.5</ymax>"
 
@@ -150,7 +151,7 @@ def test_folder__that_is_not_there(tmp_path: Path) -> None:
         read(tmp_path / "nowhere")
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, without=HealthCheck.function_scoped_fixture)
 @given(boxes("voc", confidences=False))
 def test_round_trip__to_the_last_bit(tmp_path: Path, given_boxes: list[Box]) -> None:
     """What is written is read again: numbers, names and flags; in the order of the files' names."""

@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
@@ -12,6 +12,7 @@ from framedex.media.boxes import Box, Problems
 from framedex.media.boxes_yolo import FractionBox, in_pixels, read_yolo_boxes, write_yolo_boxes
 from framedex.media.yolo_numbers import fractions, pixels
 from tests.boxes import SIZES, box, boxes
+from tests.laws import examples
 
 LINE = "1 0.5 0.25 0.2 0.1\n"
 
@@ -129,7 +130,6 @@ def test_folder__of_another_kind(tmp_path: Path) -> None:
         read(place(tmp_path, {"notes.txt": LINE}))
 
 
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6), st.integers(1, 100_000))
 @example(1e-300, 640.0, 640)
 @example(5e-324, 5e-324, 3)
@@ -139,7 +139,6 @@ def test_numbers__come_back_to_the_last_bit(start: float, length: float, size: i
     assert pixels(*fractions(start, length, size), size) == (start, length)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(1, 10_000))
 def test_numbers__as_tools_write_them_stay(centre: int, length: int, size: int) -> None:
     """Fractions of six digits are found again, so that files that are read and written do not grow."""
@@ -147,7 +146,7 @@ def test_numbers__as_tools_write_them_stay(centre: int, length: int, size: int) 
     assert fractions(*pixels(*given_numbers, size), size) == given_numbers
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(50, without=HealthCheck.function_scoped_fixture)
 @given(boxes("yolo"))
 def test_round_trip__to_the_last_bit(tmp_path: Path, given_boxes: list[Box]) -> None:
     """What is written is read again, in pixels of the same pictures."""

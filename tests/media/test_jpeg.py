@@ -1,11 +1,12 @@
 """The header of a JPEG is read without decoding it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from framedex.media.jpeg import Header, read_header
+from tests.laws import examples
 from tests.pictures import encode, flat, oriented, photo, quadrants
 
 
@@ -63,7 +64,7 @@ def test_header__none_where_there_is_none(data: bytes) -> None:
     assert read_header(data) is None
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_header__law(tail: bytes, kept: int) -> None:
     """Whatever stands behind the start of a JPEG, reading its header ends without an error."""

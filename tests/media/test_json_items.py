@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
@@ -31,7 +31,6 @@ def whole(found: Any) -> dict[str, Any]:
     return made
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=3), _values, max_size=5), st.sampled_from([None, 1]), st.integers(1, 7))
 def test_items__are_the_object(content: dict[str, Any], indent: int | None, chunk: int) -> None:
     """The items are what the standard library reads, in order, however few characters are read at a time."""

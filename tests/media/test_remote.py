@@ -70,6 +70,7 @@ def test_list__all_below_a_folder(service: Service) -> None:
     assert len(store(service).list("s3://listed/nothing")) == 0
 
 
+@pytest.mark.slow
 def test_list__of_several_pages(service: Service) -> None:
     """More objects than a page has are all listed."""
     with ThreadPoolExecutor(8) as pool:

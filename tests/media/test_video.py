@@ -6,12 +6,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.video import Video
+from tests.laws import examples
 from tests.pictures import Pixels, photo
 from tests.videos import (
     FPS,
@@ -88,7 +89,7 @@ def frames(clip: Path) -> list[Pixels]:
 class TestFind:
     """A frame that was seen is found again by its number and time."""
 
-    @settings(deadline=None, max_examples=25)
+    @examples(25)
     @given(wanted=st.lists(st.integers(0, 89), min_size=1, max_size=4))
     def test_find__in_any_order(self, clip: Path, frames: list[Pixels], wanted: list[int]) -> None:
         """Whichever frames are looked for, forwards or back, they are those very pixels."""
@@ -215,7 +216,7 @@ class TestBroken:
 class TestSampling:
     """Which frames are kept."""
 
-    @settings(deadline=None, max_examples=25)
+    @examples(25)
     @given(rate=st.floats(0.05, 200), data=st.data())
     def test_rate__law(self, rate: float, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
         """Of each period of presentation time the first frame is kept, and no other."""

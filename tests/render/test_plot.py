@@ -4,10 +4,11 @@ import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.render.plot import Line, line_plot
+from tests.laws import examples
 
 SPACE = "{http://www.w3.org/2000/svg}"
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 0.999999, 1.0])
@@ -34,7 +35,7 @@ def plot(*lines: Line) -> str:
     return line_plot(lines, title="t", x_label="x", y_label="y", mark="default")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(LINES)
 def test_line_plot__any_lines(lines: list[Line]) -> None:
     """Whatever is drawn is XML, with each point inside of the frame."""

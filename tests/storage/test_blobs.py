@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import Conflict, NotFound, WorkspaceError
@@ -150,7 +150,6 @@ def test_blob_path__suffix(name: str, suffix: str) -> None:
     assert blob_path(Path("d"), digest(b""), name) == Path("d", "blobs", text[:2], text[2:] + suffix)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=3).map(os.fsdecode), st.binary(max_size=2)), max_size=30))
 def test_upload__names_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, bytes]]) -> None:
     """The list is what a dictionary in the order of the last insertions would be, whatever the names are."""

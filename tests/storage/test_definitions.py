@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.records import FieldType
@@ -18,6 +18,7 @@ from framedex.storage.definitions import (
     write_fields,
     write_tags,
 )
+from tests.laws import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 times = st.integers(0, 10**15).map(lambda us: datetime(1990, 1, 1, tzinfo=UTC) + timedelta(microseconds=us))
@@ -42,7 +43,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("definitions") / "media.lance"
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(tags, max_size=3), st.lists(fields, max_size=3))
 def test_definitions__come_back(table: Path, some: list[TagDefinition], others: list[FieldDefinition]) -> None:
     """What is read is what was written, in its order; versions that were written before stay."""

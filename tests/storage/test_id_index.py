@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.ids import media_id
@@ -27,7 +27,6 @@ def known(path: Path, *batches: list[str]) -> IdIndex:
     return IdIndex(Table(path, version))
 
 
-@settings(deadline=None)
 @given(held=st.lists(IDS, max_size=30), asked=st.lists(IDS, max_size=30))
 def test_contains__as_a_set(tmp_path_factory: pytest.TempPathFactory, held: list[str], asked: list[str]) -> None:
     """An id is known if the table has it, whatever other ids look like it."""

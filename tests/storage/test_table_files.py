@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import NotFound
@@ -22,6 +22,7 @@ from framedex.storage.table_files import (
     rows_key,
 )
 from framedex.storage.tables import Table
+from tests.laws import examples
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("vector", pa.list_(pa.float32(), 16))])
 EXTRA = pa.schema([pa.field("x", pa.float64())])
@@ -64,7 +65,7 @@ def present(path: Path) -> set[str]:
     return {file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()}
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.sampled_from(["append", "column", "delete", "compact"]), min_size=1, max_size=8), st.data())
 def test_remove_versions__law(tmp_path_factory: pytest.TempPathFactory, kinds: list[str], data: st.DataObject) -> None:
     """Versions that are kept, and the newest, stay as they were, whatever was done; the files of others go."""

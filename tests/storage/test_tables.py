@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import NotFound
 from framedex.storage import tables
 from framedex.storage.tables import ROW_ID, StoredVectors, Table
+from tests.laws import examples
 
 SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("name", pa.string())])
 VECTORS = pa.schema([pa.field("embedding", pa.list_(pa.float32(), 3))])
@@ -116,7 +117,7 @@ def test_take__keeps_the_order_that_was_asked_for(path: Path) -> None:
     assert (nothing.num_rows, nothing.column_names) == (0, ["n"])
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(1, 30), st.integers(1, 3))
 def test_put_columns__match_rows_over_fragments(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], size: int, times: int
@@ -247,7 +248,7 @@ def test_vectors__where_there_are_none(path: Path, values: list[list[float] | No
     assert vectors.shape == (0, 3)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.lists(st.booleans(), max_size=30), min_size=1, max_size=3))
 def test_vectors__law(tmp_path_factory: pytest.TempPathFactory, parts: list[list[bool]]) -> None:
     """Each row that has a vector is found at its place with its own vector."""

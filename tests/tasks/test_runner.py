@@ -22,7 +22,7 @@ from framedex import (
 )
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus
 from tests.gallery import SETTINGS, Faulty, Gallery, Gate, embedded, fill
-from tests.pauses import run_of
+from tests.pauses import run_of, wait_until
 
 FIELDS = [
     "task_id", "dataset_id", "dataset_name", "dataset_status", "created_by", "task_type", "status", "status_message",
@@ -107,8 +107,7 @@ def test_wait__watcher(workspace: Workspace, tmp_path: Path) -> None:
     heard: list[tuple[str, float]] = []
     waiting = threading.Thread(target=task.wait, kwargs={"watcher": lambda *progress: heard.append(progress)})
     waiting.start()
-    while run_of(task).progress.progress is None:  # until the thread watches
-        pass
+    wait_until(lambda: run_of(task).progress.progress is not None)
     gate.opened.set()
     waiting.join(60)
     shares = [share for _, share in heard]

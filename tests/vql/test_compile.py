@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidFilter
@@ -20,6 +20,7 @@ from framedex.vql import Related, Scope, SearchTest, compile_filter, duplicate_l
 from framedex.vql.parsing import MAX_ELEMENTS
 from framedex.vql.sql_builder import MAX_RELATIONS
 from framedex.vql.values import MAX_VALUES
+from tests.laws import examples
 from tests.oracles.vql import evaluate
 from tests.vql.strategies import FIELDS, SCHEMA, SCOPE, filters, rows, single_tests
 
@@ -76,14 +77,14 @@ def table_of(*contents: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([{**row, "media_id": str(n)} for n, row in enumerate(contents)], schema=SCHEMA)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(filters, st.lists(rows, min_size=1, max_size=8))
 def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
     """DuckDB finds exactly the rows that the plain-Python meaning keeps."""
     assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(single_tests())
 def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -> None:
     """The same holds of tests by themselves, on rows that have what they look at."""
@@ -91,7 +92,7 @@ def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -
     assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(filters, st.lists(rows, min_size=1, max_size=6), st.sets(st.sampled_from(SCHEMA.names[:-1])))
 def test_compile__columns_that_the_table_lacks_are_missing_values(
     vql: list[Any], contents: Rows, lacking: set[str]
@@ -101,7 +102,7 @@ def test_compile__columns_that_the_table_lacks_are_missing_values(
     assert found(vql, table_of(*contents).drop_columns(sorted(lacking)), seen) == expected(vql, seen)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(filters, st.lists(rows, min_size=1, max_size=6))
 def test_not__is_the_set_complement(vql: list[Any], contents: Rows) -> None:
     """A filter and its `not` share no row and leave none out."""
@@ -127,7 +128,7 @@ OF_MEDIA = ["tags", *(known.column for known in FIELDS.values())]
 """Columns that objects have not."""
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(filters, st.lists(rows, min_size=1, max_size=3), st.lists(rows, min_size=1, max_size=6))
 def test_objects__equal_the_evaluator(vql: list[Any], media: Rows, objects: Rows) -> None:
     """Of objects, tests of tags, custom fields and further objects are about the media that they are in."""
@@ -135,7 +136,7 @@ def test_objects__equal_the_evaluator(vql: list[Any], media: Rows, objects: Rows
     assert compiled == plain
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(single_tests(), st.sampled_from(["plain", "not", "any", "beside"]))
 def test_objects__each_test_equals_the_evaluator(case: tuple[list[Any], Rows], form: str) -> None:
     """The same holds of each test alone, and within and beside others."""
@@ -276,7 +277,7 @@ def test_values__never_appear_in_the_text(name: str) -> None:
     assert found(vql, table_of({"labels": [name]}, {"labels": ["cat"]})) == [0]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(filters)
 def test_text__numbers_its_parameters_once_each(vql: list[Any]) -> None:
     """Every parameter stands in the text exactly once, in order."""

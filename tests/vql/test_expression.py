@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import vql
 from framedex.errors import InvalidFilter, InvalidInput
 from framedex.vql import Expression, parse
+from tests.laws import examples
 from tests.oracles.vql import evaluate
 from tests.vql.strategies import KINDS, SCOPE, rows
 
@@ -47,7 +48,7 @@ cases = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cases, rows)
 def test_expression__means_what_its_operators_say(case: Case, row: dict[str, Any]) -> None:
     """&, | and ~ are and, or and not of what is combined, whatever is combined."""

@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from framedex import vql as expressions
 from framedex.errors import InvalidFilter
 from framedex.vql import parse
 from framedex.vql.parsing import MAX_ELEMENTS, MAX_SEARCHES
 from framedex.vql.values import MAX_VALUES
+from tests.laws import examples
 from tests.vql.strategies import filters, to_json
 
 LABELS = {"labels": {"op": "is", "value": "cat"}}
@@ -154,7 +155,7 @@ def test_parse__forty_nine_levels_are_allowed() -> None:
     assert len(parse([nested(49)])) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(filters)
 def test_parse__round_trip(vql: list[Any]) -> None:
     """A parsed filter written as JSON parses to the same filter."""

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from framedex.vql import json_schema, parse
 from framedex.vql.registry import COMBINATIONS, KEYS
 from framedex.vql.schema import keys_table, schema_text, with_table
+from tests.laws import examples
 from tests.vql.strategies import filters, to_json
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "vql.schema.json"
@@ -40,7 +41,7 @@ def test_schema__is_a_schema() -> None:
     Draft202012Validator.check_schema(json_schema())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(filters)
 def test_schema__allows_what_parses(vql: list[Any]) -> None:
     """A filter that parses is valid by the schema, as it was written and as it is written again."""

@@ -27,8 +27,8 @@ def connected_components(
         np.minimum.at(lowest, np.maximum(a, b), np.minimum(a, b))
         lowest = _followed(lowest)
         a, b = lowest[a], lowest[b]
-        cannot_link = a != b
-        a, b = a[cannot_link], b[cannot_link]
+        is_open = a != b
+        a, b = a[is_open], b[is_open]
     is_first = lowest == np.arange(count, dtype=np.int32)
     number = np.cumsum(is_first, dtype=np.int32) - 1
     return int(np.count_nonzero(is_first)), number[lowest]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from framedex.ids import objects_dataset
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord
 from framedex.render import html
@@ -15,7 +16,7 @@ from framedex.render.sizes import bytes_text
 from framedex.storage import datasets, disk, task_rows
 from framedex.storage.layout import names_dataset
 from framedex.storage.media_rows import INDEX_SCHEMA
-from framedex.storage.objects import OBJECTS, objects_dataset
+from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import RetainedStates, RetentionLimits, read_retained
 from framedex.storage.table_files import DataFile, data_files, files_of, files_of_head
 from framedex.storage.table_names import MEDIA

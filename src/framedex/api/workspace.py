@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
-from framedex.errors import Forbidden, WorkspaceError
+from framedex.errors import Forbidden
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
@@ -34,11 +33,12 @@ from framedex.records import (
 from framedex.render.progress import progress_bar
 from framedex.search.vectors.indices import VectorIndices
 from framedex.settings import Settings, load_settings, user_path
-from framedex.storage import datasets, task_rows
+from framedex.storage import datasets
 from framedex.storage.catalog import open_catalog
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.heads import Heads
 from framedex.storage.layout import open_layout
+from framedex.storage.listing import fail_interrupted_tasks, is_unwritable
 from framedex.storage.sql import Sql
 from framedex.tasks import Exports, Runner, Task
 
@@ -81,11 +81,11 @@ class Workspace:
         if text_encoder is not None:
             settings = settings.model_copy(update={"text_encoder": choose_text_encoder(text_encoder).name})
         path = user_path(folder)
-        read_only = read_only or (os.path.isdir(path) and not os.access(path, os.W_OK))  # noqa: PTH112 - asks, never raises
+        read_only = read_only or is_unwritable(path)
         layout = open_layout(path, read_only=read_only)
         catalog = open_catalog(layout.catalog, read_only=read_only)
-        runner = Runner(catalog, user=settings.user)
-        exports = Exports(catalog, user=settings.user)
+        runner = Runner(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
+        exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
         runner.revive = partial(rebuild_job, self._context)
@@ -275,12 +275,7 @@ class Workspace:
         if self._context.catalog.read_only:
             return
         self._context.runner.settle()
-        with self._context.catalog.read() as connection:
-            interrupted = task_rows.has_interrupted(connection)
-        if interrupted:
-            # Where that cannot be written now, as on a full disk, the next look does it.
-            with suppress(WorkspaceError), self._context.catalog.write() as connection:
-                task_rows.fail_interrupted(connection)
+        fail_interrupted_tasks(self._context.catalog)
 
 
 def _config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:

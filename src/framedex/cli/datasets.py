@@ -2,25 +2,26 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from framedex.api.dataset import Dataset
-from framedex.api.workspace import Workspace
+import framedex
 from framedex.cli.options import (
     JsonOption,
     NameArgument,
     WorkspaceOption,
     YesOption,
     confirm,
+    existing_folder,
     open_workspace,
     workspace_folder,
 )
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import Conflict, InvalidInput
-from framedex.jobs.create import UNUSABLE_BOXES
-from framedex.records import DatasetRecord, DatasetStatus
+
+if TYPE_CHECKING:
+    from framedex.records import DatasetRecord
 
 BoxesOption = Annotated[
     list[Path] | None,
@@ -43,7 +44,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Make a dataset of the pictures and videos in SOURCE."""
-    with Workspace(workspace_folder(workspace)) as ws:
+    with framedex.Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
         dataset = ws.create_dataset(
             name,
@@ -63,16 +64,18 @@ def create(
         _say_left_out(dataset)
 
 
-def _objects(dataset: Dataset) -> str:
+def _objects(dataset: "framedex.Dataset") -> str:
     """Return in words how many objects a dataset has; nothing where it has none."""
     return f", {count:,} objects" if (count := dataset.objects.count()) else ""
 
 
-def _left_out(dataset: Dataset) -> dict[str, Any]:
+def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
     return {"n_objects": dataset.objects.count(), "skipped": dataset.skipped, "box_problems": dataset.box_problems}
 
 
-def _say_left_out(dataset: Dataset) -> None:
+def _say_left_out(dataset: "framedex.Dataset") -> None:
+    from framedex.jobs.create import UNUSABLE_BOXES
+
     for reason, count in dataset.skipped.items():
         say(f"left out: {count:,} {reason}")
     problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
@@ -80,7 +83,7 @@ def _say_left_out(dataset: Dataset) -> None:
         say(f"  {problem}")
 
 
-def _kind(info: DatasetRecord) -> str:
+def _kind(info: "DatasetRecord") -> str:
     """Return what the media of a dataset are called."""
     return "pictures and frames" if info.n_videos else "pictures"
 
@@ -115,7 +118,7 @@ def add(
             return
         say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
         _say_left_out(dataset)
-        if info.status_new is DatasetStatus.PARTIAL_INDEX:
+        if info.status_new == "PARTIAL INDEX":
             joined = "they joined the clusters that were there" if added else "earlier additions are not settled"
             say(f"{joined}; `framedex reindex` finds all anew")
 
@@ -169,17 +172,20 @@ def reindex(
 
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """List the datasets, newest first."""
-    with open_workspace(workspace) as ws:
-        records = ws.datasets()
-        if as_json:
-            print_json(records)
-            return
-        rows = [(r.display_name, r.status_new, r.n_images, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records]
-        print_table(("name", "status", "images", "created (UTC)", "id"), rows)
+    from framedex.storage.listing import list_workspace
+
+    records = list_workspace(existing_folder(workspace))
+    if as_json:
+        print_json(records)
+        return
+    rows = [(r.display_name, r.status_new, r.n_images, f"{r.created_at:%Y-%m-%d %H:%M}", r.id) for r in records]
+    print_table(("name", "status", "images", "created (UTC)", "id"), rows)
 
 
 def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Show what is in a dataset."""
+    from framedex.records import DatasetStatus
+
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         info = dataset.info

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from framedex import demo as demo_dataset
-from framedex.api.workspace import Workspace
+import framedex
 from framedex.cli.options import JsonOption, WorkspaceOption, workspace_folder
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import Error
@@ -19,7 +18,9 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Run the whole job on sample photographs and edits of them whose truth is known, and compare."""
-    with Workspace(workspace_folder(workspace)) as ws:
+    from framedex import demo as demo_dataset
+
+    with framedex.Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
         dataset, truth = demo_dataset.build(ws)
         outcomes = demo_dataset.compare(dataset, truth)

@@ -1,11 +1,10 @@
 """Commands that edit what is known of pictures."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from framedex.api.dataset import Dataset
-from framedex.api.view import View
+import framedex
 from framedex.cli.options import (
     IdsOption,
     JsonOption,
@@ -18,7 +17,9 @@ from framedex.cli.options import (
 )
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
-from framedex.records import Tag
+
+if TYPE_CHECKING:
+    from framedex.records import Tag
 
 
 def not_duplicates(
@@ -75,14 +76,14 @@ def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
         print_table(("tag", "images", "created (UTC)", "by", "id"), rows)
 
 
-def _show_tag(record: Tag, *, as_json: bool) -> None:
+def _show_tag(record: "Tag", *, as_json: bool) -> None:
     if as_json:
         print_json(record)
     else:
         say(f"{record.name}: {record.count:,} pictures have it")
 
 
-def _selected(dataset: Dataset, vql: str | None, ids: list[str] | None) -> View | list[str]:
+def _selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
     """Return what an edit is about: nobody is to tag a whole dataset by leaving the filter out."""
     if (vql is None) == (not ids):
         raise InvalidInput("say which pictures: either --vql, or --ids; --vql '[]' means all")

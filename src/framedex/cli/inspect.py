@@ -1,7 +1,7 @@
 """Commands that show what is in a dataset, or write it to files."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,9 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
-from framedex.records import DuplicateGroup
+
+if TYPE_CHECKING:
+    from framedex.records import DuplicateGroup
 
 
 def explore(
@@ -87,7 +89,7 @@ def duplicates(
         )
 
 
-def _duplicates_row(group: DuplicateGroup) -> tuple[Any, ...]:
+def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:
     keep = group.media_ids.index(group.keep)
     others = ", ".join([*group.paths[:keep], *group.paths[keep + 1 :]][:8])
     return len(group.media_ids), f"{group.similarity:.4f}", group.paths[keep], group.keep_reason, others

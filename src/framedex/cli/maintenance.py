@@ -1,7 +1,7 @@
 """Commands that clean up: datasets, and the disk."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,9 +19,11 @@ from framedex.cli.options import (
 )
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
-from framedex.records import CleanupResult
 from framedex.render.sizes import bytes_text
 from framedex.settings import load_settings
+
+if TYPE_CHECKING:
+    from framedex.records import CleanupResult
 
 
 def cleanup(
@@ -67,7 +69,7 @@ def cleanup(
             _say_result(result)
 
 
-def _say_result(result: CleanupResult) -> None:
+def _say_result(result: "CleanupResult") -> None:
     say(f"removed {result.removed:,} pictures" + (f", {result.files_deleted:,} files" if result.files_deleted else ""))
     if result.snapshot is not None:
         say(f"the state before is the snapshot {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")

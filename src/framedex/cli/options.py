@@ -8,11 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from framedex.api.workspace import Workspace
+import framedex
 from framedex.errors import InvalidInput, WorkspaceError
-from framedex.records import EntityType
-from framedex.settings import load_settings, user_path
-from framedex.storage.layout import MARKER
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -35,15 +32,28 @@ LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; i
 
 def workspace_folder(workspace: Path | None) -> Path:
     """Return the workspace folder that is meant."""
+    from framedex.settings import load_settings, user_path
+
     return user_path(workspace or load_settings().workspace)
 
 
-def open_workspace(workspace: Path | None) -> Workspace:
-    """Open a workspace that must be there: a mistyped folder is not to be made into one."""
+def existing_folder(workspace: Path | None) -> Path:
+    """Return the workspace folder, which must exist: a mistyped folder is not to be made into a workspace.
+
+    Raises:
+        WorkspaceError: there is no workspace at that folder.
+    """
+    from framedex.storage.layout import MARKER
+
     folder = workspace_folder(workspace)
     if not os.path.lexists(folder / MARKER):
         raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
-    return Workspace(folder)
+    return folder
+
+
+def open_workspace(workspace: Path | None) -> "framedex.Workspace":
+    """Open the workspace at :func:`existing_folder`."""
+    return framedex.Workspace(existing_folder(workspace))
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -79,7 +89,7 @@ def parse_vql(vql: str | None) -> list[Any] | None:
 
 def counted(entity_type: str) -> str:
     """Return what a column of counts is called."""
-    return "objects" if entity_type == EntityType.OBJECTS else "images"
+    return "objects" if entity_type == "OBJECTS" else "images"
 
 
 def number(name: str, text: str | None) -> float:

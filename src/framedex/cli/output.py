@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from framedex.records import Record
-
 
 def printable(text: str) -> str:
     """Return text without control characters, which could steer the terminal."""
@@ -25,6 +23,7 @@ def say(line: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
+    from framedex.records import Record
 
     def plain(part: Any) -> Any:
         return part.model_dump(mode="json") if isinstance(part, Record) else str(part)

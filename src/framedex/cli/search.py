@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from framedex.api.ranked_view import SCORES, RankedView
-from framedex.api.search_benchmark import HEADER, check_target
+import framedex
 from framedex.cli.options import (
     JsonOption,
     KindOption,
@@ -20,7 +19,6 @@ from framedex.cli.options import (
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
 
-_COLUMNS = ["media_id", "image_filename", "file_path", *SCORES.names]
 _FoundOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
 _RelevanceOption = Annotated[
     float, typer.Option(help="The least relevance, 0 to 1; by picture and meaning, matches begin at 0.5.")
@@ -90,6 +88,8 @@ def bench_search(
     as_json: JsonOption = False,
 ) -> None:
     """Measure searches of a dataset: recall, latency, queries a second, memory, with and without filters."""
+    from framedex.api.search_benchmark import HEADER, check_target
+
     if not 0 <= recall <= 1:
         raise InvalidInput(f"recall must be 0 to 1, not {recall!r}")
     if output is not None:
@@ -107,9 +107,12 @@ def bench_search(
     say(f"{found.advice(recall)}{'' if written is None else f'; wrote {written}'}")
 
 
-def _show(found: RankedView, vql: str | None, *, as_json: bool) -> None:
+def _show(found: "framedex.RankedView", vql: str | None, *, as_json: bool) -> None:
+    from framedex.api.ranked_view import SCORES
+
     elements = parse_vql(vql)
-    rows = (found if elements is None else found.where(elements)).to_arrow(_COLUMNS).to_pylist()
+    columns = ["media_id", "image_filename", "file_path", *SCORES.names]
+    rows = (found if elements is None else found.where(elements)).to_arrow(columns).to_pylist()
     if as_json:
         print_json(rows)
         return

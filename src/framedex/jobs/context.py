@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from framedex.ids import objects_dataset
 from framedex.records import EmbeddingConfig, Generation
 from framedex.settings import Settings
-from framedex.storage.objects import objects_dataset
 from framedex.storage.table_names import INDEX_TABLES
 
 

@@ -22,12 +22,13 @@ import pyarrow as pa
 from framedex import forks
 from framedex.checks import is_number
 from framedex.errors import Conflict, InvalidInput
+from framedex.ids import objects_dataset
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
-from framedex.storage.objects import OBJECTS, objects_dataset
+from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
     RetentionLimits,
     check_unused,

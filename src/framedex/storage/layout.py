@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.errors import FormatTooNew, WorkspaceError
+from framedex.ids import objects_dataset
 from framedex.regular_files import read_text
 from framedex.settings import user_path
-from framedex.storage.objects import objects_dataset
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.errors import NotFound
-from framedex.ids import media_id
+from framedex.ids import objects_dataset
 from framedex.records import Condition, Generation
 from framedex.storage.media import Media, time_fragment
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
@@ -27,11 +27,6 @@ TABLES = {MEDIA: OBJECTS, CELLS: "object_cells", MEANS: "object_means"}
 def objects_path(media: Path) -> Path:
     """Return the folder of the table of objects beside that of media."""
     return media.with_name(f"{OBJECTS}.lance")
-
-
-def objects_dataset(dataset_id: str) -> str:
-    """Return the id under which the objects of a dataset have their groups and caches; that of no dataset."""
-    return media_id(dataset_id, "\0objects")
 
 
 def objects_generation(generation: Generation) -> Generation | None:

@@ -19,7 +19,6 @@ from framedex.storage.media import file_uri
 from framedex.tasks.progress import Progress, TaskProgress
 from framedex.tasks.waiting import result_of
 
-_HEARTBEAT_S = 2.0
 _WORKERS = 2
 
 
@@ -49,8 +48,10 @@ class ExportTask:
         id: the export's UUID.
     """
 
-    def __init__(self, catalog: Catalog, dataset_id: str, path: Path, job: ExportJob, *, created_by: str) -> None:
-        self.id = new_id()
+    def __init__(
+        self, catalog: Catalog, dataset_id: str, path: Path, job: ExportJob, *, created_by: str, heartbeat_s: float
+    ) -> None:
+        self.id, self._heartbeat_s = new_id(), heartbeat_s
         self._catalog, self._path, self._job = catalog, path, job
         self._report, self._future = TaskProgress(), Future[ExportResult]()
         self._lock, self._settled, self._unwritten = threading.Lock(), False, False
@@ -229,7 +230,7 @@ class ExportTask:
         return round(100 * self._report.share)
 
     def _beat_until_closed(self) -> None:
-        while not self._report.closed.wait(_HEARTBEAT_S):
+        while not self._report.closed.wait(self._heartbeat_s):
             # A beat that fails, as on a full disk, must not end those that follow.
             with suppress(Exception):
                 self.beat()
@@ -252,8 +253,8 @@ class ExportTask:
 class Exports:
     """Starts exports of this process, a few at a time."""
 
-    def __init__(self, catalog: Catalog, *, user: str) -> None:
-        self._catalog, self._user = catalog, user
+    def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
+        self._catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: list[ExportTask] = []
@@ -274,7 +275,7 @@ class Exports:
             path: the file, absolute.
             job: writes it.
         """
-        task = ExportTask(self._catalog, dataset_id, path, job, created_by=self._user)
+        task = ExportTask(self._catalog, dataset_id, path, job, created_by=self._user, heartbeat_s=self._heartbeat_s)
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="framedex-export")

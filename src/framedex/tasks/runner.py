@@ -16,7 +16,6 @@ from framedex.storage.catalog import Catalog
 from framedex.storage.failures import own_errors
 from framedex.tasks.progress import Commit, Job, TaskProgress
 
-_HEARTBEAT_S = 2.0
 _WORKERS = 4
 _REMEMBERED = 64  # ended tasks whose jobs are kept, so that they can be run again
 
@@ -37,9 +36,17 @@ class Run:
     """
 
     def __init__(
-        self, catalog: Catalog, task_id: str, dataset_id: str, job: Job, after_commit: AfterCommit | None = None
+        self,
+        catalog: Catalog,
+        task_id: str,
+        dataset_id: str,
+        job: Job,
+        after_commit: AfterCommit | None = None,
+        *,
+        heartbeat_s: float,
     ) -> None:
         self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
+        self._heartbeat_s = heartbeat_s
         self.progress = TaskProgress(keep=self.keep, commit=self.commit_part)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
@@ -164,7 +171,7 @@ class Run:
 
     def beat(self) -> None:
         """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
-        while not self.progress.closed.wait(_HEARTBEAT_S):
+        while not self.progress.closed.wait(self._heartbeat_s):
             # A beat that fails, as on a full disk, must not end those that follow.
             with suppress(Exception):
                 self.settle()
@@ -205,8 +212,8 @@ class Runner:
         after_commit: called after each change of a dataset; set likewise.
     """
 
-    def __init__(self, catalog: Catalog, *, user: str) -> None:
-        self.catalog, self._user = catalog, user
+    def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
+        self.catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
         self.revive: Revive | None = None
         self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -257,7 +264,7 @@ class Runner:
 
         An interrupt (Ctrl-C) before this returns aborts the task.
         """
-        run = Run(self.catalog, task_id, dataset_id, job, self.after_commit)
+        run = Run(self.catalog, task_id, dataset_id, job, self.after_commit, heartbeat_s=self._heartbeat_s)
         try:
             self._forget()
             self._runs[task_id] = run

@@ -5,17 +5,18 @@ from tempfile import TemporaryDirectory
 
 import lance
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.jobs.edits.captions import put_model_captions, uncaptioned
 from framedex.storage.tables import Table
+from tests.laws import examples
 
 TEXT = st.sampled_from([None, "", "a dog", "a cat", "a 猫"])
 
 
 @given(rows=st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=9), replace=st.booleans(), before=st.booleans())
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_put_model_captions__by_the_definition(
     rows: list[tuple[str | None, str | None, str | None]], replace: bool, before: bool
 ) -> None:

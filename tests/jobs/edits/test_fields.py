@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
@@ -18,6 +18,7 @@ from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.definitions import FieldDefinition
 from framedex.storage.tables import Table
+from tests.laws import examples
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 IDS = ["a", "b", "c", "d"]
@@ -164,7 +165,7 @@ def test_row__that_is_wrong_fails_alone(table: Table, row: Any, reason: str) -> 
     assert (new.place >= 0).tolist() == [False, True, False, True]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.sampled_from([*IDS, "e", "f"]), st.one_of(st.none(), st.integers(-3, 3), st.just("x")))))
 def test_rows__agree_with_a_dict(table: Table, rows: list[tuple[str, Any]]) -> None:
     """The first good row of each media item counts; every other row is an error."""

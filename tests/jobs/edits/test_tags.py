@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.jobs.edits.tag_lists import count_tags, with_tag, without_tag
@@ -15,6 +15,7 @@ from framedex.jobs.edits.tags import NEXT_NUMBERS, next_number
 from framedex.records import Generation
 from framedex.storage import tables
 from framedex.storage.tables import Table
+from tests.laws import examples
 
 ROWS = 7
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +45,7 @@ def tagged(table: Table) -> list[list[tuple[int, datetime]]]:
     return [list(zip(row["tags"] or [], row["tagged_at"] or [], strict=True)) for row in rows]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(operations)
 def test_tags__any_sequence_agrees_with_plain_lists(untagged: Table, steps: list[tuple[bool, list[bool], int]]) -> None:
     """Whatever is put on and taken off, each row has the tags that it should have, in order, with the first date."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Unavailable, Workspace
@@ -26,6 +26,7 @@ from framedex.storage.media import Media
 from tests.boxes import SHARED
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
+from tests.laws import examples
 from tests.pictures import encode, photo, write
 from tests.videos import numbered, with_durations, write_video
 
@@ -134,7 +135,7 @@ class TestResults:
         shown = [row for row in films.rows if row["path"] not in reasons]
         assert [each for each in found if not isinstance(each[2], str)] == one_by_one(films.media, shown)
 
-    @settings(deadline=None, max_examples=15)
+    @examples(15)
     @given(data=st.data(), detail=st.sampled_from([None, 16]))
     def test_results__of_rows_in_any_order(self, films: Films, data: st.DataObject, detail: int | None) -> None:
         """Rows may be left out, come again, or come in any order."""

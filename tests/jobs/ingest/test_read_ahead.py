@@ -5,10 +5,11 @@ from collections.abc import Generator
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.jobs.ingest.read_ahead import Stream, ahead, in_chunks
+from tests.laws import examples
 
 Results = Generator[int | None, None, None]
 
@@ -34,7 +35,7 @@ def started(items: list[int], *, long_work: object = None, threads: int = 2) -> 
     )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(-150, 20), max_size=30), st.integers(1, 4))
 def test_ahead__in_order(items: list[int], threads: int) -> None:
     """Results come in the order of the items, and those of a long one in its own, however many threads there are."""

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import Aborted, InvalidEmbedding, InvalidInput
@@ -20,6 +19,7 @@ from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.tables import Table
 from tests.jobs.fakes import StopAt, ignore
+from tests.laws import examples
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
 
@@ -87,6 +87,8 @@ def test_types__slices_and_chunks(path: Path) -> None:
 
 def test_sources__of_other_kinds(path: Path) -> None:
     """Data frames, readers and batches are tables too, and a reader may be read once only."""
+    import pandas as pd
+
     content = two([[1.0, 0.0], [0.0, 1.0]])
     frame = pd.DataFrame({"uri": ["a.jpg", "b.jpg"], "embedding": [np.array([1.0, 0.0]), np.array([0.0, 1.0])]})
     for number, each in enumerate([frame, content.to_reader(), content.to_batches()[0]]):
@@ -115,6 +117,8 @@ def test_columns__all_of_them(path: Path) -> None:
 
 def test_columns__of_a_data_frame_with_gaps(path: Path) -> None:
     """Where a value is missing, data frames hold whole numbers as floats and NaN; they are understood."""
+    import pandas as pd
+
     frame = pd.DataFrame(
         {
             "uri": ["a", "b"],
@@ -217,7 +221,7 @@ def test_embeddings__of_any_length_are_scaled(path: Path, scale: float) -> None:
     assert first["embedding"] == pytest.approx([0.6, -0.8])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(
         st.lists(st.floats(-1e6, 1e6).filter(lambda value: value == 0 or abs(value) > 1e-6), min_size=3, max_size=3),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import Aborted
@@ -23,6 +23,7 @@ from framedex.search.captions.segments import read_caption_segment
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
+from tests.laws import examples
 from tests.meanings import Meanings
 from tests.search.text.test_full_text import SCHEMA, batch, media_at, written
 from tests.search.text.test_full_text import captions as rows_with
@@ -107,7 +108,7 @@ STEPS = st.lists(
 def test_open__any_sequence(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever is added, edited, deleted and restored, and whatever is lost: comparing all captions finds the same."""
 
-    @settings(max_examples=12, deadline=None)
+    @examples(12)
     @given(TEXTS, STEPS)
     def holds(texts: list[str | None], steps: list[tuple[str, Any]]) -> None:
         home = tmp_path_factory.mktemp("any")
@@ -146,6 +147,7 @@ def numbered(count: int, first: int = 0) -> list[str | None]:
     return [f"word{number} of{number % 20}" for number in range(first, first + count)]
 
 
+@pytest.mark.slow
 def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small segments become few large ones, in cells; what is searched by default is nearly all that is near."""
     monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 200)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Workspace
@@ -26,6 +26,7 @@ from framedex.storage.tables import Table
 from tests import processes
 from tests.fulltext.strategies import Row, queries, rows
 from tests.gallery import ANIMALS, FURRY, TOWNS, Gallery, embedded
+from tests.laws import examples
 from tests.oracles import full_text as plain
 
 SCHEMA = pa.schema(
@@ -102,7 +103,7 @@ edits = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(rows, edits, st.lists(queries, min_size=1, max_size=3), st.sampled_from(["english", "german"]))
 def test_full_text__any_sequence(
     tmp_path_factory: pytest.TempPathFactory,
@@ -286,6 +287,7 @@ import sys
 from pathlib import Path
 from framedex.storage.tables import Table
 from tests.search.text.test_full_text import find, media_at
+from tests.laws import examples
 
 home = Path(sys.argv[1])
 for version in range(1, 9):
@@ -293,6 +295,7 @@ for version in range(1, 9):
 """
 
 
+@pytest.mark.slow
 def test_full_text__processes(tmp_path: Path) -> None:
     """Several processes that index and merge the same texts at once find all of them."""
     for number in range(8):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.ids import objects_dataset
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
@@ -18,7 +19,7 @@ from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import object_schema
-from framedex.storage.objects import OBJECTS, objects_dataset, objects_generation, objects_path, with_objects
+from framedex.storage.objects import OBJECTS, objects_generation, objects_path, with_objects
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 

@@ -1,0 +1,44 @@
+"""The list of a workspace's datasets, read from its catalog alone: no table is opened and no engine for them loads."""
+
+import os
+from contextlib import closing, suppress
+from pathlib import Path
+
+from framedex.errors import WorkspaceError
+from framedex.records import DatasetRecord
+from framedex.storage import task_rows
+from framedex.storage.catalog import Catalog, open_catalog
+from framedex.storage.datasets import list_datasets
+from framedex.storage.layout import open_layout
+
+
+def list_workspace(folder: Path) -> list[DatasetRecord]:
+    """Return the records of all datasets of a workspace, newest first.
+
+    Raises:
+        WorkspaceError: the folder cannot be used as a workspace.
+        FormatTooNew: a newer version of Framedex wrote it.
+    """
+    read_only = is_unwritable(folder)
+    layout = open_layout(folder, read_only=read_only)
+    with closing(open_catalog(layout.catalog, read_only=read_only)) as catalog:
+        fail_interrupted_tasks(catalog)
+        with catalog.read() as connection:
+            return list_datasets(connection)
+
+
+def is_unwritable(folder: Path) -> bool:
+    """Return whether a folder exists and this process may not write to it."""
+    return os.path.isdir(folder) and not os.access(folder, os.W_OK)  # noqa: PTH112 - asks, never raises
+
+
+def fail_interrupted_tasks(catalog: Catalog) -> None:
+    """Mark the tasks of processes that died as failed; do nothing where the catalog was opened for reading."""
+    if catalog.read_only:
+        return
+    with catalog.read() as connection:
+        interrupted = task_rows.has_interrupted(connection)
+    if interrupted:
+        # Where that cannot be written now, as on a full disk, the next look does it.
+        with suppress(WorkspaceError), catalog.write() as connection:
+            task_rows.fail_interrupted(connection)
