@@ -279,10 +279,13 @@ def _agreement(kind: Kind, names: list[str], ours: Judged, theirs: Judged, grey:
         },
     }
     if kind.name not in ("grayscale", "duplicates"):  # CleanVision has no value for these, or another quantity
-        apart = np.array(
+        cannot_link = np.array(
             [abs(min(ours.values[name], 1) - theirs.values[name]) for name in names if name not in explained]
         )
-        found |= {"typical_difference": float(np.median(apart)), "p99_difference": float(np.quantile(apart, 0.99))}
+        found |= {
+            "typical_difference": float(np.median(cannot_link)),
+            "p99_difference": float(np.quantile(cannot_link, 0.99)),
+        }
     found["differences"] = [
         {
             "file": name,

@@ -78,7 +78,7 @@ def framedex(folder: Path, option: str) -> Answer:
     """Search a dataset: through ``ds.similar``, and with the engine alone."""
     import framedex as fx
     from framedex.operations.context import open_media
-    from framedex.operations.searches import open_searches
+    from framedex.operations.searches import open_searcher
 
     made_s = _dataset(folder)
     with fx.Workspace(folder / "workspace") as workspace:
@@ -91,7 +91,7 @@ def framedex(folder: Path, option: str) -> Answer:
         number = dict(zip(media, ids.tolist(), strict=True))
         elements = {share: [{"labels": {"op": "is", "value": str(share)}}] for share in SHARES}
         if option == "engine":
-            searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+            searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
             index, row_ids = searches.index, searches.index.row_ids
             chosen = {
                 share: None

@@ -46,11 +46,11 @@ def all_threads_busy(workspace: Workspace) -> Iterator[None]:
         assert all(future.result() for future in waiting)
 
 
-def watched(workspace: Workspace, start: Callable[[], Task], watcher: Callable[[str, float], None]) -> Task:
+def watched(workspace: Workspace, start: Callable[[], Task], progress: Callable[[str, float], None]) -> Task:
     """Start a task that a watcher hears from its first report on."""
     with all_threads_busy(workspace):
         task = start()
-        run_of(task).report.watcher = watcher
+        run_of(task).progress.progress = progress
     return task
 
 

@@ -646,10 +646,10 @@ def test_interrupt__in_a_notebook(workspace: Workspace) -> None:
     assert pause.reached.wait(60)
 
     def interrupt() -> None:
-        while run_of(task).report.watcher is pause:  # until the main thread waits
+        while run_of(task).progress.progress is pause:  # until the main thread waits
             pass
         os.kill(os.getpid(), signal.SIGINT)
-        assert run_of(task).report.cancelled.wait(60)
+        assert run_of(task).progress.cancelled.wait(60)
         pause.opened.set()
 
     interrupting = threading.Thread(target=interrupt)

@@ -245,7 +245,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
             assert gate.reached.wait(60)
             os.kill(os.getpid(), signal.SIGINT)
             (run,) = workspace._context.runner._runs.values()
-            assert run.report.cancelled.wait(60)
+            assert run.progress.cancelled.wait(60)
             gate.opened.set()
 
         with framedex.Workspace(sys.argv[1]) as workspace:

@@ -14,7 +14,7 @@ from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
 from framedex.analysis.neighbours import Graph, nearest
 from framedex.analysis.products import CpuProducts
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import (
     Vectors,
     assert_sound,
@@ -35,7 +35,7 @@ Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float
 def extended(before: Graph, vectors: Vectors, **options: Any) -> tuple[Graph, npt.NDArray[np.bool_]]:
     """Return the graph with all rows behind those that it knows."""
     known = len(before.rows)
-    return extend(before, InMemory(vectors[:known]), vectors[known:], **options)
+    return extend(before, VectorsInMemory(vectors[:known]), vectors[known:], **options)
 
 
 def assert_touched(touched: npt.NDArray[np.bool_], graph: Graph, before: Graph) -> None:
@@ -158,7 +158,9 @@ def joined(
     free = [int(each) for each in labels.max(axis=0, initial=-1) + 1]
     weights = np.ones(len(vectors), np.int64)
     sums = cluster_means.cluster_sums(known, weights[: len(known)], labels, engine=ONE) if with_sums else None
-    found, later = join_clusters(InMemory(known), added, weights, grown, labels, cuts, free, sums=sums, engine=ONE)
+    found, later = join_clusters(
+        VectorsInMemory(known), added, weights, grown, labels, cuts, free, sums=sums, engine=ONE
+    )
     assert found.shape == (len(added), len(cuts))
     assert found.dtype == np.int32
     assert np.all(found >= 0)
@@ -239,7 +241,7 @@ def test_join_clusters__by_the_weights() -> None:
     cut = 1 - float(vectors[2] @ (vectors[0] + vectors[1])) / 2
     for weights, expected in (([1, 1, 1], 0), ([9, 1, 1], 1), ([1, 9, 1], 0)):
         found, _ = join_clusters(
-            InMemory(vectors[:2]), vectors[2:], np.array(weights), nearest(vectors), labels, [cut], [1]
+            VectorsInMemory(vectors[:2]), vectors[2:], np.array(weights), nearest(vectors), labels, [cut], [1]
         )
         assert found.tolist() == [[expected]]
 

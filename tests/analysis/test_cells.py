@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framedex.analysis.cells import assign, cell_count, find_centroids, grouped, look, measure_reach
+from framedex.analysis.cells import assign, cell_count, find_centroids, group_rows, measure_reach, probe_cells
 from framedex.analysis.neighbours import ignore_progress
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import clustered, uniform, unit
@@ -43,7 +43,7 @@ def test_assign__is_the_nearest_centroid() -> None:
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(10, 12))
 def test_grouped__law(groups: list[int], count: int) -> None:
     """The rows of each group stand together, in their order, from its start to the next one's."""
-    order, starts = grouped(np.array(groups, dtype=np.int64), count)
+    order, starts = group_rows(np.array(groups, dtype=np.int64), count)
     parts = [order[a:b].tolist() for a, b in pairwise(starts)]
     assert parts == [[row for row, own in enumerate(groups) if own == group] for group in range(count)]
 
@@ -78,7 +78,9 @@ def test_look__law(count: int, cells: int, reach: float, least: int, others: boo
     random = np.random.default_rng(seed)
     vectors, centroids = (unit(random.normal(size=(rows, 3))) for rows in (count, cells))
     held = random.integers(0, 5, cells) if others else None
-    cell, looks = look(vectors, centroids, reach, least=least, held=held, engine=ENGINE, progress=ignore_progress)
+    cell, looks = probe_cells(
+        vectors, centroids, reach, least=least, held=held, engine=ENGINE, progress=ignore_progress
+    )
     scores = vectors @ centroids.T
     np.testing.assert_array_equal(cell, scores.argmax(axis=1))
     pairs = [(row, into) for into in range(cells) for row in looks.into(into).tolist()]
@@ -97,7 +99,7 @@ def test_look__law(count: int, cells: int, reach: float, least: int, others: boo
 @pytest.mark.parametrize("reach", [0.0, 0.1])
 def test_look__rows_without_direction_look_everywhere(reach: float) -> None:
     """A vector of zeros is as near to one centroid as to any other."""
-    cell, looks = look(
+    cell, looks = probe_cells(
         np.zeros((3, 4), np.float32), uniform(5, 4), reach, least=0, engine=ENGINE, progress=ignore_progress
     )
     assert sorted([*looks.rows.tolist(), *range(3)]) == sorted([*range(3)] * 5)

@@ -10,7 +10,7 @@ from framedex.analysis import cluster_means
 from framedex.analysis.cluster_means import ClusterMeans, cluster_sums
 from framedex.analysis.linkage import Labels
 from framedex.analysis.products import CpuProducts, Vectors
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import uniform
 
 ONE = CpuProducts(1)
@@ -43,7 +43,7 @@ def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, fe
         patch.setattr(cluster_means, "_CHUNK", 16)
         kept = cluster_sums(vectors[:known], weights[:known], labels[:known], engine=ONE)
         kept = kept.with_rows(vectors[known:], weights[known:], labels[known:])
-        means = ClusterMeans(InMemory(vectors), weights, labels, kept, ONE)
+        means = ClusterMeans(VectorsInMemory(vectors), weights, labels, kept, ONE)
         for level in range(3):
             numbers = np.unique(labels[:, level]).astype(np.int64)
             chosen = numbers[random.random(len(numbers)) < 0.7]

@@ -9,7 +9,7 @@ from framedex.analysis import duplicates
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.records import DUPLICATE_LEVELS
 from tests.analysis.arrays import (
     Vectors,
@@ -27,7 +27,7 @@ def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tu
     """Return group numbers by item and level, and the similarity to the most similar other item."""
     first, inverse = unique_rows(vectors)
     graph = nearest(vectors[first], engine=CpuProducts(1))
-    found, similarity = duplicate_groups(InMemory(vectors[first]), graph, inverse, levels)
+    found, similarity = duplicate_groups(VectorsInMemory(vectors[first]), graph, inverse, levels)
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
@@ -110,8 +110,8 @@ def test_duplicate_groups__more_near_duplicates_than_neighbours() -> None:
     assert 0.96 < across.min() < across.max() < 0.999
     levels = (0.96, 0.999, 1.0)
     inverse = np.arange(len(vectors))
-    limited, _ = duplicate_groups(InMemory(vectors), nearest(vectors, k=20), inverse, levels)
-    complete, _ = duplicate_groups(InMemory(vectors), nearest(vectors, k=len(vectors)), inverse, levels)
+    limited, _ = duplicate_groups(VectorsInMemory(vectors), nearest(vectors, k=20), inverse, levels)
+    complete, _ = duplicate_groups(VectorsInMemory(vectors), nearest(vectors, k=len(vectors)), inverse, levels)
     np.testing.assert_array_equal(limited, complete)
     assert set(limited[:120, 0]) == {0}
     assert len(set(limited[:120, 1])) == 2
@@ -139,10 +139,14 @@ def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatc
     graph = nearest(vectors, k=6, exact=exact)
     assert (graph.cells is None) is exact
     shares: list[float] = []
-    found, _ = duplicate_groups(InMemory(vectors), graph, np.arange(len(vectors)), levels, progress=shares.append)
+    found, _ = duplicate_groups(
+        VectorsInMemory(vectors), graph, np.arange(len(vectors)), levels, progress=shares.append
+    )
     assert shares == sorted(shares)
     assert np.all(np.array(shares) < 1)
-    listed, _ = duplicate_groups(InMemory(vectors), nearest(vectors, k=len(vectors)), np.arange(len(vectors)), levels)
+    listed, _ = duplicate_groups(
+        VectorsInMemory(vectors), nearest(vectors, k=len(vectors)), np.arange(len(vectors)), levels
+    )
     np.testing.assert_array_equal(found, listed)
     for level, column in zip(levels, found.T, strict=True):
         component = reference_components(vectors, level)
@@ -153,7 +157,9 @@ def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatc
 def test_crowds__larger_than_a_block() -> None:
     """Equal vectors that are not one row, more than are compared at a time, are one group with those near them."""
     vectors = np.concatenate([np.tile(at_angles(0), (2500, 1)), at_angles(10, 20, 100)])
-    found, similarity = duplicate_groups(InMemory(vectors), nearest(vectors, k=4), np.arange(len(vectors)), (0.96, 1.0))
+    found, similarity = duplicate_groups(
+        VectorsInMemory(vectors), nearest(vectors, k=4), np.arange(len(vectors)), (0.96, 1.0)
+    )
     assert found.tolist() == [[0, 0]] * 2500 + [[0, -1]] * 2 + [[-1, -1]]
     assert np.all(similarity[:2500] == 1)
 
@@ -163,7 +169,7 @@ def test_crowds__larger_than_a_block() -> None:
 def test_crowds__law(count: int, k: int, seed: int) -> None:
     """Short lists and complete ones lead to the same groups: those of the full matrix."""
     vectors = clustered(count, 6, seed=seed, centres=4, spread=0.3)
-    found, _ = duplicate_groups(InMemory(vectors), nearest(vectors, k=k), np.arange(count), (0.9, 0.99))
+    found, _ = duplicate_groups(VectorsInMemory(vectors), nearest(vectors, k=k), np.arange(count), (0.9, 0.99))
     for level, column in zip((0.9, 0.99), found.T, strict=True):
         component = reference_components(vectors, level)
         single = np.bincount(component)[component] == 1

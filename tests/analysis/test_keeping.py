@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.keeping import Criterion, Kept, best_members
+from framedex.analysis.keeping import BestMembers, Criterion, best_members
 
 TOLERANCES = ((0.01, 0.0), (0.0, 0.02), (0.02, 0.0), (0.0, 2.0))
 """Relative and absolute, of the four criteria of each test."""
@@ -18,7 +18,7 @@ GROUPS = st.lists(st.lists(MEMBER, min_size=1, max_size=6), min_size=1, max_size
 Member = tuple[float, ...]
 
 
-def kept(groups: list[list[Member]], order: npt.NDArray[np.int64] | None = None) -> Kept:
+def kept(groups: list[list[Member]], order: npt.NDArray[np.int64] | None = None) -> BestMembers:
     sizes = np.array([len(group) for group in groups])
     values = np.array([member for group in groups for member in group], dtype=np.float64)
     criteria = [Criterion(values[:, place], *tolerance) for place, tolerance in enumerate(TOLERANCES)]

@@ -177,6 +177,6 @@ def test_blocks__law(count: int, dimension: int, k: int, block_rows: int, slack:
         labels = found[:, level]
         sums = np.stack([(vectors * weights[:, None])[labels == each].sum(axis=0) for each in range(labels.max() + 1)])
         means = sums / np.bincount(labels, weights)[:, None]
-        apart = 1 - means @ means.T
-        np.fill_diagonal(apart, np.inf)
-        assert apart.min() > cut - 1e-4
+        cannot_link = 1 - means @ means.T
+        np.fill_diagonal(cannot_link, np.inf)
+        assert cannot_link.min() > cut - 1e-4

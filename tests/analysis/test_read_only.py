@@ -15,7 +15,7 @@ from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import Graph, check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import clustered
 
 Item = TypeVar("Item", bound=np.generic)
@@ -46,8 +46,8 @@ def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytes
     first, inverse = (locked(each) for each in unique_rows(items))
     vectors, weights = locked(items[first]), locked(np.bincount(inverse))
     graph = locked_graph(nearest(vectors, k=5, exact=exact))
-    apart = [locked(np.array([0, 1600])), locked(np.array([1, 2, 3]))]
-    groups, _ = duplicate_groups(InMemory(vectors), graph, inverse, LEVELS, apart=apart)
+    cannot_link = [locked(np.array([0, 1600])), locked(np.array([1, 2, 3]))]
+    groups, _ = duplicate_groups(VectorsInMemory(vectors), graph, inverse, LEVELS, cannot_link=cannot_link)
     for rows in (100, 10_000):
         labels = average_linkage(vectors, weights, graph, CUTS, dense_rows=rows)
     codes = locked(np.arange(len(items), dtype=np.int32) % 3)
@@ -57,7 +57,7 @@ def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytes
     outlier_values(distances)
     keep_numbers(locked(groups[:, 0]), locked(groups[:, 1]), first_free=2000)
 
-    known, added = InMemory(vectors), locked(clustered(100, 16, seed=1).astype(kind))
+    known, added = VectorsInMemory(vectors), locked(clustered(100, 16, seed=1).astype(kind))
     extended, _ = extend(graph, known, added, k=5)
     heavier = locked(np.append(weights, np.ones(100, np.int64)))
     join_clusters(known, added, heavier, locked_graph(extended), locked(labels), CUTS, [1600, 1600])

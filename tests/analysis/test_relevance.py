@@ -5,23 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.relevance import NO_SAMPLE, Level, Relevance, measure_relevance
+from framedex.analysis.relevance import NO_SAMPLE, Relevance, SimilarityDistribution, measure_relevance
 
-LEVELS = st.builds(Level, st.floats(-1, 1), st.floats(0.01, 0.5))
+LEVELS = st.builds(SimilarityDistribution, st.floats(-1, 1), st.floats(0.01, 0.5))
 
 
-@given(neighbours=LEVELS, strangers=LEVELS)
-def test_of__rises(neighbours: Level, strangers: Level) -> None:
+@given(neighbours=LEVELS, random_pairs=LEVELS)
+def test_of__rises(neighbours: SimilarityDistribution, random_pairs: SimilarityDistribution) -> None:
     """A higher similarity is never less relevant, and relevance stays within 0 and 1."""
-    found = Relevance(neighbours, strangers).of(np.linspace(-1, 1, 300))
+    found = Relevance(neighbours, random_pairs).of(np.linspace(-1, 1, 300))
     assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found) >= -1e-6).all()
 
 
-@given(neighbours=LEVELS, strangers=LEVELS, wanted=st.floats(0.05, 0.95))
-def test_least(neighbours: Level, strangers: Level, wanted: float) -> None:
+@given(neighbours=LEVELS, random_pairs=LEVELS, wanted=st.floats(0.05, 0.95))
+def test_least(neighbours: SimilarityDistribution, random_pairs: SimilarityDistribution, wanted: float) -> None:
     """The least similarity of a relevance has that relevance, unless all have, or none has."""
-    relevance = Relevance(neighbours, strangers)
+    relevance = Relevance(neighbours, random_pairs)
     least = relevance.least(wanted)
     found = float(relevance.of(np.array([least]))[0])
     assert least <= -1 + 1e-9 or least == 1.0 or found == pytest.approx(wanted, abs=1e-4)

@@ -11,7 +11,7 @@ from framedex.analysis.additions import extend
 from framedex.analysis.neighbours import Graph, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.removals import Remaining, without
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import Vectors, clustered, recall_of, unit
 
 ONE = CpuProducts(1)
@@ -30,17 +30,19 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
         patch.setattr(removals, "_QUERIES", 7)
         before = nearest(vectors, k=k, exact=not by_cells, engine=ONE)
         left = random.permutation(np.flatnonzero(random.random(count) < share))
-        found = without(before, left, InMemory(vectors[left]), k=k, engine=ONE)
+        found = without(before, left, VectorsInMemory(vectors[left]), k=k, engine=ONE)
         rest = vectors[left]
         assert_right(found, rest, before, left)
         more = unit(random.integers(-2, 3, (5, 3)) + 0.5)
         if len(left) and found.graph.k:
-            grown, _ = extend(found.graph, InMemory(rest), more, k=found.graph.k, engine=ONE)
+            grown, _ = extend(found.graph, VectorsInMemory(rest), more, k=found.graph.k, engine=ONE)
             everything = np.concatenate([rest, more])
             assert_true(grown, everything)
             new = Graph(grown.rows[len(left) :], grown.similarity[len(left) :])
             assert (new.rows >= 0).all()
-            again = without(grown, np.arange(3, len(everything)), InMemory(everything[3:]), k=grown.k, engine=ONE)
+            again = without(
+                grown, np.arange(3, len(everything)), VectorsInMemory(everything[3:]), k=grown.k, engine=ONE
+            )
             assert_true(again.graph, everything[3:])
 
 
@@ -77,7 +79,7 @@ def test_without__keeps_the_recall(exact: bool) -> None:
     before = nearest(vectors, k=10, exact=exact)
     left = np.flatnonzero(np.random.default_rng(0).random(6000) < 0.8)
     shares: list[float] = []
-    found = without(before, left, InMemory(vectors[left]), k=10, progress=shares.append)
+    found = without(before, left, VectorsInMemory(vectors[left]), k=10, progress=shares.append)
     assert_true(found.graph, vectors[left])
     full = (found.graph.rows >= 0).mean()
     assert full > 0.75

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.products import CpuProducts
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import Vectors, at_angles, same_partition, uniform, unit
 
 LEVELS = (0.5, 0.8, 0.95, 1.0)
@@ -19,26 +19,30 @@ Groups = list[list[int]]
 
 
 def groups(
-    vectors: Vectors, apart: Sequence[Sequence[int]], levels: tuple[float, ...] = LEVELS, *, k: int = 100
+    vectors: Vectors, cannot_link: Sequence[Sequence[int]], levels: tuple[float, ...] = LEVELS, *, k: int = 100
 ) -> tuple[Groups, list[float]]:
     """Return group numbers by item and level, and the similarity to the most similar item, with items kept apart."""
     first, inverse = unique_rows(vectors)
-    sets = [np.array(each, dtype=np.int64) for each in apart]
+    sets = [np.array(each, dtype=np.int64) for each in cannot_link]
     found, similarity = duplicate_groups(
-        InMemory(vectors[first]), nearest(vectors[first], k=k, engine=CpuProducts(1)), inverse, levels, apart=sets
+        VectorsInMemory(vectors[first]),
+        nearest(vectors[first], k=k, engine=CpuProducts(1)),
+        inverse,
+        levels,
+        cannot_link=sets,
     )
     assert found.dtype == np.int32
     assert similarity.dtype == np.float32
     return found.tolist(), similarity.tolist()
 
 
-def slowly(scores: Vectors, apart: Sequence[Sequence[int]], level: float) -> list[int]:
+def slowly(scores: Vectors, cannot_link: Sequence[Sequence[int]], level: float) -> list[int]:
     """Return groups at a level, joined pair by pair from the most similar one on, in plain Python."""
     count = len(scores)
     group = [{item} for item in range(count)]
     for a, b in sorted(combinations(range(count), 2), key=lambda pair: -float(scores[pair])):
         both = group[a] | group[b]
-        if scores[a, b] >= level - 1e-6 and not any(len(both & set(each)) > 1 for each in apart):
+        if scores[a, b] >= level - 1e-6 and not any(len(both & set(each)) > 1 for each in cannot_link):
             for item in both:
                 group[item] = both
     return [min(each) if len(each) > 1 else -1 for each in group]
@@ -117,16 +121,16 @@ def test_apart__items_that_are_unlike_anyway() -> None:
 @given(cases(tied=False))
 def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> None:
     """Groups are joined from the most similar pair on without the pairs that would bring named items together."""
-    vectors, apart = case
+    vectors, cannot_link = case
     scores = np.clip(vectors @ vectors.T, -1, 1)
-    found, similarity = groups(vectors, apart)
+    found, similarity = groups(vectors, cannot_link)
     for place, level in enumerate(LEVELS):
-        expected = slowly(scores, apart, level)
+        expected = slowly(scores, cannot_link, level)
         column = [each[place] for each in found]
         assert [each == -1 for each in column] == [each == -1 for each in expected]
         assert same_partition(np.array(column), np.array(expected))
     for item in range(len(vectors)):
-        foes = {item}.union(*(each for each in apart if item in each))
+        foes = {item}.union(*(each for each in cannot_link if item in each))
         others = [scores[item, other] for other in range(len(vectors)) if other not in foes]
         assert similarity[item] == pytest.approx(max(others, default=-1), abs=1e-6)
 
@@ -135,15 +139,15 @@ def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> 
 @given(cases(tied=True), st.integers(1, 20))
 def test_apart__law(case: tuple[Vectors, list[list[int]]], k: int) -> None:
     """With copies and ties too: none together that are kept apart, nested, and no join is left out without need."""
-    vectors, apart = case
-    found, _ = groups(vectors, apart, k=max(k, len(np.unique(vectors, axis=0))))
+    vectors, cannot_link = case
+    found, _ = groups(vectors, cannot_link, k=max(k, len(np.unique(vectors, axis=0))))
     free, _ = groups(vectors, [])
     scores = vectors @ vectors.T
-    named = {item for each in apart for item in each}
+    named = {item for each in cannot_link for item in each}
     for place, level in enumerate(LEVELS):
         column = [each[place] for each in found]
         assert {*column} - {-1} == {*range(max(column) + 1)}
-        for each in apart:
+        for each in cannot_link:
             kept = [column[item] for item in each if column[item] >= 0]
             assert len(set(kept)) == len(kept)
         members = [
@@ -155,7 +159,7 @@ def test_apart__law(case: tuple[Vectors, list[list[int]]], k: int) -> None:
                 assert place == 0 or found[item][place - 1] == found[other][place - 1] >= 0
             elif scores[item, other] >= level:
                 both = members[item] | members[other]
-                assert any(len(both & set(each)) > 1 for each in apart)
+                assert any(len(both & set(each)) > 1 for each in cannot_link)
         touched = {free[item][0] for item in named}
         rest = [item for item in range(len(column)) if free[item][0] not in touched]
         assert same_partition(np.array([column[item] for item in rest]), np.array([free[item][place] for item in rest]))

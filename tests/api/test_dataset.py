@@ -161,7 +161,7 @@ def reindexed(workspace: Workspace, dataset: Dataset) -> Any:
     context = workspace._context
     media = open_media(context, dataset.id)
     table = Table(context.layout.media(dataset.id), media.generation.tables["media"])
-    version = index(table, [1.5, 1.6, 1.7, 1.8, 1.9], tell=lambda _stage, _share: None).version
+    version = index(table, [1.5, 1.6, 1.7, 1.8, 1.9], progress=lambda _stage, _share: None).version
 
     def commit() -> None:
         with context.catalog.write() as connection:

@@ -60,7 +60,7 @@ def stop(task: Task, gate: Gate) -> None:
     """Abort a task that waits at a gate."""
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert run_of(task).report.cancelled.wait(60)
+    assert run_of(task).progress.cancelled.wait(60)
     gate.opened.set()
     abort.join(60)
     assert task.status is TaskStatus.ABORTED

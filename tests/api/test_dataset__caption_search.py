@@ -14,7 +14,7 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.cli.program import app
 from framedex.encoders import register_text_encoder
 from framedex.search.captions import captions
-from framedex.search.captions.segments import read_segment
+from framedex.search.captions.segments import read_caption_segment
 from framedex.settings import Settings
 from tests import processes
 from tests.api.test_dataset__search import COLOURS, Colours
@@ -279,7 +279,7 @@ def test_search__damaged_cache(pets: Dataset, name: str, damage: str) -> None:
     forget()
     assert pets.search("red car", by="meaning").to_arrow().to_pylist() == expected
     (segment,) = segments(pets)
-    assert read_segment(segment, 256) is not None
+    assert read_caption_segment(segment, 256) is not None
 
 
 def test_search__another_encoder(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:

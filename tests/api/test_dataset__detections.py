@@ -180,7 +180,7 @@ def test_abort__and_retry(workspace: Workspace, hues: Hues, folder: Path) -> Non
 
     task = watched(workspace, begin, pause)  # type: ignore[arg-type] # an enrichment has a task
     assert pause.reached.wait(60)
-    run_of(task).report.cancel()
+    run_of(task).progress.cancel()
     pause.opened.set()
     with pytest.raises(Aborted):
         task.wait()

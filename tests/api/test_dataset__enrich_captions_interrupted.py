@@ -45,7 +45,7 @@ def test_abort__and_retry(workspace: Workspace, tmp_path: Path) -> None:
     task = watched(workspace, lambda: task_of(source.enrich(CAPTION, wait=False)), pause)
     assert pause.reached.wait(60)
     assert status_of(source) is DatasetStatus.READ_ONLY
-    run_of(task).report.cancel()
+    run_of(task).progress.cancel()
     pause.opened.set()
     with pytest.raises(Aborted):
         task.wait()

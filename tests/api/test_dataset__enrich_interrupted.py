@@ -57,7 +57,7 @@ def task_of(dataset: Dataset) -> Task:
 
 def stop(task: Task, go_on: threading.Event) -> None:
     """Abort a task that waits."""
-    run_of(task).report.cancel()
+    run_of(task).progress.cancel()
     go_on.set()
     with pytest.raises(Aborted):
         task.wait()

@@ -82,7 +82,7 @@ def paused(workspace: Workspace, dataset: Dataset, path: Path, **options: Any) -
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = dataset.export(path, wait=False, **options)
-        task._report.watcher = pause
+        task._report.progress = pause
     assert pause.reached.wait(60)
     return task, pause
 
@@ -96,7 +96,7 @@ def test_export__without_waiting(workspace: Workspace, dataset: Dataset, tmp_pat
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out #1.zip", "parquet", wait=False)
         pause = Pause("media")
-        task._report.watcher = pause
+        task._report.progress = pause
         pending = task.record
         assert dataset.export_status(task.id) == pending
     assert (pending.status, pending.progress, pending.entities_count) == (ExportStatus.PENDING, 0, None)
@@ -149,7 +149,7 @@ def test_export__of_one_state(workspace: Workspace, dataset: Dataset, tmp_path: 
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out.zip", wait=False)
-        task._report.watcher = pause
+        task._report.progress = pause
         dataset.add_media({"uri": ["new.jpg"], "embedding": [[0.5, 0.5]]})
     assert pause.reached.wait(60)
     dataset.add_media({"uri": ["newer.jpg"], "embedding": [[0.5, 0.6]]})
@@ -299,7 +299,7 @@ def test_wait__watcher(workspace: Workspace, dataset: Dataset, tmp_path: Path) -
     heard: list[float] = []
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out.zip", "yolo", True, wait=False)
-        task._report.watcher = lambda _stage, share: heard.append(share)
+        task._report.progress = lambda _stage, share: heard.append(share)
     task._future.result(60)
     assert heard == sorted(heard)
     assert heard[-1] == pytest.approx(1)

@@ -45,7 +45,7 @@ def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Datas
     pause = Pause(stage)
     task = watched(workspace, lambda: dataset.add_objects(table, wait=False), pause)
     assert pause.reached.wait(60)
-    run_of(task).report.cancel()
+    run_of(task).progress.cancel()
     pause.opened.set()
     with pytest.raises(Aborted):
         task.wait()
@@ -95,7 +95,7 @@ def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
 
     task = watched(workspace, begin, pause)
     assert pause.reached.wait(60)
-    run_of(task).report.cancel()
+    run_of(task).progress.cancel()
     pause.opened.set()
     with pytest.raises(Aborted):
         task.wait()

@@ -163,7 +163,7 @@ def test_reindex__aborted(workspace: Workspace) -> None:
     assert pause.reached.wait(60)
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert run_of(task).report.cancelled.wait(60)
+    assert run_of(task).progress.cancelled.wait(60)
     pause.opened.set()
     abort.join(60)
     assert task.status is TaskStatus.ABORTED
@@ -190,10 +190,10 @@ def test_failure__at_any_point(workspace: Workspace, operation: str) -> None:
     reports, task = 0, None
     while task is None or task.status is TaskStatus.FAILED:
         reports += 1
-        watcher = FailAt(reports)
-        task = watched(workspace, lambda: start(dataset), watcher)
+        progress = FailAt(reports)
+        task = watched(workspace, lambda: start(dataset), progress)
         try:
-            task.wait(60, watcher=watcher)
+            task.wait(60, progress=progress)
         except TaskFailed:
             assert "the disk is full" in (task.record.error_message or "")
             assert (dataset.info.status_new, dataset.count()) == (DatasetStatus.PARTIAL_INDEX, 35)
@@ -207,11 +207,11 @@ def test_failure__at_any_point(workspace: Workspace, operation: str) -> None:
 def test_reindex__failed_thresholds_are_forgotten(workspace: Workspace) -> None:
     """Thresholds of a reindex that failed are not those of the dataset, until a retry succeeds."""
     dataset = grown(workspace, families(20), 20)
-    watcher = FailAt(2)
+    progress = FailAt(2)
     wide = (0.02, 0.05, 0.2, 0.4, 0.9)
-    task = watched(workspace, lambda: dataset.reindex(thresholds=wide, wait=False), watcher)
+    task = watched(workspace, lambda: dataset.reindex(thresholds=wide, wait=False), progress)
     with pytest.raises(TaskFailed):
-        task.wait(60, watcher=watcher)
+        task.wait(60, progress=progress)
     assert dataset.info.status_new is DatasetStatus.READY
     assert dataset.embedding_config.thresholds == THRESHOLDS
     task.retry()
@@ -233,6 +233,6 @@ def test_reindex__progress(workspace: Workspace) -> None:
         def hear(_stage: str, share: float, heard: list[float] = heard) -> None:
             heard.append(share)
 
-        watched(workspace, start, hear).wait(60, watcher=hear)
+        watched(workspace, start, hear).wait(60, progress=hear)
         assert heard == sorted(heard)
         assert heard[-1] == 1

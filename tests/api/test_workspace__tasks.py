@@ -174,7 +174,7 @@ WAITER = """
         print(task.id, flush=True)
         if sys.argv[2] == "True":  # until the request to stop has come
             from tests.pauses import run_of
-            assert run_of(task).report.cancelled.wait(60)
+            assert run_of(task).progress.cancelled.wait(60)
             pause.opened.set()
             sys.stdin.readline()
         else:

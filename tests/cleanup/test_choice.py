@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framedex.browse.preferences import OLDEST, PREFERENCES
-from framedex.cleanup.choice import EXACT, Found, Wanted, decide
+from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
 from framedex.errors import InvalidInput
 from framedex.records import IssueType
 
@@ -30,10 +30,10 @@ rows = st.lists(
 )
 
 
-def found_of(table: list[dict[str, Any]]) -> Found:
+def found_of(table: list[dict[str, Any]]) -> CandidateRows:
     """Return rows as they are found: of groups, those that have several members."""
     keys = [row["key"] for row in table]
-    return Found(
+    return CandidateRows(
         np.arange(10, 10 + len(table), dtype=np.uint64),
         ISSUES,
         np.array([key if keys.count(key) > 1 else -1 for key in keys], dtype=np.int64),
@@ -43,7 +43,7 @@ def found_of(table: list[dict[str, Any]]) -> Found:
     )
 
 
-def best(table: list[dict[str, Any]], members: list[int], wanted: Wanted) -> tuple[int, list[str]]:
+def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest) -> tuple[int, list[str]]:
     """Return which of some rows is best to keep, and what decided, one preference after another."""
     decided = []
     for preference in wanted.preferences:
@@ -64,9 +64,9 @@ def best(table: list[dict[str, Any]], members: list[int], wanted: Wanted) -> tup
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
     """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""
-    wanted = Wanted.parse(duplicates, [issue.value for issue in ISSUES], keep)
+    wanted = CleanupRequest.parse(duplicates, [issue.value for issue in ISSUES], keep)
     found = found_of(table)
-    decided = decide(found, wanted)
+    decided = choose_rows(found, wanted)
     flagged = [any(not np.isnan(row[issue]) for issue in ISSUES) for row in table]
     goes, stays, kept = list(flagged), [False] * len(table), [-1] * len(table)
     words: list[str | None] = [None] * len(table)
@@ -91,13 +91,16 @@ def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep:
 
 def test_parse__what_stays() -> None:
     """The best of near-duplicates is that of the groups; of equal files the oldest; else what is asked for."""
-    assert Wanted.parse(0.9, (), "best").preferences == PREFERENCES
-    assert Wanted.parse(EXACT, (), "best").preferences == (OLDEST,)
-    assert Wanted.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
-    assert Wanted.parse(1, (), "oldest").preferences == (OLDEST,)
-    assert Wanted.parse(0, (), "first").preferences == ()
-    assert Wanted.parse(None, "blur", "best").issues == {IssueType.BLUR: 0.0}
-    assert Wanted.parse(None, {"blur": 0.7, "dark": 1}, "best").issues == {IssueType.BLUR: 0.7, IssueType.DARK: 1.0}
+    assert CleanupRequest.parse(0.9, (), "best").preferences == PREFERENCES
+    assert CleanupRequest.parse(EXACT, (), "best").preferences == (OLDEST,)
+    assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
+    assert CleanupRequest.parse(1, (), "oldest").preferences == (OLDEST,)
+    assert CleanupRequest.parse(0, (), "first").preferences == ()
+    assert CleanupRequest.parse(None, "blur", "best").issues == {IssueType.BLUR: 0.0}
+    assert CleanupRequest.parse(None, {"blur": 0.7, "dark": 1}, "best").issues == {
+        IssueType.BLUR: 0.7,
+        IssueType.DARK: 1.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,4 +128,4 @@ def test_parse__what_stays() -> None:
 def test_parse__refuses(duplicates: Any, issues: Any, keep: Any, message: str) -> None:
     """What cannot be used is named, with what would be right; the issue of all duplicates would leave none."""
     with pytest.raises(InvalidInput, match=message):
-        Wanted.parse(duplicates, issues, keep)
+        CleanupRequest.parse(duplicates, issues, keep)

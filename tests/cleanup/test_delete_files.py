@@ -285,14 +285,14 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
     dataset = workspace.create_dataset("pets", pictures)
 
     def make(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
-        def tell(_stage: str, share: float) -> None:
+        def progress(_stage: str, share: float) -> None:
             if share == 0.0 and len(workspace.datasets()) == 1:  # it has been read by now which files are needed
                 if other == "created":
                     workspace.create_dataset("other", pictures)
                 else:
                     dataset.clone(dataset.snapshots()[0])
 
-        return nullcontext(tell)
+        return nullcontext(progress)
 
     plan = dataset.plan_cleanup(duplicates="exact")
     monkeypatch.setattr(cleanup, "progress_bar", make)
@@ -310,7 +310,7 @@ def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Pat
     with all_threads_busy(workspace):
         made = dataset.clone(wait=False)
         assert made.task is not None
-        run_of(made.task).report.watcher = pause
+        run_of(made.task).report.progress = pause
     assert pause.reached.wait(60)
     with pytest.raises(Conflict, match="cannot be deleted while SNAPSHOT_CLONE task"):
         plan.apply(delete_files=True)
@@ -329,12 +329,12 @@ def test_delete_files__when_a_folder_becomes_a_link(
     plan = dataset.plan_cleanup(duplicates="exact", keep="first")
 
     def swap(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:
-        def tell(_stage: str, _share: float) -> None:
+        def progress(_stage: str, _share: float) -> None:
             if not elsewhere.exists():
                 folder.rename(elsewhere)
                 folder.symlink_to(elsewhere)
 
-        return nullcontext(tell)
+        return nullcontext(progress)
 
     monkeypatch.setattr(cleanup, "progress_bar", swap)
     result = plan.apply(delete_files=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import Aborted
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import FilesInput
 from framedex.jobs.ingest.vectors import open_vectors
@@ -19,7 +19,7 @@ from framedex.storage import datasets
 from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.tables import Table
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 from tests.jobs.fakes import Colours
 from tests.pictures import photo, write
 
@@ -46,23 +46,23 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def start(folder: Path, table: Path, dataset_id: str, report: Report) -> Commit:
+def start(folder: Path, table: Path, dataset_id: str, progress: TaskProgress) -> Commit:
     """Build the tables of a folder."""
     annotations = Annotations()
     annotations.add("0.png", ("cat",), None)
     annotations.add("gone.png", ("dog",), None)
     content = FilesInput(open_source(folder), annotations, Colours())
-    base = Base.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
-    return create(content, base, report=report)
+    base = JobContext.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
+    return create(content, base, progress=progress)
 
 
 def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
     """The head names the table's version when the commit has run, with counts, config and what was left out."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
-    report, seen = Report(), list[tuple[str, float]]()
-    report.watcher = lambda stage, share: seen.append((stage, share))
-    commit = start(folder, tmp_path / "media.lance", dataset_id, report)
+    progress, seen = TaskProgress(), list[tuple[str, float]]()
+    progress.progress = lambda stage, share: seen.append((stage, share))
+    commit = start(folder, tmp_path / "media.lance", dataset_id, progress)
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) is None
     with catalog.write() as connection:
@@ -86,14 +86,14 @@ def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path
     """A second run over the remains of an aborted one has the same rows as an uninterrupted one."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
-    stopped = Report()
-    stopped.watcher = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
+    stopped = TaskProgress()
+    stopped.progress = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
     with pytest.raises(Aborted):
         start(folder, tmp_path / "media.lance", dataset_id, stopped)
     for name in ("media.lance", "fresh.lance"):
         with catalog.write() as connection:
             connection.exec_driver_sql("DELETE FROM source_roots")
-            start(folder, tmp_path / name, dataset_id, Report())(connection)
+            start(folder, tmp_path / name, dataset_id, TaskProgress())(connection)
         with catalog.read() as connection:
             head = datasets.head(connection, dataset_id)
         assert head is not None
@@ -106,7 +106,7 @@ def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
     content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
-        base = Base.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
-        create(open_vectors(content), base, report=Report())(connection)
+        base = JobContext.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
+        create(open_vectors(content), base, progress=TaskProgress())(connection)
         assert datasets.find_dataset(connection, dataset_id).n_images == 2
         assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.errors import InvalidInput
-from framedex.media.archives import Limits, clean_name, open_archive
+from framedex.media.archives import ArchiveLimits, clean_name, open_archive
 
-LIMITS = Limits(member_bytes=2**20, total_bytes=2**24, ratio=50)
+LIMITS = ArchiveLimits(member_bytes=2**20, total_bytes=2**24, ratio=50)
 KINDS = ("x.zip", "x.tar", "x.tar.gz", "x.tgz")
 Members = list[tuple[str, bytes]]
 
@@ -50,7 +50,7 @@ def put(archive: tarfile.TarFile, name: str, content: bytes = b"", **fields: Any
     archive.addfile(info, io.BytesIO(content))
 
 
-def read(path: Path, limits: Limits = LIMITS) -> tuple[Members, Counter[str]]:
+def read(path: Path, limits: ArchiveLimits = LIMITS) -> tuple[Members, Counter[str]]:
     """Return the members of an archive, and what was left out."""
     skipped: Counter[str] = Counter()
     return [(member.name, b"".join(member.parts)) for member in open_archive(path, limits, skipped)], skipped
@@ -68,7 +68,7 @@ def most_memory() -> Iterator[list[int]]:
         tracemalloc.stop()
 
 
-def refusal(path: Path, limits: Limits = LIMITS) -> str:
+def refusal(path: Path, limits: ArchiveLimits = LIMITS) -> str:
     """Return why an archive is refused, which names it."""
     with pytest.raises(InvalidInput) as raised:
         read(path, limits)
@@ -129,7 +129,7 @@ class TestAllKinds:
 
     def test_archive__member_too_large(self, tmp_path: Path, name: str) -> None:
         """A member above the limit refuses the archive, to the byte."""
-        limits = Limits(1000, 2**20, 50)
+        limits = ArchiveLimits(1000, 2**20, 50)
         assert read(pack(tmp_path / name, [("a.jpg", bytes(1000))]), limits)[0] == [("a.jpg", bytes(1000))]
         message = refusal(pack(tmp_path / name, [("a.jpg", bytes(1001))]), limits)
         assert "'a.jpg' in it has more than 1,000 bytes (FRAMEDEX_MAX_FILE_BYTES)" in message
@@ -137,7 +137,7 @@ class TestAllKinds:
     def test_archive__contents_too_large(self, tmp_path: Path, name: str) -> None:
         """Contents above the limit in all refuse the archive, though no member is."""
         path = pack(tmp_path / name, [(f"{n}.jpg", os.urandom(1000)) for n in range(10)])
-        message = refusal(path, Limits(1000, 9500, 50))
+        message = refusal(path, ArchiveLimits(1000, 9500, 50))
         assert "its contents have more than 9,500 bytes (FRAMEDEX_MAX_ARCHIVE_BYTES)" in message
 
     def test_archive__of_nothing(self, tmp_path: Path, name: str) -> None:
@@ -180,7 +180,8 @@ class TestAllKinds:
             pack(path, [(f"{n}.bmp", bytes(40 * 2**20)) for n in range(3)])
         with most_memory() as held, pytest.raises(InvalidInput) as raised:
             deque(
-                chain.from_iterable(m.parts for m in open_archive(path, Limits(2**31, 2**40, 50), Counter())), maxlen=0
+                chain.from_iterable(m.parts for m in open_archive(path, ArchiveLimits(2**31, 2**40, 50), Counter())),
+                maxlen=0,
             )
         assert "more than 50 times larger than itself: possibly a decompression bomb" in str(raised.value)
         assert held[0] < 8 * 2**20
@@ -368,8 +369,8 @@ def test_tar__nested_headers(tmp_path: Path) -> None:
 def test_tar__skipping_is_counted(tmp_path: Path) -> None:
     """What is no picture must be unpacked to be passed over, and counts too."""
     path = pack(tmp_path / "x.tar.gz", [("zeros.bin", bytes(100 * 2**20)), ("a.jpg", b"a")])
-    assert "decompression bomb" in refusal(path, Limits(2**31, 2**40, 50))
-    assert "FRAMEDEX_MAX_ARCHIVE_BYTES" in refusal(path, Limits(2**31, 2**20, 10_000))
+    assert "decompression bomb" in refusal(path, ArchiveLimits(2**31, 2**40, 50))
+    assert "FRAMEDEX_MAX_ARCHIVE_BYTES" in refusal(path, ArchiveLimits(2**31, 2**20, 10_000))
 
 
 def test_tar__many_members_take_no_memory(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from framedex.errors import CannotDecode, InvalidInput, Unavailable
 from framedex.media import remote
-from framedex.media.remote import INVALID_URI, Access, ObjectStore, is_remote, split_uri
+from framedex.media.remote import INVALID_URI, BucketAccess, ObjectStore, is_remote, split_uri
 from tests.buckets import Service, Wire
 
 _LIMIT = 10**6
@@ -24,7 +24,7 @@ def wire(service: Service) -> Iterator[Wire]:
 
 def store(service: Service, **changes: Any) -> ObjectStore:
     """Return a reader of the service."""
-    return ObjectStore(Access.of(service.settings(**changes)))
+    return ObjectStore(BucketAccess.of(service.settings(**changes)))
 
 
 @pytest.mark.parametrize(
@@ -194,15 +194,15 @@ def test_read__missing_objects_are_no_outage(service: Service) -> None:
 def test_access__by_role(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """A role is assumed where one is named, with the media before the settings; never without credentials."""
     settings = service.settings(s3_role_arn="arn:aws:iam::123456789012:role/usual")
-    assert Access.of(settings).role_arn == "arn:aws:iam::123456789012:role/usual"
-    assert Access.of(settings, "arn:aws:iam::1:role/own").role_arn == "arn:aws:iam::1:role/own"
+    assert BucketAccess.of(settings).role_arn == "arn:aws:iam::123456789012:role/usual"
+    assert BucketAccess.of(settings, "arn:aws:iam::1:role/own").role_arn == "arn:aws:iam::1:role/own"
     service.put("roles/a.jpg", b"x")
     monkeypatch.setenv("AWS_ENDPOINT_URL", wire.address)  # where roles are assumed
-    assert ObjectStore(Access.of(settings)).read("s3://roles/a.jpg", _LIMIT)[1] == b"x"
+    assert ObjectStore(BucketAccess.of(settings)).read("s3://roles/a.jpg", _LIMIT)[1] == b"x"
     assert wire.asked == [("POST", "/")]
     anonymous = service.settings(s3_role_arn="arn:aws:iam::1:role/x", s3_anonymous=True)
     with pytest.raises(InvalidInput, match="no role can be assumed without credentials"):
-        ObjectStore(Access.of(anonymous)).read("s3://roles/a.jpg", _LIMIT)
+        ObjectStore(BucketAccess.of(anonymous)).read("s3://roles/a.jpg", _LIMIT)
 
 
 def test_access__anonymous(service: Service, wire: Wire) -> None:
@@ -221,9 +221,12 @@ def test_access__anonymous(service: Service, wire: Wire) -> None:
 @pytest.mark.parametrize(("variable", "value"), [("AWS_REGION", "eu-west-1"), ("AWS_DEFAULT_REGION", "eu-west-2")])
 def test_access__region_of_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
     """The region is that of the settings, else of the environment, else what any service takes."""
-    other = Access(endpoint="http://127.0.0.1:1", attempts=1)
+    other = BucketAccess(endpoint="http://127.0.0.1:1", attempts=1)
     assert remote._usual_region(other, "b") == "us-east-1"
     monkeypatch.setenv(variable, value)
     assert remote._usual_region(other, "b") == value
-    assert remote._usual_region(Access(), "b") == value
-    assert remote._file_system(Access(endpoint="http://127.0.0.1:1", region="eu-north-1"), "b").region == "eu-north-1"
+    assert remote._usual_region(BucketAccess(), "b") == value
+    assert (
+        remote._file_system(BucketAccess(endpoint="http://127.0.0.1:1", region="eu-north-1"), "b").region
+        == "eu-north-1"
+    )

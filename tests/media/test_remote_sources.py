@@ -10,7 +10,7 @@ import pytest
 
 from framedex.errors import InvalidInput, Unavailable
 from framedex.media.files import locate
-from framedex.media.remote import INVALID_URI, Access, ObjectStore
+from framedex.media.remote import INVALID_URI, BucketAccess, ObjectStore
 from framedex.media.remote_sources import RemoteSource, open_remote
 from framedex.media.sources import Item
 from tests.buckets import Service
@@ -18,7 +18,7 @@ from tests.buckets import Service
 
 def opened(service: Service, uri: str, **options: Any) -> RemoteSource:
     """Return a source in the service."""
-    return open_remote(uri, ObjectStore(Access.of(service.settings())), **{"max_bytes": 10**7, **options})
+    return open_remote(uri, ObjectStore(BucketAccess.of(service.settings())), **{"max_bytes": 10**7, **options})
 
 
 def located(source: RemoteSource) -> list[str]:

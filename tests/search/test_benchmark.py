@@ -13,7 +13,7 @@ from framedex import Dataset, InvalidInput, NotIndexed, Workspace
 from framedex.api.search_benchmark import SearchBenchmark
 from framedex.errors import Aborted
 from framedex.operations.context import open_media
-from framedex.operations.searches import open_searches
+from framedex.operations.searches import open_searcher
 from framedex.search.benchmark import measure_search
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.indices import VectorIndices
@@ -43,7 +43,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.fixture(scope="module")
 def measured(dataset: Dataset) -> SearchBenchmark:
     """What is measured of it, with an index in files."""
-    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
     return SearchBenchmark.of(measure_search(searches, queries=30, k=10, indices=filed))
 
 
@@ -53,15 +53,15 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
     assert measured.disk_bytes > 2 * ROWS * DIMENSION
     assert measured.build_s > 0
     exact, *swept = measured.rows
-    assert (exact.compared, exact.recall, exact.rows) == (None, 1.0, ROWS)
+    assert (exact.n_candidates, exact.recall, exact.rows) == (None, 1.0, ROWS)
     by_filter = {share: [row for row in swept if row.selectivity == share] for share in (1.0, 0.5, 0.01, 0.0001)}
     assert [rows[0].rows for rows in by_filter.values()] == [ROWS, ROWS // 2, 60, 10]
     for rows in by_filter.values():
-        assert [row.compared for row in rows] == sorted(row.compared for row in rows if row.compared)
+        assert [row.n_candidates for row in rows] == sorted(row.n_candidates for row in rows if row.n_candidates)
         assert sum(row.is_default for row in rows) == 1
         assert rows[-1].recall == 1.0
         assert all(a.recall <= b.recall + 0.02 for a, b in pairwise(rows))
-    assert by_filter[1.0][0].compared == 1024
+    assert by_filter[1.0][0].n_candidates == 1024
     assert by_filter[1.0][0].recall < 0.9
     for row in measured.rows:
         assert 0 < row.p50_ms <= row.p95_ms <= row.p99_ms
@@ -71,18 +71,18 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
 
 def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
     """The same questions have the same recall each time; it is not one of chance."""
-    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
     again = measure_search(searches, queries=30, k=10, indices=filed)
-    found = {(row.selectivity, row.compared): row.recall for row in again.rows}
+    found = {(row.selectivity, row.n_candidates): row.recall for row in again.rows}
     for row in measured.rows:
-        assert found[row.selectivity, row.compared] == pytest.approx(row.recall, abs=0.01)
+        assert found[row.selectivity, row.n_candidates] == pytest.approx(row.recall, abs=0.01)
 
 
 def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
     """No index of the dataset is made or touched, and nothing stays elsewhere."""
     folder = dataset._context.layout.vectors(dataset.id)
     before = sorted(folder.rglob("*"))
-    searches = open_searches(dataset._context, open_media(dataset._context, dataset.id))
+    searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
     stages: list[str] = []
 
     def stop(stage: str, share: float) -> None:
@@ -92,7 +92,7 @@ def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
             raise Aborted("stopped")
 
     with pytest.raises(Aborted):
-        measure_search(searches, queries=3, indices=filed, tell=stop)
+        measure_search(searches, queries=3, indices=filed, progress=stop)
     assert stages[0].startswith("index: ")
     assert "exact search" in stages
     assert sorted(folder.rglob("*")) == before
@@ -102,7 +102,7 @@ def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
 def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
     """A dataset of a row or two can be measured: all of it is compared, and found."""
     found = workspace.create_dataset("few", crowd(count)).benchmark_search(queries=7)
-    assert {row.compared for row in found.rows if row.selectivity == 1} == {None, count}
+    assert {row.n_candidates for row in found.rows if row.selectivity == 1} == {None, count}
     assert all(row.recall == 1 for row in found.rows)
     assert found.default_compared == found.best_for(1.0) == count
     assert "keep the default" in found.advice(0.9)
@@ -152,11 +152,11 @@ def timings(*rows: tuple[float, int | None, float]) -> SearchBenchmark:
         build_s=1, open_s=1, disk_bytes=1, memory_bytes=None, exact_memory_bytes=None,
         rows=[
             SearchTiming(
-                selectivity=selectivity, rows=int(10**5 * selectivity), compared=compared,
-                is_default=compared == 4096, recall=recall, p50_ms=1, p95_ms=2, p99_ms=3,
-                queries_per_s=10**6 / (compared or 10**5), parallel_queries_per_s=1, filter_ms=0,
+                selectivity=selectivity, rows=int(10**5 * selectivity), n_candidates=n_candidates,
+                is_default=n_candidates == 4096, recall=recall, p50_ms=1, p95_ms=2, p99_ms=3,
+                queries_per_s=10**6 / (n_candidates or 10**5), parallel_queries_per_s=1, filter_ms=0,
             )
-            for selectivity, compared, recall in rows
+            for selectivity, n_candidates, recall in rows
         ],
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ def test_shown(measured: SearchBenchmark) -> None:
     """It is a table for programs, and a plot and a table for people."""
     table = measured.to_arrow()
     assert table.column_names == list(SearchTiming.model_fields)
-    assert table["compared"].to_pylist() == [row.compared for row in measured.rows]
+    assert table["compared"].to_pylist() == [row.n_candidates for row in measured.rows]
     assert json.loads(measured.model_dump_json())["k"] == 10
     assert "(default)" in measured._repr_html_()
     assert "SearchBenchmark" in repr(measured)

@@ -189,8 +189,8 @@ def test_progress__only_while_indexing(catalog: Catalog) -> None:
     """A late report of progress does not change a dataset that is done."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
-        datasets.update_progress(connection, dataset_id, 42)
+        datasets.update_dataset_progress(connection, dataset_id, 42)
         assert datasets.find_dataset(connection, dataset_id).progress == 42
         commit(connection, dataset_id, media=1)
-        datasets.update_progress(connection, dataset_id, 43)
+        datasets.update_dataset_progress(connection, dataset_id, 43)
         assert datasets.find_dataset(connection, dataset_id).progress == 100

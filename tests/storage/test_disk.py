@@ -51,7 +51,7 @@ def test_freed_since(tmp_path: Path) -> None:
     """What went since a measure counts; what came does not."""
     (tmp_path / "a").write_bytes(bytes(7))
     (tmp_path / "b").write_bytes(bytes(5))
-    before = disk.measure(tmp_path)
+    before = disk.measure_folder(tmp_path)
     (tmp_path / "a").unlink()
     (tmp_path / "new").write_bytes(bytes(50))
     assert disk.freed_since(before, tmp_path) == 7

@@ -105,9 +105,9 @@ def test_wait__watcher(workspace: Workspace, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
     _, task, gate = held(workspace, fill(tmp_path / "p", 40))
     heard: list[tuple[str, float]] = []
-    waiting = threading.Thread(target=task.wait, kwargs={"watcher": lambda *report: heard.append(report)})
+    waiting = threading.Thread(target=task.wait, kwargs={"watcher": lambda *progress: heard.append(progress)})
     waiting.start()
-    while run_of(task).report.watcher is None:  # until the thread watches
+    while run_of(task).progress.progress is None:  # until the thread watches
         pass
     gate.opened.set()
     waiting.join(60)
@@ -125,7 +125,7 @@ def test_abort__running(workspace: Workspace, folder: Path) -> None:
     dataset, task, gate = held(workspace, folder)
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert run_of(task).report.cancelled.wait(60)
+    assert run_of(task).progress.cancelled.wait(60)
     gate.opened.set()
     abort.join(60)
     record = task.record
@@ -226,7 +226,7 @@ def test_retry__after_abort(workspace: Workspace, tmp_path: Path) -> None:
     dataset, task, gate = held(workspace, fill(tmp_path / "p", 70))
     abort = threading.Thread(target=task.abort)
     abort.start()
-    assert run_of(task).report.cancelled.wait(60)
+    assert run_of(task).progress.cancelled.wait(60)
     gate.opened.set()
     abort.join(60)
     task.retry()
@@ -287,7 +287,7 @@ def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
     closing = threading.Thread(target=workspace.close)
     closing.start()
     for _, task, gate in running:
-        assert run_of(task).report.cancelled.wait(60)
+        assert run_of(task).progress.cancelled.wait(60)
         gate.opened.set()
     closing.join(60)
     assert not closing.is_alive()
@@ -299,7 +299,7 @@ def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
 def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> None:
     """A beat stores how far the task is, in its row and in its dataset's."""
     dataset, task, gate = held(workspace, folder)
-    run_of(task).report.share, run_of(task).report.stage = 0.42, "reading pictures"
+    run_of(task).progress.share, run_of(task).progress.stage = 0.42, "reading pictures"
     with workspace._context.catalog.write() as connection:
         run_of(task)._beat(connection)
     (record,) = workspace.tasks().tasks
@@ -365,9 +365,9 @@ def test_heartbeat__survives_a_catalog_that_cannot_be_written(workspace: Workspa
         def wait(self, timeout: float | None = None) -> bool:
             return next(waits, True)
 
-    closed, run_of(task).report.closed = run_of(task).report.closed, Closed()
+    closed, run_of(task).progress.closed = run_of(task).progress.closed, Closed()
     run_of(task).beat()
-    run_of(task).report.closed = closed
+    run_of(task).progress.closed = closed
     connection.execute("ALTER TABLE hidden RENAME TO tasks")
     connection.close()
     gate.opened.set()

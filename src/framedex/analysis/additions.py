@@ -8,13 +8,14 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.cells import grouped, rows_of
+from framedex.analysis.cells import group_rows, take_rows
 from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress, nearest
+from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
 from framedex.analysis.products import Products, Vectors, best_products
-from framedex.analysis.stored import Appended, Stored
+from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
+from framedex.progress import ShareProgress
 
 _DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
 _PAIRS = 65_536  # of units and clusters that are compared at a time
@@ -26,12 +27,12 @@ _Links = tuple[Rows, Rows, npt.NDArray[np.float32]]
 
 def extend(
     graph: Graph,
-    known: Stored,
+    known: VectorSource,
     added: Vectors,
     *,
     k: int,
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> tuple[Graph, npt.NDArray[np.bool_]]:
     """Return the graph with the rows that were added behind those that it knows.
 
@@ -56,9 +57,15 @@ def extend(
         vectors = np.concatenate([known.take(np.arange(len(known))), added]) if len(known) else added
         return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
     lists = Lists.of(graph, count)
-    queries = Queries(np.arange(len(known), count), rows_of(added, slice(None)))
+    queries = Queries(np.arange(len(known), count), take_rows(added, slice(None)))
     cells = look_up(
-        queries, Appended(known, added), graph.cells, lists, told=len(known), engine=engine, progress=progress
+        queries,
+        ConcatenatedVectors(known, added),
+        graph.cells,
+        lists,
+        told=len(known),
+        engine=engine,
+        progress=progress,
     )
     return lists.graph(cells), lists.changed
 
@@ -79,7 +86,7 @@ class _Units:
 
 
 def join_clusters(
-    known: Stored,
+    known: VectorSource,
     added: Vectors,
     weights: npt.NDArray[np.int64],
     graph: Graph,
@@ -89,7 +96,7 @@ def join_clusters(
     *,
     sums: ClusterSums | None = None,
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> tuple[Labels, list[int]]:
     """Return the clusters of added rows: the nearest one within the cut at each level, or new ones of their own.
 
@@ -116,7 +123,7 @@ def join_clusters(
     engine = engine or best_products()
     out = np.full((len(added), len(cuts)), -1, dtype=np.int32)
     held = weights[len(known) :].astype(np.float64)
-    units = _Units(rows_of(added, slice(None)), held, np.arange(len(added)))
+    units = _Units(take_rows(added, slice(None)), held, np.arange(len(added)))
     means = ClusterMeans(known, weights[: len(known)], labels, sums, engine)
     links, stands_for = _links(graph, len(known)), np.concatenate([np.arange(len(known)), np.full(len(added), -1)])
     free = list(first_free)
@@ -229,7 +236,7 @@ def _linked(units: _Units, cut: float, engine: Products) -> _Units:
     label = average_linkage(
         units.means, units.weights.astype(np.int64), graph, [cut], dense_rows=_DENSE_ROWS, engine=engine
     )[:, 0]
-    order, starts = grouped(label, int(label.max()) + 1)
+    order, starts = group_rows(label, int(label.max()) + 1)
     weights = np.add.reduceat(units.weights[order], starts[:-1])
     sums = np.add.reduceat(units.means[order] * units.weights[order, None].astype(np.float32), starts[:-1], axis=0)
     of_row = np.where(units.of_row >= 0, label[units.of_row], -1)

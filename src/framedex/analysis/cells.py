@@ -7,15 +7,13 @@ neighbours are known, for the recall that is wanted. Rows within a cluster so lo
 clusters into many.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, Vectors, run_all
-
-Progress = Callable[[float], None]
+from framedex.progress import ShareProgress
 
 _CELL_ROWS = 500
 _SAMPLE_ROWS = 32  # for each centroid
@@ -41,7 +39,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Looks:
+class CellProbes:
     """Which rows look into which cells, beside their own: row numbers grouped by cell.
 
     Attributes:
@@ -57,7 +55,7 @@ class Looks:
         return self.rows[self.starts[cell] : self.starts[cell + 1]]
 
 
-def rows_of(vectors: Vectors, rows: npt.NDArray[np.integer] | slice) -> Vectors:
+def take_rows(vectors: Vectors, rows: npt.NDArray[np.integer] | slice) -> Vectors:
     """Return some rows as float32 in memory, of a matrix that may be float16 or memory-mapped."""
     return np.ascontiguousarray(vectors[rows], dtype=np.float32)
 
@@ -72,11 +70,11 @@ def cell_count(rows: int) -> int:
 
 
 def find_centroids(
-    vectors: Vectors, count: int, *, engine: Products, random: np.random.Generator, progress: Progress
+    vectors: Vectors, count: int, *, engine: Products, random: np.random.Generator, progress: ShareProgress
 ) -> Vectors:
     """Return centroids of *count* cells: float32, shape (count, D), unit length."""
     chosen = random.choice(len(vectors), min(len(vectors), _SAMPLE_ROWS * count), replace=False)
-    sample = rows_of(vectors, np.sort(chosen))
+    sample = take_rows(vectors, np.sort(chosen))
     centroids = _unit(sample[np.sort(random.choice(len(sample), count, replace=False))])
     for turn in range(_ROUNDS):
         cell = assign(sample, centroids, engine=engine)
@@ -94,7 +92,7 @@ def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDA
 
     run_all(
         engine,
-        lambda start: engine.largest(rows_of(vectors, slice(start, start + _BLOCK)), centroids, 1)[0][:, 0],
+        lambda start: engine.largest(take_rows(vectors, slice(start, start + _BLOCK)), centroids, 1)[0][:, 0],
         range(0, len(vectors), _BLOCK),
         after=note,
     )
@@ -103,7 +101,7 @@ def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDA
 
 def _moved(sample: Vectors, cell: npt.NDArray[np.int32], centroids: Vectors, random: np.random.Generator) -> Vectors:
     """Return the mean directions of the cells; cells that nobody chose begin anew at random rows."""
-    order, starts = grouped(cell, len(centroids))
+    order, starts = group_rows(cell, len(centroids))
     sizes = np.diff(starts)
     sums = np.empty_like(centroids)
     held = np.flatnonzero(sizes)
@@ -118,7 +116,7 @@ def _unit(vectors: Vectors) -> Vectors:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
-def grouped(group: npt.NDArray[np.integer], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def group_rows(group: npt.NDArray[np.integer], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return (order, starts): rows sorted by group, stable, and where each of *count* groups begins, and the end."""
     order = np.argsort(group, kind="stable")
     starts = np.zeros(count + 1, dtype=np.int64)
@@ -135,7 +133,7 @@ def measure_reach(
     least: float = -np.inf,
     engine: Products,
     random: np.random.Generator,
-    progress: Progress,
+    progress: ShareProgress,
 ) -> tuple[float, float]:
     """Return the reach at which rows find their neighbours, and how many rows a row is then compared with.
 
@@ -154,11 +152,11 @@ def measure_reach(
         compared: rows in the cells that a row looks into, on average.
     """
     tested = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
-    queries = rows_of(vectors, tested)
+    queries = take_rows(vectors, tested)
     neighbours, similarity = _exact(vectors, tested, queries, k, engine, progress)
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
-    cell = assign(rows_of(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
+    cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
     behind = (own - np.take_along_axis(to_centroids, cell, axis=1))[similarity >= least]
     # One standard error more, because the sample's rows are few.
     missed = 1 - recall
@@ -176,7 +174,7 @@ def _exact(
     queries: Vectors,
     k: int,
     engine: Products,
-    progress: Progress,
+    progress: ShareProgress,
 ) -> tuple[npt.NDArray[np.int64], Vectors]:
     """Return (rows, similarities) of the exact neighbours of a few rows among all, without themselves: shape (T, k)."""
     block = 16384
@@ -193,14 +191,14 @@ def _exact(
         progress(min(1.0, (place + 1) * block / len(vectors)))
 
     def compare(start: int) -> tuple[npt.NDArray[np.int64], Vectors]:
-        rows = rows_of(vectors, slice(start, start + block))
+        rows = take_rows(vectors, slice(start, start + block))
         return engine.largest(queries, rows, min(k + 1, len(rows)))
 
     run_all(engine, compare, range(0, len(vectors), block), after=note)
     return best, scores
 
 
-def look(
+def probe_cells(
     vectors: Vectors,
     centroids: Vectors,
     reach: float,
@@ -208,8 +206,8 @@ def look(
     least: int,
     held: npt.NDArray[np.int64] | None = None,
     engine: Products,
-    progress: Progress,
-) -> tuple[npt.NDArray[np.int32], Looks]:
+    progress: ShareProgress,
+) -> tuple[npt.NDArray[np.int32], CellProbes]:
     """Return the cell of each row, and which other cells each row looks into.
 
     Args:
@@ -236,15 +234,15 @@ def look(
 
     run_all(
         engine,
-        lambda start: engine.near(rows_of(vectors, slice(start, start + _BLOCK)), centroids, reach),
+        lambda start: engine.near(take_rows(vectors, slice(start, start + _BLOCK)), centroids, reach),
         range(0, count, _BLOCK),
         after=note,
     )
     sizes = np.bincount(cell, minlength=len(centroids)) + (0 if held is None else held)
     more = _further(vectors, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, least, engine)
     flat = np.concatenate([*cells, more[1]])
-    order, starts = grouped(flat, len(centroids))
-    return cell, Looks(np.concatenate([*rows, more[0]])[order], starts)
+    order, starts = group_rows(flat, len(centroids))
+    return cell, CellProbes(np.concatenate([*rows, more[0]])[order], starts)
 
 
 def _further(
@@ -267,7 +265,7 @@ def _further(
     listed = min(_MOST_LISTED, len(centroids))
     for start in range(0, len(few), _BLOCK):
         some = few[start : start + _BLOCK]
-        nearest, _ = engine.largest(rows_of(vectors, some), centroids, listed)
+        nearest, _ = engine.largest(take_rows(vectors, some), centroids, listed)
         before = np.cumsum(sizes[nearest], axis=1) - sizes[nearest]
         wanted = (before < least) & (nearest != cell[some][:, None])
         place, rank = np.nonzero(wanted)

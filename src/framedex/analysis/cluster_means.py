@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, Vectors, run_all
-from framedex.analysis.stored import InMemory, Stored
+from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 
 _CHUNK = 4096
 _FEW = 0.2  # of all rows: fewer are read one by one
@@ -71,7 +71,7 @@ def cluster_sums(vectors: Vectors, weights: Ints, labels: Labels, *, engine: Pro
         of_row = place[label]
         # A cluster is those of the next finer level within it, and the rows that are in none that is kept.
         rows = np.flatnonzero((of_row >= 0) & ~inside)
-        sums = _add(InMemory(vectors), weights, rows, of_row[rows], len(numbers), engine)
+        sums = _add(VectorsInMemory(vectors), weights, rows, of_row[rows], len(numbers), engine)
         np.add.at(sums, of_row[example], finer)
         inside, finer = of_row >= 0, sums
         example = np.unique(of_row, return_index=True)[1][-len(numbers) :] if len(numbers) else example[:0]
@@ -102,7 +102,7 @@ class ClusterMeans:
     """
 
     def __init__(
-        self, vectors: Stored, weights: Ints, labels: Labels, kept: ClusterSums | None, engine: Products
+        self, vectors: VectorSource, weights: Ints, labels: Labels, kept: ClusterSums | None, engine: Products
     ) -> None:
         self._vectors, self._weights, self._labels, self._kept, self._engine = vectors, weights, labels, kept, engine
 
@@ -128,7 +128,7 @@ class ClusterMeans:
 
 
 def _add(
-    vectors: Stored, weights: Ints, rows: Ints, group: npt.NDArray[np.integer], count: int, engine: Products
+    vectors: VectorSource, weights: Ints, rows: Ints, group: npt.NDArray[np.integer], count: int, engine: Products
 ) -> npt.NDArray[np.float64]:
     """Return the weighted sums of rows by group: float64, shape (count, D).
 
@@ -146,13 +146,13 @@ def _add(
         return sums
     for start, block in vectors.blocks():
         inside = slice(*np.searchsorted(rows, [start, start + len(block)]))
-        _add_to(sums, InMemory(block), rows[inside] - start, weights[rows[inside]], group[inside], engine)
+        _add_to(sums, VectorsInMemory(block), rows[inside] - start, weights[rows[inside]], group[inside], engine)
     return sums
 
 
 def _add_to(
     sums: npt.NDArray[np.float64],
-    vectors: Stored,
+    vectors: VectorSource,
     rows: Ints,
     weights: Ints,
     group: npt.NDArray[np.integer],

@@ -24,13 +24,13 @@ class Codes:
     """Vectors: ``scale * (coarse + fine / 254)``.
 
     Attributes:
-        coarse: int8, shape (M, D).
-        fine: int8, shape (M, D).
+        int8: int8, shape (M, D).
+        residual: int8, shape (M, D).
         scale: float32, shape (M,).
     """
 
-    coarse: npt.NDArray[np.int8]
-    fine: npt.NDArray[np.int8]
+    int8: npt.NDArray[np.int8]
+    residual: npt.NDArray[np.int8]
     scale: npt.NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -41,9 +41,9 @@ class Codes:
         largest = np.abs(vectors).max(axis=1, initial=0)
         scale = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
         steps = vectors / scale[:, None]
-        coarse = np.rint(steps)
-        self.coarse[rows] = coarse
-        self.fine[rows] = np.rint((steps - coarse) * _PARTS)
+        int8 = np.rint(steps)
+        self.int8[rows] = int8
+        self.residual[rows] = np.rint((steps - int8) * _PARTS)
         self.scale[rows] = scale
 
     def vector(self, row: int) -> Vectors:
@@ -53,22 +53,24 @@ class Codes:
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows, of unit length: float32, shape (rows, D)."""
-        found = self.coarse[rows] + self.fine[rows] / np.float32(_PARTS)
+        found = self.int8[rows] + self.residual[rows] / np.float32(_PARTS)
         return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12), np.float32)
 
-    def roughly(self, query: Vectors, rows: Rows | slice) -> Vectors:
+    def approximate_scores(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities by the first bytes only: float32, shape (rows,), off by about 3e-4 at 512 components."""
-        return _products(self.coarse, query, rows) * self.scale[rows]
+        return _products(self.int8, query, rows) * self.scale[rows]
 
-    def exactly(self, query: Vectors, rows: Rows | slice) -> Vectors:
+    def exact_scores(self, query: Vectors, rows: Rows | slice) -> Vectors:
         """Return similarities by both bytes: float32, shape (rows,)."""
-        found = _products(self.coarse, query, rows) + _products(self.fine, query, rows) / np.float32(_PARTS)
+        found = _products(self.int8, query, rows) + _products(self.residual, query, rows) / np.float32(_PARTS)
         return np.asarray(found * self.scale[rows], dtype=np.float32)
 
     def all(self, query: Vectors, threads: Executor) -> Vectors:
         """Return the similarities of all rows by both bytes: float32, shape (M,)."""
         starts = range(0, len(self), _SHARE)
-        parts = threads.map(lambda start: self.exactly(query, slice(start, min(start + _SHARE, len(self)))), starts)
+        parts = threads.map(
+            lambda start: self.exact_scores(query, slice(start, min(start + _SHARE, len(self)))), starts
+        )
         return np.concatenate([np.empty(0, np.float32), *parts])
 
 

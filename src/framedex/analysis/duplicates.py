@@ -7,12 +7,13 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.cells import grouped, look
+from framedex.analysis.cells import group_rows, probe_cells
 from framedex.analysis.linkage import ROUNDING, number_by_first_row
-from framedex.analysis.neighbours import Graph, Progress, ignore_progress
+from framedex.analysis.neighbours import Graph, ignore_progress
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separated
-from framedex.analysis.stored import Stored
+from framedex.analysis.vector_sources import VectorSource
+from framedex.progress import ShareProgress
 
 _TILE = 1024
 _QUERIES = 4096
@@ -24,14 +25,14 @@ _Blocks = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
 def duplicate_groups(
-    vectors: Stored,
+    vectors: VectorSource,
     graph: Graph,
     inverse: Items,
     levels: Sequence[float],
     *,
-    apart: Sequence[Items] = (),
+    cannot_link: Sequence[Items] = (),
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return groups that are connected by pairs at least as similar as each level; so groups are nested.
 
@@ -41,7 +42,7 @@ def duplicate_groups(
             with each other: all of them, or those in near cells where they are many.
         inverse: int64, shape (N,): the distinct row of each item.
         levels: similarities in [-1, 1], ascending.
-        apart: sets of items of which no two are duplicates, whatever their similarity. Groups are then joined from
+        cannot_link: sets of items of which no two are duplicates, whatever their similarity. Groups are then joined from
             the most similar pair on, without pairs that would bring two such items together.
         engine: multiplies.
         progress: called between blocks of rows.
@@ -58,8 +59,8 @@ def duplicate_groups(
     components = [_joined(None, len(graph.rows), pairs, level) for level in levels]
     pairs = _with_crowds(vectors, graph, components, levels, pairs, engine, progress)
     groups = np.stack([component[inverse] for component in components], axis=1)
-    if len(apart):
-        separated(groups, similarity, graph, pairs, inverse, apart, [level - ROUNDING for level in levels])
+    if len(cannot_link):
+        separated(groups, similarity, graph, pairs, inverse, cannot_link, [level - ROUNDING for level in levels])
     for place in range(len(levels)):
         groups[:, place] = _without_singles(groups[:, place])
     return groups, similarity
@@ -72,13 +73,13 @@ def _listed(graph: Graph, least: float) -> Pairs:
 
 
 def _with_crowds(
-    vectors: Stored,
+    vectors: VectorSource,
     graph: Graph,
     components: _Components,
     levels: Sequence[float],
     pairs: Pairs,
     engine: Products | None,
-    progress: Progress,
+    progress: ShareProgress,
 ) -> Pairs:
     """Join components that pairs beyond the ends of neighbour lists connect; return all pairs that connect something.
 
@@ -106,14 +107,14 @@ def _with_crowds(
     return row, other, similarity
 
 
-def _blocks(vectors: Stored, graph: Graph, crowded: npt.NDArray[np.int64], engine: Products | None) -> _Blocks:
+def _blocks(vectors: VectorSource, graph: Graph, crowded: npt.NDArray[np.int64], engine: Products | None) -> _Blocks:
     """Yield pairs of sets of crowded rows that are to be compared with each other."""
     if len(crowded) <= _ALL_PAIRS or graph.cells is None:
         tiles = [crowded[start : start + _TILE] for start in range(0, len(crowded), _TILE)]
         yield from ((a, b) for place, a in enumerate(tiles) for b in tiles[place:])
         return
     centroids = graph.cells.centroids
-    _, looks = look(
+    _, looks = probe_cells(
         vectors.take(crowded),
         centroids,
         graph.cells.reach,
@@ -121,7 +122,7 @@ def _blocks(vectors: Stored, graph: Graph, crowded: npt.NDArray[np.int64], engin
         engine=engine or best_products(),
         progress=lambda _share: None,
     )
-    order, starts = grouped(graph.cells.of_row[crowded], len(centroids))
+    order, starts = group_rows(graph.cells.of_row[crowded], len(centroids))
     for cell in range(len(centroids)):
         members = crowded[order[starts[cell] : starts[cell + 1]]]
         visitors = np.concatenate([members, crowded[looks.into(cell)]])

@@ -27,7 +27,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Kept:
+class BestMembers:
     """The best member of each of G groups, and how C criteria led to it.
 
     Members are named by their place among all N.
@@ -45,7 +45,7 @@ class Kept:
     known: Truths
 
 
-def best_members(sizes: Places, criteria: Sequence[Criterion], order: Places) -> Kept:
+def best_members(sizes: Places, criteria: Sequence[Criterion], order: Places) -> BestMembers:
     """Return which member of each group is best to keep, whatever order the members come in.
 
     The criteria are applied one after another. Each leaves those members that are as good as the best of them, within
@@ -69,7 +69,9 @@ def best_members(sizes: Places, criteria: Sequence[Criterion], order: Places) ->
         rival.append(_best_of(alive & ~kept, criterion.values, order, starts, owner))
         known.append(there)
         alive = kept
-    return Kept(_first(alive, order, starts, owner), _columns(left), _columns(rival), _columns(known).astype(bool))
+    return BestMembers(
+        _first(alive, order, starts, owner), _columns(left), _columns(rival), _columns(known).astype(bool)
+    )
 
 
 def _as_good_as_the_best(criterion: Criterion, alive: Truths, starts: Places, owner: Places) -> tuple[Truths, Truths]:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from framedex.analysis.neighbours import Graph, Progress, ignore_progress
+from framedex.analysis.neighbours import Graph, ignore_progress
 from framedex.errors import InvalidInput
+from framedex.progress import ShareProgress
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -78,7 +79,7 @@ class LabelQuality:
 
 
 def label_quality(
-    graph: Graph, inverse: npt.NDArray[np.integer], labels: Labels, *, progress: Progress = ignore_progress
+    graph: Graph, inverse: npt.NDArray[np.integer], labels: Labels, *, progress: ShareProgress = ignore_progress
 ) -> LabelQuality:
     """Return which items are probably mislabelled, and which are unlike the others of their label.
 
@@ -226,7 +227,7 @@ class _Bearers:
         return out
 
 
-def _votes(graph: Graph, bearers: _Bearers, progress: Progress) -> tuple[Floats, Floats, Ints]:
+def _votes(graph: Graph, bearers: _Bearers, progress: ShareProgress) -> tuple[Floats, Floats, Ints]:
     """Return what share of the votes labels get.
 
     Returns:
@@ -355,7 +356,7 @@ def _voters(graph: Graph, bearers: _Bearers, row: Ints, code: Ints) -> Ints:
     return voters
 
 
-def _distances(graph: Graph, bearers: _Bearers, progress: Progress) -> Floats:
+def _distances(graph: Graph, bearers: _Bearers, progress: ShareProgress) -> Floats:
     """Return mean distances to the three nearest other items of the same label, copies counted: float64, shape (E,).
 
     Those that are not among the row's neighbours are farther than all of these, and how far is unknown: they are taken

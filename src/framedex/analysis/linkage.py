@@ -23,9 +23,10 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from framedex.analysis.neighbours import Graph, Progress, ignore_progress, nearest
+from framedex.analysis.neighbours import Graph, ignore_progress, nearest
 from framedex.analysis.products import Products, Vectors
 from framedex.errors import InvalidInput
+from framedex.progress import ShareProgress
 
 DENSE_ROWS = 12_288
 """Up to so many clusters all their distances are held at a time: 600 MB."""
@@ -58,7 +59,7 @@ def average_linkage(
     dense_rows: int = DENSE_ROWS,
     slack: float = SLACK,
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> Labels:
     """Return flat clusters at several distances, nested in each other.
 
@@ -102,7 +103,7 @@ def average_linkage(
     return cut(forest.merges, cuts, len(vectors))
 
 
-def _ascending(progress: Progress) -> Progress:
+def _ascending(progress: ShareProgress) -> ShareProgress:
     """Return a function that reports no less than before: a round may leave more to do than it was taken for."""
     highest = 0.0
 
@@ -153,18 +154,18 @@ class _Forest:
         a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in self._merges)]) for part in range(3))
         return a, b, similarity
 
-    def share(self, progress: Progress, start: float, end: float) -> Progress:
+    def share(self, progress: ShareProgress, start: float, end: float) -> ShareProgress:
         """Return a function that reports a part of this round: rounds take about as long as they have clusters."""
         left = len(self) / self._count
         return lambda share: progress(1 - left + 0.5 * left * (start + (end - start) * share))
 
-    def link_all(self, progress: Progress) -> None:
+    def link_all(self, progress: ShareProgress) -> None:
         """Merge all that is left, with all distances at a time."""
         if len(self) > 1:
             everything = np.arange(len(self))
             self._merge([self._linked(everything, np.full(len(self), -np.inf, np.float32), progress)])
 
-    def link_blocks(self, graph: Graph, progress: Progress) -> None:
+    def link_blocks(self, graph: Graph, progress: ShareProgress) -> None:
         """Merge within blocks what has no nearer cluster outside; clusters that have none near leave the forest."""
         blocks = _blocks(graph, self.floor)
         outside = _outside(graph, blocks, len(self))
@@ -185,7 +186,7 @@ class _Forest:
         self._merge([(found, best[found], similarity[found])])
 
     def _linked(
-        self, block: npt.NDArray[np.int64], outside: npt.NDArray[np.float32], progress: Progress = ignore_progress
+        self, block: npt.NDArray[np.int64], outside: npt.NDArray[np.float32], progress: ShareProgress = ignore_progress
     ) -> Merges:
         """Return the merges within a block, as places in the forest."""
         means = np.ascontiguousarray(self.means[block], dtype=np.float32)
@@ -251,7 +252,7 @@ class _Block:
         self.gone: list[int] = []
         self.similarity: list[float] = []
 
-    def link(self, progress: Progress) -> Merges:
+    def link(self, progress: ShareProgress) -> Merges:
         """Return the merges, by place in the block."""
         start, row, count = 0, np.empty_like(self.closed), self.open
         chain: list[int] = []

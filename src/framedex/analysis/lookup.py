@@ -8,10 +8,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import Cells, grouped, look, rows_of
-from framedex.analysis.neighbours import Lists, Progress
+from framedex.analysis.cells import Cells, group_rows, probe_cells, take_rows
+from framedex.analysis.neighbours import Lists
 from framedex.analysis.products import Products, Survivors, Vectors, run_all
-from framedex.analysis.stored import Stored
+from framedex.analysis.vector_sources import VectorSource
+from framedex.progress import ShareProgress
 
 _QUERIES = 4096
 _TILE = 16384
@@ -38,13 +39,13 @@ class Queries:
 
 def look_up(
     queries: Queries,
-    vectors: Stored,
+    vectors: VectorSource,
     cells: Cells | None,
     lists: Lists,
     *,
     told: int,
     engine: Products,
-    progress: Progress,
+    progress: ShareProgress,
 ) -> Cells | None:
     """Offer the neighbours of some rows to their lists.
 
@@ -74,7 +75,7 @@ def look_up(
     count = len(cells.centroids)
     of_row, visitors = _visitors(queries, cells, len(vectors), lists, engine, lambda share: progress(0.2 * share))
     for start, block in vectors.blocks():
-        order, starts = grouped(of_row[start : start + len(block)], count)
+        order, starts = group_rows(of_row[start : start + len(block)], count)
         pairs = [
             (visitors[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
             for cell in np.flatnonzero(np.diff(starts))
@@ -87,12 +88,12 @@ def look_up(
 
 
 def _visitors(
-    queries: Queries, cells: Cells, rows: int, lists: Lists, engine: Products, progress: Progress
+    queries: Queries, cells: Cells, rows: int, lists: Lists, engine: Products, progress: ShareProgress
 ) -> tuple[npt.NDArray[np.int32], list[Rows]]:
     """Return the cell of each of all rows, and the places of the queries that look into each cell, or are in it."""
     count, known = len(cells.centroids), len(cells.of_row)
     others = np.delete(cells.of_row, queries.numbers[queries.numbers < known])
-    own, looks = look(
+    own, looks = probe_cells(
         queries.vectors,
         cells.centroids,
         cells.reach,
@@ -103,7 +104,7 @@ def _visitors(
     )
     of_row = np.concatenate([cells.of_row, np.empty(rows - known, np.int32)])
     of_row[queries.numbers] = own
-    order, starts = grouped(own, count)
+    order, starts = group_rows(own, count)
     return of_row, [np.concatenate([order[starts[cell] : starts[cell + 1]], looks.into(cell)]) for cell in range(count)]
 
 
@@ -120,7 +121,7 @@ class _Search:
     def __init__(self, queries: Queries, lists: Lists, told: int, engine: Products) -> None:
         self._queries, self._lists, self._told, self._engine = queries, lists, told, engine
 
-    def compare(self, start: int, block: Vectors, pairs: Sequence[tuple[Rows, Rows]], progress: Progress) -> None:
+    def compare(self, start: int, block: Vectors, pairs: Sequence[tuple[Rows, Rows]], progress: ShareProgress) -> None:
         """Compare queries with rows of a block, and offer what is near to the lists.
 
         Args:
@@ -195,7 +196,7 @@ class _Scratch(threading.local):
     def rows_of(self, block: Vectors, rows: Rows) -> Vectors:
         """Return some rows as float32; the next call on this thread overwrites them."""
         if block.dtype != np.float32:
-            return rows_of(block, rows)
+            return take_rows(block, rows)
         if self._rows is None:
             self._rows = np.empty((self._most, block.shape[1]), dtype=np.float32)
         return np.take(block, rows, axis=0, out=self._rows[: len(rows)], mode="clip")

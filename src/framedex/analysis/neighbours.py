@@ -7,7 +7,7 @@ the wanted recall, and where cells would not pay, as with directions without any
 all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -15,20 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import (
+    CellProbes,
     Cells,
-    Looks,
     cell_count,
     find_centroids,
-    grouped,
-    look,
+    group_rows,
     measure_reach,
-    rows_of,
+    probe_cells,
+    take_rows,
 )
 from framedex.analysis.products import CpuProducts, Products, Survivors, Vectors, best_products, run_all
-from framedex.analysis.stored import InMemory, Stored
+from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.errors import InvalidEmbedding, InvalidInput
+from framedex.progress import ShareProgress
 
-Progress = Callable[[float], None]
 """Called with the share that is done, 0 to 1, between blocks of work; raises to stop the work."""
 
 DEFAULT_K = 20
@@ -102,7 +102,7 @@ def nearest(
     seed: int = 0,
     exact: bool | None = None,
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> Graph:
     """Return the k nearest neighbours of each row, without the row itself.
 
@@ -141,7 +141,7 @@ def nearest(
     return lists.graph(None)
 
 
-def _rest(progress: Progress, done: float) -> Progress:
+def _rest(progress: ShareProgress, done: float) -> ShareProgress:
     return lambda share: progress(done + (1 - done) * share)
 
 
@@ -231,7 +231,9 @@ class Lists:
         self.least[touched] = scores.min(axis=1)
         self.changed[touched] = True
 
-    def complete(self, vectors: Stored, engine: Products, rows: npt.NDArray[np.integer] | slice = slice(None)) -> None:
+    def complete(
+        self, vectors: VectorSource, engine: Products, rows: npt.NDArray[np.integer] | slice = slice(None)
+    ) -> None:
         """Compare rows whose lists are not full, of all or of some rows, with all others."""
         k, tile = self.rows.shape[1], 16384
         short = np.arange(len(self.rows))[rows]
@@ -246,7 +248,9 @@ class Lists:
                 for low in range(0, len(block), tile)
             )
             for start, content in tiles:
-                ((row, column, score),) = engine.above(queries, rows_of(content, slice(None)), self.least[some], k + 1)
+                ((row, column, score),) = engine.above(
+                    queries, take_rows(content, slice(None)), self.least[some], k + 1
+                )
                 other = column + start
                 foreign = other != some[row]
                 self.offer((some[row[foreign]], other[foreign], score[foreign]))
@@ -277,14 +281,14 @@ def _by_row_and_score(row: npt.NDArray[np.integer], score: Vectors) -> npt.NDArr
     return (row.astype(np.uint64) << np.uint64(32)) | falling
 
 
-def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: Progress) -> None:
+def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: ShareProgress) -> None:
     """Compare all rows, each pair once."""
     count, k = lists.rows.shape
     tile = max(_TILE, k + 1)
     starts = range(0, count, tile)
 
     def within(start: int) -> tuple[npt.NDArray[np.int64], Vectors]:
-        rows = rows_of(vectors, slice(start, start + tile))
+        rows = take_rows(vectors, slice(start, start + tile))
         return engine.largest(rows, rows, min(k, len(rows) - 1), own=True)
 
     def note(place: int, found: tuple[npt.NDArray[np.int64], Vectors]) -> None:
@@ -292,7 +296,9 @@ def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: Progre
         lists.put(np.arange(start, start + len(found[0])), found[0] + start, found[1])
 
     run_all(engine, within, starts, after=note)
-    pairs = [(a, b) for apart in range(1, len(starts)) for a, b in zip(starts, starts[apart:], strict=False)]
+    pairs = [
+        (a, b) for cannot_link in range(1, len(starts)) for a, b in zip(starts, starts[cannot_link:], strict=False)
+    ]
 
     def handed(pair: tuple[int, int]) -> tuple[slice, slice, Vectors, Vectors]:
         # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
@@ -301,7 +307,7 @@ def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: Progre
 
     def between(item: tuple[slice, slice, Vectors, Vectors]) -> list[Survivors]:
         a, b, least, back = item
-        return engine.above(rows_of(vectors, a), rows_of(vectors, b), least, k, back=back)
+        return engine.above(take_rows(vectors, a), take_rows(vectors, b), least, k, back=back)
 
     def collect(place: int, found: list[Survivors]) -> None:
         a, b = pairs[place]
@@ -324,7 +330,7 @@ def _by_cells(
     least: float,
     seed: int,
     engine: Products,
-    progress: Progress,
+    progress: ShareProgress,
     *,
     forced: bool,
 ) -> Cells | None:
@@ -346,7 +352,7 @@ def _by_cells(
     )
     if not forced and _OVERHEAD * (cells + compared) > count / 2:
         return None
-    of_row, looks = look(
+    of_row, looks = probe_cells(
         vectors,
         centroids,
         reach,
@@ -355,7 +361,7 @@ def _by_cells(
         progress=lambda share: progress(0.2 + 0.2 * share),
     )
     lists.compared += count * cells
-    order, starts = grouped(of_row, cells)
+    order, starts = group_rows(of_row, cells)
     join_cells(vectors, lists, order, starts, looks, engine, lambda share: progress(0.4 + 0.6 * share))
     return Cells(centroids, of_row, reach)
 
@@ -365,9 +371,9 @@ def join_cells(
     lists: Lists,
     order: npt.NDArray[np.int64],
     starts: npt.NDArray[np.int64],
-    looks: Looks,
+    looks: CellProbes,
     engine: Products,
-    progress: Progress,
+    progress: ShareProgress,
 ) -> None:
     """Compare the rows of each cell with each other, then with the rows that look into it from outside."""
     k = lists.rows.shape[1]
@@ -401,7 +407,7 @@ def join_cells(
 
     run_all(engine, between, map(handed, looked), after=offer)
     lists.settle()
-    lists.complete(InMemory(vectors), engine)
+    lists.complete(VectorsInMemory(vectors), engine)
     progress(1.0)
 
 
@@ -409,7 +415,7 @@ def _within(
     vectors: Vectors, rows: npt.NDArray[np.int32], k: int, engine: Products
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
     """Yield (rows, neighbours, similarities) of a cell's rows among themselves, block by block."""
-    content = rows_of(vectors, rows)
+    content = take_rows(vectors, rows)
     k = min(k, len(rows) - 1)
     if len(rows) <= _QUERIES:
         columns, scores = engine.largest(content, content, k, own=True)
@@ -433,11 +439,11 @@ def _into(
     engine: Products,
 ) -> Iterator[Survivors]:
     """Yield candidates in a cell for the rows outside that look into it, above the limit of each."""
-    content = rows_of(vectors, rows)
+    content = take_rows(vectors, rows)
     for start in range(0, len(outside), _QUERIES):
         part = slice(start, start + _QUERIES)
         some = outside[part]
-        ((row, column, score),) = engine.above(rows_of(vectors, some), content, least[part], k)
+        ((row, column, score),) = engine.above(take_rows(vectors, some), content, least[part], k)
         yield some[row], rows[column], score
 
 

@@ -25,7 +25,7 @@ _TO_LOGISTIC = 1.702  # brings a logistic distribution closest to the normal one
 
 
 @dataclass(frozen=True)
-class Level:
+class SimilarityDistribution:
     """Where similarities of one kind of pairs lie.
 
     Attributes:
@@ -37,7 +37,7 @@ class Level:
     spread: float
 
     @classmethod
-    def of(cls, similarity: Similarities) -> "Level":
+    def of(cls, similarity: Similarities) -> "SimilarityDistribution":
         """Return where some similarities lie."""
         median = float(np.median(similarity))
         return cls(median, max(_TO_DEVIATION * float(np.median(np.abs(similarity - median))), _LEAST_SPREAD))
@@ -57,17 +57,17 @@ class Relevance:
 
     Attributes:
         neighbours: where those of pairs lie that are alike.
-        strangers: where those of pairs at random lie.
+        random_pairs: where those of pairs at random lie.
     """
 
-    neighbours: Level
-    strangers: Level
+    neighbours: SimilarityDistribution
+    random_pairs: SimilarityDistribution
 
     def of(self, similarity: npt.NDArray[np.floating]) -> Similarities:
         """Return the relevance of similarities: float32, of the same shape, 0 to 1; NaN of NaN."""
         exact = np.asarray(similarity, np.float64)
         with np.errstate(invalid="ignore"):
-            odds = self.strangers.log_share_above(exact) - self.neighbours.log_share_below(exact)
+            odds = self.random_pairs.log_share_above(exact) - self.neighbours.log_share_below(exact)
         return np.asarray(1 / (1 + np.exp(np.clip(odds, -700, 700))), np.float32)
 
     def least(self, relevance: float) -> float:
@@ -79,7 +79,7 @@ class Relevance:
         return high
 
 
-def query_relevance(strangers: Similarities, count: int, *, least_spread: float = _LEAST_SPREAD) -> Relevance:
+def query_relevance(random_pairs: Similarities, count: int, *, least_spread: float = _LEAST_SPREAD) -> Relevance:
     """Return what similarities to one query mean, of which no neighbours are known, as of a text.
 
     Texts and pictures lie apart in the space of most multimodal encoders, and short questions apart from long captions;
@@ -87,29 +87,29 @@ def query_relevance(strangers: Similarities, count: int, *, least_spread: float 
     nearest of as many strangers would be, and most of what is searched is a stranger to it.
 
     Args:
-        strangers: float32, shape (B,): similarities of the query to a sample of what is searched.
+        random_pairs: float32, shape (B,): similarities of the query to a sample of what is searched.
         count: how much is searched.
         least_spread: of strangers' similarities, where more is known of it than a small sample tells.
     """
-    if not len(strangers):
+    if not len(random_pairs):
         return NO_SAMPLE
-    level = Level.of(strangers)
-    level = Level(level.median, max(level.spread, least_spread))
+    level = SimilarityDistribution.of(random_pairs)
+    level = SimilarityDistribution(level.median, max(level.spread, least_spread))
     reach = float(np.sqrt(2 * np.log(max(count, 2))))  # of the largest of so many normal values
-    return Relevance(Level(level.median + 2 * reach * level.spread, level.spread), level)
+    return Relevance(SimilarityDistribution(level.median + 2 * reach * level.spread, level.spread), level)
 
 
-NO_SAMPLE = Relevance(Level(1.0, 0.25), Level(0.0, 0.25))
+NO_SAMPLE = Relevance(SimilarityDistribution(1.0, 0.25), SimilarityDistribution(0.0, 0.25))
 """For datasets of too few media to tell."""
 
 
-def measure_relevance(neighbours: Similarities, strangers: Similarities) -> Relevance:
+def measure_relevance(neighbours: Similarities, random_pairs: Similarities) -> Relevance:
     """Return what similarities mean.
 
     Args:
         neighbours: float32, shape (A,): of pairs that are alike.
-        strangers: float32, shape (B,): of pairs at random.
+        random_pairs: float32, shape (B,): of pairs at random.
     """
-    if not len(neighbours) or not len(strangers):
+    if not len(neighbours) or not len(random_pairs):
         return NO_SAMPLE
-    return Relevance(Level.of(neighbours), Level.of(strangers))
+    return Relevance(SimilarityDistribution.of(neighbours), SimilarityDistribution.of(random_pairs))

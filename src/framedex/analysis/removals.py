@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import Cells
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Graph, Lists, Progress, ignore_progress, nearest
+from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
 from framedex.analysis.products import Products, Vectors, best_products
-from framedex.analysis.stored import Stored
+from framedex.analysis.vector_sources import VectorSource
+from framedex.progress import ShareProgress
 
 _QUERIES = 65_536  # rows that look for neighbours in one reading of all vectors
 _FEW = 4096  # so few rows are all compared anew
@@ -33,11 +34,11 @@ class Remaining:
 def without(
     graph: Graph,
     left: Ints,
-    vectors: Stored,
+    vectors: VectorSource,
     *,
     k: int,
     engine: Products | None = None,
-    progress: Progress = ignore_progress,
+    progress: ShareProgress = ignore_progress,
 ) -> Remaining:
     """Return the graph of some of its rows, in a new order.
 
@@ -92,11 +93,11 @@ def _close_gaps(
 
 def _refill(
     rows: Ints,
-    vectors: Stored,
+    vectors: VectorSource,
     cells: Cells | None,
     lists: Lists,
     engine: Products,
-    progress: Progress,
+    progress: ShareProgress,
     done: float,
     share: float,
 ) -> None:

@@ -22,7 +22,7 @@ def separated(
     graph: Graph,
     pairs: Pairs,
     inverse: npt.NDArray[np.int64],
-    apart: Sequence[npt.NDArray[np.int64]],
+    cannot_link: Sequence[npt.NDArray[np.int64]],
     levels: Sequence[float],
 ) -> None:
     """Take groups apart, in place, that hold two items of a set of which no two belong together.
@@ -37,14 +37,14 @@ def separated(
         graph: neighbours of the distinct rows.
         pairs: of distinct rows, those that connect the components among them.
         inverse: int64, shape (N,): the distinct row of each item.
-        apart: sets of items, int64, each of two or more.
+        cannot_link: sets of items, int64, each of two or more.
         levels: the least similarity of each level, ascending.
     """
-    named = np.unique(np.concatenate(apart))
+    named = np.unique(np.concatenate(cannot_link))
     affected = np.unique(groups[named, 0])
     items = np.flatnonzero(np.isin(groups[:, 0], affected))
     sets: dict[int, set[int]] = defaultdict(set)
-    for number, members in enumerate(apart):
+    for number, members in enumerate(cannot_link):
         for item in members.tolist():
             sets[item].add(number)
     nodes = _nodes(items, inverse, sets)

@@ -16,7 +16,7 @@ from framedex.storage import datasets, disk, task_rows
 from framedex.storage.layout import names_dataset
 from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.objects import OBJECTS, objects_dataset
-from framedex.storage.retention import Kept, Limits, read_kept
+from framedex.storage.retention import RetainedStates, RetentionLimits, read_retained
 from framedex.storage.table_files import DataFile, data_files, files_of, files_of_head
 from framedex.storage.table_names import MEDIA
 
@@ -171,7 +171,7 @@ def read_usage(context: Context) -> DiskUsage:
 def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None:
     with context.catalog.read() as connection:
         # What was the head a moment ago is an old version here, though vacuum leaves it for a while.
-        kept = read_kept(connection, dataset_id, Limits.ago(0))
+        kept = read_retained(connection, dataset_id, RetentionLimits.ago(0))
         busy = task_rows.is_busy(connection, dataset_id)
     for path in disk.entries(context.layout.dataset(dataset_id)):
         if path.suffix == ".lance":
@@ -192,7 +192,7 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
     counter.add_all(layout.anchors(dataset_id), VECTORS)
 
 
-def _classified(path: Path, kept: Kept) -> tuple[dict[str, str], dict[str, DataFile]]:
+def _classified(path: Path, kept: RetainedStates) -> tuple[dict[str, str], dict[str, DataFile]]:
     """Return which part the files of a table belong to, those that something kept needs; and the files with rows."""
     name = path.stem
     head = kept.head.tables.get(name) if kept.head else None

@@ -11,10 +11,10 @@ from framedex.browse.explore import file_name
 from framedex.errors import InvalidInput
 from framedex.export.columns import export_batches, table_schema
 from framedex.operations.context import Context
-from framedex.operations.searches import open_searches
+from framedex.operations.searches import open_searcher
 from framedex.records import Condition
 from framedex.render import html
-from framedex.search.queries import Question
+from framedex.search.queries import Query
 from framedex.search.ranking import Ranking
 from framedex.storage.media import Media
 from framedex.vql import Filter, parse
@@ -45,7 +45,7 @@ class RankedView(View):
         context: Context,
         dataset_id: str,
         vql: Filter,
-        question: Question,
+        query: Query,
         *,
         limit: int | None,
         diversity: float = 0.0,
@@ -60,7 +60,7 @@ class RankedView(View):
                 raise InvalidInput(f"{name} must be 0 to 1, not {value!r}")
         if diversity and limit is None:
             raise InvalidInput("diversity needs a limit: of all media each comes anyway")
-        self._question, self._limit = question, limit
+        self._query, self._limit = query, limit
         self._diversity, self._relevance = float(diversity), float(relevance)
         self._last: tuple[str, Ranking] | None = None
 
@@ -81,7 +81,7 @@ class RankedView(View):
             self._context,
             self._dataset_id,
             vql,
-            self._question,
+            self._query,
             limit=limit,
             diversity=self._diversity,
             relevance=self._relevance,
@@ -142,9 +142,9 @@ class RankedView(View):
     def _ranking(self, media: Media) -> Ranking:
         key = media.generation.id
         if self._last is None or self._last[0] != key:
-            searches = open_searches(self._context, media)
-            rows = searches.rows_of(super()._condition(media))
-            found = self._question.ask(searches, rows, self._limit, self._diversity)
+            searcher = open_searcher(self._context, media)
+            rows = searcher.rows_of(super()._condition(media))
+            found = self._query.run(searcher, rows, self._limit, self._diversity)
             self._last = key, found.only(np.flatnonzero(found.relevance >= self._relevance))
         return self._last[1]
 

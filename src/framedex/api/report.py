@@ -5,6 +5,7 @@ from typing import Any
 
 from framedex.api.result_pages import cluster_cards, duplicate_card
 from framedex.api.view import View
+from framedex.progress import Progress
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
 
@@ -36,7 +37,7 @@ def report_html(
         extra: HTML that comes first.
         progress: called with what is being shown and the share that is done, 0 to 1.
     """
-    tell = progress or (lambda _stage, _share: None)
+    progress = progress or (lambda _stage, _share: None)
     summaries = view.issue_summaries()
     return html.page(
         f"Framedex report: {dataset.display_name}",
@@ -47,19 +48,16 @@ def report_html(
         extra,
         html.heading("Issues"),
         html.bars((summary.issue_type, summary.count) for summary in summaries),
-        *_issues(view, [summary for summary in summaries if summary.count], tell),
-        *_duplicates(view, tell),
-        *_clusters(view, level, tell),
-        *_objects(objects, level, tell),
+        *_issues(view, [summary for summary in summaries if summary.count], progress),
+        *_duplicates(view, progress),
+        *_clusters(view, level, progress),
+        *_objects(objects, level, progress),
     )
 
 
-Tell = Callable[[str, float], None]
-
-
-def _issues(view: View, summaries: Sequence[IssueSummary], tell: Tell) -> Iterator[str]:
+def _issues(view: View, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
     for place, summary in enumerate(summaries):
-        tell(summary.issue_type, 0.4 * place / len(summaries))
+        progress(summary.issue_type, 0.4 * place / len(summaries))
         yield from _issue(view, summary)
 
 
@@ -84,29 +82,29 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         yield f"suggested label: {row['suggested_label']}"
 
 
-def _duplicates(view: View, tell: Tell) -> Iterator[str]:
+def _duplicates(view: View, progress: Progress) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
     yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
     for place, group in enumerate(groups):
-        tell("near-duplicates", 0.4 + 0.4 * place / len(groups))
+        progress("near-duplicates", 0.4 + 0.4 * place / len(groups))
         yield duplicate_card(group, view)
 
 
-def _clusters(view: View, level: int, tell: Tell) -> Iterator[str]:
-    tell("clusters", 0.8)
+def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
+    progress("clusters", 0.8)
     page = view.explore(threshold=level)
     yield html.heading(f"Clusters at level {level}")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
 
 
-def _objects(view: View, level: int, tell: Tell) -> Iterator[str]:
+def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
     """Yield what is said of objects: how many, their issues, and the largest groups and clusters."""
     count = view.count()
     if not count:
         return
-    tell("objects", 0.9)
+    progress("objects", 0.9)
     yield html.heading("Objects")
     yield html.note(f"{count:,} objects; the largest groups of near-duplicates and clusters come first")
     yield html.bars((summary.issue_type, summary.count) for summary in view.issue_summaries() if summary.count)

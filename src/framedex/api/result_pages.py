@@ -14,7 +14,7 @@ _SHOWN_CLUSTERS = 12
 _SHOWN_MEMBERS = 8
 
 
-class Shown(Protocol):
+class ThumbnailSource(Protocol):
     """What has the pictures of a page: a view."""
 
     @property
@@ -28,10 +28,10 @@ class Shown(Protocol):
 class ExplorePage(ExploreResult):
     """An Explore result that a notebook shows with pictures. Its fields are those of the interface."""
 
-    _view: Shown = PrivateAttr()
+    _view: ThumbnailSource = PrivateAttr()
 
     @classmethod
-    def of(cls, result: ExploreResult, view: Shown) -> "ExplorePage":
+    def of(cls, result: ExploreResult, view: ThumbnailSource) -> "ExplorePage":
         """Return a result that can be shown."""
         shown = cls(clusters=result.clusters, metadata=result.metadata)
         shown._view = view
@@ -49,7 +49,7 @@ class ExplorePage(ExploreResult):
         return html.block(*cluster_cards(shown, self._view), html.note(f"and {rest} more on this page") if rest else "")
 
 
-def cluster_cards(clusters: Sequence[Any], view: Shown) -> list[str]:
+def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
     """Return a card with pictures for each cluster."""
     return [
         html.card(
@@ -81,7 +81,7 @@ def _counted(cluster: Cluster) -> str:
 class DuplicateGroups(list[DuplicateGroup]):
     """Groups of duplicates, as a list that a notebook shows with pictures, the best of each group first."""
 
-    def __init__(self, groups: Iterable[DuplicateGroup], view: Shown) -> None:
+    def __init__(self, groups: Iterable[DuplicateGroup], view: ThumbnailSource) -> None:
         super().__init__(groups)
         self._view = view
 
@@ -98,7 +98,7 @@ class DuplicateGroups(list[DuplicateGroup]):
         return html.block(*cards, html.note(f"and {rest:,} more groups") if rest else "")
 
 
-def duplicate_card(group: DuplicateGroup, view: Shown) -> str:
+def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     """Return a card with pictures of a group: first the one that is best to keep, and why."""
     names = dict(zip(group.media_ids, group.file_names, strict=True))
     others = [media_id for media_id in group.media_ids if media_id != group.keep]

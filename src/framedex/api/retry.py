@@ -13,7 +13,7 @@ from framedex.operations.context import Context
 from framedex.operations.edits import field_job
 from framedex.operations.enrichment import enrichment_job
 from framedex.operations.snapshots import clone_job, restore_job
-from framedex.operations.starting import new_base, on_base
+from framedex.operations.starting import new_job_context, with_job_context
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
 from framedex.storage import datasets
 from framedex.tasks import Job
@@ -21,7 +21,7 @@ from framedex.tasks import Job
 _Config = Mapping[str, Any]
 
 
-def revive(context: Context, record: TaskRecord, config: _Config) -> Job:
+def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
     """Return the job of a task.
 
     Args:
@@ -50,8 +50,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    base = new_base(context, dataset_id, embedding)
-    return lambda report: create(content, base, report=report)
+    base = new_job_context(context, dataset_id, embedding)
+    return lambda progress: create(content, base, progress=progress)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -61,7 +61,9 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
         raise NotRetryable("Dataset has no embedding config")
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
     anew = bool(config["auto_reindex"])
-    return on_base(context, dataset_id, lambda base, report: add(base, content, auto_reindex=anew, report=report))
+    return with_job_context(
+        context, dataset_id, lambda base, progress: add(base, content, auto_reindex=anew, progress=progress)
+    )
 
 
 def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -69,10 +71,10 @@ def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
 
 
 def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
-    return on_base(
+    return with_job_context(
         context,
         dataset_id,
-        lambda base, report: reindex(base, report=report),
+        lambda base, progress: reindex(base, progress=progress),
         shows=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )
@@ -80,7 +82,7 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
 
 def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
     ids = config["media_ids"]
-    return on_base(context, dataset_id, lambda base, report: remove(base, ids, report=report))
+    return with_job_context(context, dataset_id, lambda base, progress: remove(base, ids, progress=progress))
 
 
 _JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {

@@ -46,7 +46,7 @@ class SearchBenchmark(SearchTimings):
         return [
             (
                 _leaves(row),
-                "all, exactly" if row.compared is None else f"{row.compared:,}{' (default)' * row.is_default}",
+                "all, exactly" if row.n_candidates is None else f"{row.compared:,}{' (default)' * row.is_default}",
                 f"{row.recall:.4f}",
                 *(f"{each:.3g}" for each in (row.p50_ms, row.p95_ms, row.p99_ms)),
                 f"{row.queries_per_s:,.0f}",
@@ -68,8 +68,8 @@ class SearchBenchmark(SearchTimings):
 
     def plot(self) -> str:
         """Return queries a second over recall, a line for each filter, as SVG text."""
-        exact = [row for row in self.rows if row.compared is None]
-        swept = [row for row in self.rows if row.compared is not None]
+        exact = [row for row in self.rows if row.n_candidates is None]
+        swept = [row for row in self.rows if row.n_candidates is not None]
         lines = [
             _line(_leaves(rows[0]), rows)
             for selectivity in dict.fromkeys(row.selectivity for row in swept)

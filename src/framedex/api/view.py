@@ -23,7 +23,7 @@ from framedex.render import html
 from framedex.search.conditions import explained
 from framedex.search.ranking import Ranking
 from framedex.storage.media import Media
-from framedex.storage.objects import has_none
+from framedex.storage.objects import is_empty_object_view
 from framedex.tasks import ExportTask
 from framedex.vql import Filter, parse
 
@@ -351,7 +351,7 @@ class View:
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
         media, settings = self._media(), self._context.settings
-        if has_none(media):
+        if is_empty_object_view(media):
             return [None] * len(media_ids)
         folder, keep = self._thumbnails(media), not self._context.catalog.read_only
         return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)

@@ -12,7 +12,7 @@ from typing import Any
 
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
-from framedex.api.retry import creation_config, revive
+from framedex.api.retry import creation_config, rebuild_job
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
 from framedex.errors import Conflict, Error, ReadOnly
 from framedex.jobs.create import create
@@ -21,7 +21,7 @@ from framedex.jobs.ingest.vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
 from framedex.names import check_name
 from framedex.operations.context import Context
-from framedex.operations.starting import new_base, wait_for
+from framedex.operations.starting import new_job_context, wait_for
 from framedex.operations.task_pages import list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, vacuum
 from framedex.records import (
@@ -83,7 +83,7 @@ class Workspace:
         exports = Exports(catalog, user=settings.user)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
-        runner.revive = partial(revive, self._context)
+        runner.revive = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
 
@@ -141,10 +141,10 @@ class Workspace:
             record = datasets.find_dataset(connection, dataset_id)
             asked = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
-        base = new_base(self._context, dataset_id, config)
+        base = new_job_context(self._context, dataset_id, config)
         with self._gone_if_stopped(dataset_id, task_id):
             task = Task.start(
-                self._context.runner, task_id, dataset_id, lambda report: create(content, base, report=report)
+                self._context.runner, task_id, dataset_id, lambda progress: create(content, base, progress=progress)
             )
             if wait:
                 wait_for(task, f"Creating {name!r}")
@@ -253,8 +253,8 @@ class Workspace:
             InvalidInput: that is no number of seconds.
             ReadOnly: the workspace was opened for reading.
         """
-        with progress_bar("Freeing") as watcher:
-            return vacuum(self._context, older_than_s=older_than_s, progress=watcher)
+        with progress_bar("Freeing") as progress:
+            return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def disk_usage(self) -> DiskUsage:
         """Return what uses the disk: which parts of which datasets, and how much of it :meth:`vacuum` can free."""

@@ -18,7 +18,7 @@ from framedex.ids import Kind, content_group_id, group_id
 from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX
-from framedex.storage.objects import has_none
+from framedex.storage.objects import is_empty_object_view
 from framedex.vql.compile import duplicate_level
 
 
@@ -95,7 +95,7 @@ def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
         numbered = "content_hash || encode('#' || frame_number)"
         key = f"CASE WHEN frame_number IS NULL THEN content_hash ELSE {numbered} END"
         columns = (*columns, "frame_number")
-    if media.parents is None or has_none(media):
+    if media.parents is None or is_empty_object_view(media):
         return key, columns
     return f"({key}) || encode('@' || concat_ws(' ', {', '.join(BOX)}))", (*columns, *BOX)
 

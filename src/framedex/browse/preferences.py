@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from framedex.analysis.keeping import Criterion, Kept, Values
+from framedex.analysis.keeping import BestMembers, Criterion, Values
 
 Columns = dict[str, Values]
 """Measures of members by name: float64, NaN where unknown. Times are in seconds since 1970, UTC."""
@@ -103,7 +103,7 @@ PREFERENCES = (
 """Applied in this order, each to those that the one before leaves; then the first in row order is best to keep."""
 
 
-def reason(kept: Kept, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
+def reason(kept: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
     """Return in words why the best member of a group is it, up to the preference that decided.
 
     Args:

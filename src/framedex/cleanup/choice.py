@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
 
 
-class Keep(StrEnum):
+class KeepRule(StrEnum):
     """Which member of a group of duplicates stays."""
 
     BEST = "best"
@@ -39,7 +39,7 @@ class Keep(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CleanupRequest:
     """What is to go.
 
     Attributes:
@@ -50,10 +50,10 @@ class Wanted:
 
     duplicates: float | str | None
     issues: Mapping[IssueType, float]
-    keep: Keep
+    keep: KeepRule
 
     @classmethod
-    def parse(cls, duplicates: Any, issues: Any, keep: Any) -> "Wanted":
+    def parse(cls, duplicates: Any, issues: Any, keep: Any) -> "CleanupRequest":
         """Return what the arguments of :meth:`framedex.Dataset.plan_cleanup` ask for.
 
         Raises:
@@ -64,24 +64,24 @@ class Wanted:
             raise InvalidInput(
                 "say what is to go: duplicates (a similarity, or 'exact'), issues (their names), or both"
             )
-        if not isinstance(keep, str) or keep not in list(Keep):
+        if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(Keep)}, not {keep!r}")
         if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
             _check_share("duplicates", duplicates, "a similarity from 0 to 1, or 'exact'")
-        return cls(duplicates, given, Keep(keep))
+        return cls(duplicates, given, KeepRule(keep))
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
         """What decides which of a group stays; what is left then is taken in the order of ingestion."""
         match self.keep:
-            case Keep.BEST:
+            case KeepRule.BEST:
                 # What is inside of equal files is equal, so their age alone is compared.
                 return (OLDEST,) if self.duplicates == EXACT else PREFERENCES
-            case Keep.LARGEST:
+            case KeepRule.LARGEST:
                 return PREFERENCES[:1]
-            case Keep.OLDEST:
+            case KeepRule.OLDEST:
                 return (OLDEST,)
-            case Keep.FIRST:
+            case KeepRule.FIRST:
                 return ()
 
 
@@ -109,7 +109,7 @@ def _check_share(name: str, value: Any, wanted: str) -> None:
 
 
 @dataclass(frozen=True)
-class Found:
+class CandidateRows:
     """The N rows that have an issue, or are in a group, in row order.
 
     Attributes:
@@ -129,7 +129,7 @@ class Found:
     columns: dict[str, Values]
 
     @classmethod
-    def read(cls, media: Media, condition: Condition, wanted: Wanted) -> "Found":
+    def read(cls, media: Media, condition: Condition, wanted: CleanupRequest) -> "CandidateRows":
         """Return the rows that meet a condition and have a wanted issue, or are in a group with another such row."""
         # A dataset that was indexed before an issue was known has no column of it.
         issues = tuple(issue for issue in wanted.issues if f"issue_{issue}" in media.table.schema.names)
@@ -149,7 +149,7 @@ class Found:
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures)
 
 
-def _group_key(media: Media, wanted: Wanted) -> tuple[str | None, tuple[str, ...]]:
+def _group_key(media: Media, wanted: CleanupRequest) -> tuple[str | None, tuple[str, ...]]:
     """Return what the members of a group share, as an SQL expression, and the columns that it looks at."""
     if wanted.duplicates is None:
         return None, ()
@@ -166,7 +166,7 @@ def _shared(column: str | None) -> str:
     return f"CASE WHEN {column} IS NOT NULL AND count(*) OVER (PARTITION BY {column}) > 1 THEN {column} END"
 
 
-def _numbered(keys: pa.Array, wanted: Wanted) -> tuple[Numbers, pa.Array | None]:
+def _numbered(keys: pa.Array, wanted: CleanupRequest) -> tuple[Numbers, pa.Array | None]:
     if wanted.duplicates != EXACT:
         return np.asarray(keys.cast(pa.int64()).fill_null(_NONE).to_numpy(zero_copy_only=False)), None
     coded = pc.dictionary_encode(keys)
@@ -180,7 +180,7 @@ def _floats(column: pa.ChunkedArray) -> Values:
 
 
 @dataclass(frozen=True)
-class Decided:
+class CleanupDecision:
     """What becomes of the N rows that were found.
 
     Attributes:
@@ -202,7 +202,7 @@ class Decided:
     word: Numbers
 
 
-def decide(found: Found, wanted: Wanted) -> Decided:
+def choose_rows(found: CandidateRows, wanted: CleanupRequest) -> CleanupDecision:
     """Return what becomes of the rows that were found.
 
     Those that have an issue go. Of each group one row stays that has none; if all have, none does.
@@ -229,10 +229,12 @@ def decide(found: Found, wanted: Wanted) -> Decided:
     codes = np.full(count, _NONE, dtype=np.int64)
     codes[best] = word
     goes = has_issue | ((found.key >= 0) & (kept >= 0) & ~stays)
-    return Decided(goes, stays, kept, members, without, alike, words, codes)
+    return CleanupDecision(goes, stays, kept, members, without, alike, words, codes)
 
 
-def _best(candidates: Numbers, sizes: Numbers, found: Found, wanted: Wanted) -> tuple[Numbers, pa.Array, Numbers]:
+def _best(
+    candidates: Numbers, sizes: Numbers, found: CandidateRows, wanted: CleanupRequest
+) -> tuple[Numbers, pa.Array, Numbers]:
     """Return which rows stay of the groups, what may have decided in words, and what did, by code.
 
     Args:

@@ -42,7 +42,7 @@ Guard = Callable[[], AbstractContextManager[str | None]]
 
 
 @dataclass
-class Deleted:
+class DeletionResult:
     """What became of files.
 
     Attributes:
@@ -66,7 +66,7 @@ class Deleted:
 
 def delete_files(
     media: Media, removed: RowIds, others: Iterable[Media], *, guard: Guard, progress: Callable[[float], None]
-) -> Deleted:
+) -> DeletionResult:
     """Delete the files of rows that were removed.
 
     A file goes if it lies below a local source root, in the folder that this names and not in one elsewhere to which a
@@ -83,7 +83,7 @@ def delete_files(
     removed = _first_of_each(media, removed)
     files, names, links = _files(media, removed)
     order = np.argsort(~links, kind="stable")  # before what they lead to, for else they lead nowhere
-    needed, outcome = _needed(files, names, others)[order], Deleted()
+    needed, outcome = _needed(files, names, others)[order], DeletionResult()
     rows = enumerate(_rows(media, removed[order]))
     while some := list(islice(rows, _AT_ONCE)):
         checked = []

@@ -20,7 +20,7 @@ def plan_parts(
     *,
     groups: int,
     media: int,
-    tell: Callable[[str, float], None] | None = None,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Iterator[str]:
     """Yield the parts of a page about a plan.
 
@@ -30,17 +30,17 @@ def plan_parts(
         jpegs: returns the pictures of media, by their ids; None for those that cannot be shown.
         groups: at most so many groups of duplicates, the largest.
         media: at most so many media of each issue, the worst.
-        tell: called with what is being shown and the share of it that is done.
+        progress: called with what is being shown and the share of it that is done.
     """
     yield html.bars(counts.items())
-    yield from _groups(rows, jpegs, groups, tell or (lambda _stage, _share: None))
+    yield from _groups(rows, jpegs, groups, progress or (lambda _stage, _share: None))
     gone = rows.filter(pc.equal(rows["action"], "remove"))
     for issue in counts:
         if issue != _DUPLICATES:
             yield from _issue(gone.filter(pc.equal(gone["issue_type"], issue)), issue, jpegs, media)
 
 
-def _groups(rows: pa.Table, jpegs: Jpegs, most: int, tell: Callable[[str, float], None]) -> Iterator[str]:
+def _groups(rows: pa.Table, jpegs: Jpegs, most: int, progress: Callable[[str, float], None]) -> Iterator[str]:
     repeated = rows.filter(pc.is_valid(rows["kept_media_id"]))
     if not len(repeated):
         return
@@ -48,7 +48,7 @@ def _groups(rows: pa.Table, jpegs: Jpegs, most: int, tell: Callable[[str, float]
     sizes = repeated.group_by("group_id", use_threads=False).aggregate([([], "count_all")])
     largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:most]
     for place, group_id in enumerate(sizes["group_id"].take(largest)):
-        tell(_DUPLICATES, place / len(largest))
+        progress(_DUPLICATES, place / len(largest))
         yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)
     if (rest := len(sizes) - len(largest)) > 0:
         yield html.note(f"and {rest:,} more groups")

@@ -12,14 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.cleanup.choice import Wanted
-from framedex.cleanup.delete_files import Deleted, delete_files
+from framedex.cleanup.choice import CleanupRequest
+from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.cleanup.page import plan_parts
-from framedex.cleanup.plan_rows import Plan, plan
+from framedex.cleanup.plan_rows import PlanRows, plan_rows
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images import reading as pictures
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.remove import remove_chosen
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
@@ -39,10 +39,10 @@ from framedex.render.sizes import bytes_text
 from framedex.settings import user_path
 from framedex.storage import datasets, file_readers, snapshot_rows
 from framedex.storage.media import Media
-from framedex.storage.retention import Limits, read_kept
+from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
 from framedex.storage.tables import ROW_ID, Table
-from framedex.tasks import Commit, Report, Task
+from framedex.tasks import Commit, Task, TaskProgress
 from framedex.vql import parse
 
 _OPERATION = "cleanup"
@@ -57,11 +57,11 @@ def plan_cleanup(
     context: Context, dataset_id: str, *, duplicates: Any, issues: Any, keep: Any, where: Sequence[Any] | None
 ) -> "CleanupPlan":
     """Return what would go and what would stay; see :meth:`framedex.Dataset.plan_cleanup`."""
-    wanted, filters = Wanted.parse(duplicates, issues, keep), parse(where)
+    wanted, filters = CleanupRequest.parse(duplicates, issues, keep), parse(where)
     with context.catalog.read() as connection:
         _check_status(datasets.find_dataset(connection, dataset_id).status_new)
     media = open_media(context, dataset_id)
-    return CleanupPlan(context, media, plan(media, condition_for(context, media, filters), wanted))
+    return CleanupPlan(context, media, plan_rows(media, condition_for(context, media, filters), wanted))
 
 
 def _check_status(status: DatasetStatus) -> None:
@@ -79,7 +79,7 @@ class CleanupPlan:
     number of media that would go.
     """
 
-    def __init__(self, context: Context, media: Media, found: Plan) -> None:
+    def __init__(self, context: Context, media: Media, found: PlanRows) -> None:
         self._context, self._media, self._plan = context, media, found
 
     def __len__(self) -> int:
@@ -128,9 +128,9 @@ class CleanupPlan:
             InvalidInput: the file cannot be written.
         """
         target = user_path(path)
-        with whole_file(target) as file, progress_bar("Showing") as watcher:
+        with whole_file(target) as file, progress_bar("Showing") as progress:
             head = [html.heading("Clean-up plan", 1), html.note(self.words)]
-            parts = [*head, *self._parts(*_ON_PAGE, tell=watcher)]
+            parts = [*head, *self._parts(*_ON_PAGE, progress=progress)]
             file.write(html.page("Framedex clean-up plan", *parts).encode())
         return target
 
@@ -180,7 +180,7 @@ class CleanupPlan:
         if not wait:
             return task
         wait_for(task, _OPERATION)
-        deleted = self._delete_files() if delete_files else Deleted()
+        deleted = self._delete_files() if delete_files else DeletionResult()
         return CleanupResult(
             removed=len(self),
             snapshot=kept(),
@@ -233,9 +233,9 @@ class CleanupPlan:
         if head is None or head.id != self._media.generation.id:
             raise Conflict("the dataset has changed since the plan was made; make a new plan of what it is now")
 
-    def _remove(self, base: Base, report: Report) -> Commit:
+    def _remove(self, base: JobContext, progress: TaskProgress) -> Commit:
         self._check_same(base.head)
-        return remove_chosen(base, self._mask, report=report)
+        return remove_chosen(base, self._mask, progress=progress)
 
     def _mask(self, table: Table) -> npt.NDArray[np.bool_]:
         rows = table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()
@@ -251,17 +251,17 @@ class CleanupPlan:
         with self._context.catalog.write() as connection:
             file_readers.check_none(connection)
 
-    def _delete_files(self) -> Deleted:
+    def _delete_files(self) -> DeletionResult:
         with self._context.catalog.read() as connection:
             begun = file_readers.mark(connection)
-        with progress_bar("Deleting files") as watcher:
+        with progress_bar("Deleting files") as progress:
             now = open_media(self._context, self._media.dataset_id)
             return delete_files(
                 self._media,
                 self._plan.removed,
                 chain([now], self._others()),
                 guard=lambda: self._no_new_readers(begun),
-                progress=lambda share: watcher("files", share) if watcher else None,
+                progress=lambda share: progress("files", share) if progress else None,
             )
 
     @contextmanager
@@ -274,7 +274,7 @@ class CleanupPlan:
         """Yield the states of other datasets that keep their files: as they are now, and of snapshots."""
         with self._context.catalog.read() as connection:
             ids = [each.id for each in datasets.list_datasets(connection) if each.id != self._media.dataset_id]
-            kept = {each: read_kept(connection, each, Limits.ago(0)).generations for each in ids}
+            kept = {each: read_retained(connection, each, RetentionLimits.ago(0)).generations for each in ids}
             roots = {each: tuple(datasets.get_roots(connection, each)) for each in ids}
         for dataset_id, states in kept.items():
             path = self._context.layout.media(dataset_id)
@@ -291,9 +291,11 @@ class CleanupPlan:
     def _gone(self) -> pa.Table:
         return self._plan.rows.filter(pc.equal(self._plan.rows["action"], "remove"))
 
-    def _parts(self, groups: int, media: int, *, tell: Callable[[str, float], None] | None = None) -> Iterator[str]:
+    def _parts(self, groups: int, media: int, *, progress: Callable[[str, float], None] | None = None) -> Iterator[str]:
         """Yield what is shown: so many groups, the largest, and so many media of each issue, the worst."""
-        return plan_parts(self._plan.rows, self.summary.counts, self._jpegs, groups=groups, media=media, tell=tell)
+        return plan_parts(
+            self._plan.rows, self.summary.counts, self._jpegs, groups=groups, media=media, progress=progress
+        )
 
     def _jpegs(self, media_ids: Sequence[str]) -> list[bytes | None]:
         folder, keep = self._context.layout.thumbnails(self._media.dataset_id), not self._context.catalog.read_only

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from framedex.cleanup.choice import EXACT, Decided, Found, Numbers, Wanted, decide
+from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
 from framedex.ids import Kind, content_group_id, group_prefix
 from framedex.records import Condition, IssueType
 from framedex.storage.media import Media, RowIds
@@ -30,7 +30,7 @@ PLAN_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanRows:
     """What goes and what stays in its place.
 
     Attributes:
@@ -43,7 +43,7 @@ class Plan:
     removed: RowIds
 
 
-def plan(media: Media, condition: Condition, wanted: Wanted) -> Plan:
+def plan_rows(media: Media, condition: Condition, wanted: CleanupRequest) -> PlanRows:
     """Return what goes and what stays.
 
     Media that have an issue go. Of each group of duplicates one stays that has none of the issues; if all have, none
@@ -54,12 +54,12 @@ def plan(media: Media, condition: Condition, wanted: Wanted) -> Plan:
         condition: which of it may go; what does not meet it neither goes nor counts as what stays.
         wanted: what is to go.
     """
-    found = Found.read(media, condition, wanted)
-    decided = decide(found, wanted)
-    return Plan(_told(media, wanted, found, decided), found.row_ids[decided.goes])
+    found = CandidateRows.read(media, condition, wanted)
+    decided = choose_rows(found, wanted)
+    return PlanRows(_plan_table(media, wanted, found, decided), found.row_ids[decided.goes])
 
 
-def _told(media: Media, wanted: Wanted, found: Found, decided: Decided) -> pa.Table:
+def _plan_table(media: Media, wanted: CleanupRequest, found: CandidateRows, decided: CleanupDecision) -> pa.Table:
     """Return the plan's rows, with reasons in words."""
     places = np.flatnonzero(decided.goes | decided.stays)
     rows = _columns(media, wanted, found, decided, places)
@@ -69,7 +69,9 @@ def _told(media: Media, wanted: Wanted, found: Found, decided: Decided) -> pa.Ta
     return told.cast(PLAN_SCHEMA)
 
 
-def _columns(media: Media, wanted: Wanted, found: Found, decided: Decided, places: Numbers) -> pa.Table:
+def _columns(
+    media: Media, wanted: CleanupRequest, found: CandidateRows, decided: CleanupDecision, places: Numbers
+) -> pa.Table:
     """Return what the reasons of some rows are made of."""
     kept, word, exact = decided.kept[places], decided.word[places], wanted.duplicates == EXACT
     similarity = np.ones(len(places)) if exact else found.columns["duplicate_similarity"][places]
@@ -94,7 +96,7 @@ def _columns(media: Media, wanted: Wanted, found: Found, decided: Decided, place
     return pa.table(columns)
 
 
-def _group_ids(media: Media, wanted: Wanted, found: Found, places: Numbers) -> pa.Array:
+def _group_ids(media: Media, wanted: CleanupRequest, found: CandidateRows, places: Numbers) -> pa.Array:
     key = found.key[places]
     if wanted.duplicates is None:
         return pa.nulls(len(places), pa.string())

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.errors import InvalidInput
-from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.chosen import Chosen, part
 from framedex.export.coco import write_coco
 from framedex.export.columns import EXPORTED
 from framedex.export.edited import custom_fields
@@ -29,6 +29,7 @@ from framedex.export.places import image_names, shown_text
 from framedex.export.voc import write_voc
 from framedex.export.yolo import write_yolo
 from framedex.export.zip_writer import Member, ZipWriter
+from framedex.progress import ShareProgress
 from framedex.records import Condition, DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
 from framedex.storage.media import EVERYTHING, Media, RowIds
@@ -70,7 +71,7 @@ def export_archive(
     format: str,  # noqa: A002 - the public name
     include_images: bool,
     exported_by: str,
-    progress: Progress,
+    progress: ShareProgress,
     boxes_only: bool = False,
     begin: Callable[[int], None] = lambda _total: None,
     settle: Callable[[], None] = lambda: None,
@@ -129,7 +130,7 @@ def _write(
     file: BinaryIO,
     chosen: Chosen,
     format: str,  # noqa: A002 - the public name
-    progress: Progress,
+    progress: ShareProgress,
 ) -> tuple[Copied, list[str]]:
     """Write the ZIP; return the pictures that were copied, and what the format does not hold.
 
@@ -148,7 +149,7 @@ def _write_metadata(
     archive: ZipWriter,
     chosen: Chosen,
     format: str,  # noqa: A002 - the public name
-    progress: Progress,
+    progress: ShareProgress,
 ) -> tuple[Names, list[str]]:
     """Write all but the pictures; return the pictures' names, and what the format does not hold."""
     match format:
@@ -197,7 +198,7 @@ class _Sink(io.RawIOBase):
         return self._member.size
 
 
-def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
+def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> None:
     of_objects = [N_OBJECTS, objects_field(OBJECT)] if chosen.with_objects else []
     schema = OBJECT_ROWS if chosen.boxes_only else pa.schema([*EXPORTED, *custom_fields(chosen.media), *of_objects])
     blocks = chosen.object_blocks if chosen.boxes_only else chosen.blocks
@@ -218,7 +219,7 @@ def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _write_json(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
+def _write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> None:
     with archive.member("metadata.json", compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.chosen import Chosen, Progress
+from framedex.export.chosen import Chosen
 from framedex.export.label_columns import all_labels
 from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID
 from framedex.export.objects import OBJECTS, ObjectsByMedia, objects_field
 from framedex.export.places import column
 from framedex.media.boxes import Box
+from framedex.progress import ShareProgress
 
 BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS]))
 """The objects of each media item, as annotation files have them."""
@@ -50,7 +51,7 @@ def classes(objects: ObjectsByMedia | None) -> pa.Array:
     return found.take(pc.sort_indices(found))
 
 
-def all_names(chosen: Chosen, progress: Progress) -> pa.Array:
+def all_names(chosen: Chosen, progress: ShareProgress) -> pa.Array:
     """Return the labels of media, and those of their objects, each once, sorted."""
     known = classes(chosen.objects)
     if not chosen.boxes_only:

@@ -9,19 +9,20 @@ import pyarrow.compute as pc
 
 from framedex.export import json_text as json
 from framedex.export.box_lists import BOXES, all_names, left_out, unsaid
-from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.chosen import Chosen, part
 from framedex.export.label_columns import IMAGES, columns, numbers_of
 from framedex.export.objects import OBJECTS
 from framedex.export.picture_names import readable_names
 from framedex.export.places import column
 from framedex.export.zip_writer import ZipWriter
+from framedex.progress import ShareProgress
 
 NAME = "annotations.json"
 _NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 """Ids of annotations that are numbers in the file."""
 
 
-def write_coco(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[str]:
+def write_coco(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> list[str]:
     """Write the file; return what it does not hold.
 
     Images and categories are numbered from 1. The name of an image is its place in the archive with pictures, else the
@@ -54,7 +55,7 @@ def write_coco(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[s
     return left_out(chosen.objects, ("truncated", "difficult"), "COCO")
 
 
-def _images(chosen: Chosen, progress: Progress) -> Iterator[pa.Array]:
+def _images(chosen: Chosen, progress: ShareProgress) -> Iterator[pa.Array]:
     """Yield the texts of the images."""
     folder, done = IMAGES if chosen.include_images else "", 0
     with_labels = chosen.with_objects and not chosen.boxes_only
@@ -73,7 +74,7 @@ def _images(chosen: Chosen, progress: Progress) -> Iterator[pa.Array]:
         done += len(block)
 
 
-def _annotations(chosen: Chosen, known: pa.Array, progress: Progress) -> Iterator[pa.Array]:
+def _annotations(chosen: Chosen, known: pa.Array, progress: ShareProgress) -> Iterator[pa.Array]:
     """Yield the texts of the annotations: the labels, the boxes and then the captions of some thousand images."""
     schema = columns(chosen, "labels", "caption")
     if chosen.with_objects:

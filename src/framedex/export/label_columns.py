@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.chosen import Chosen, Progress
+from framedex.export.chosen import Chosen
 from framedex.export.columns import EXPORTED
 from framedex.export.places import column
+from framedex.progress import ShareProgress
 
 IMAGES = "images/"
 """The folder of the pictures in an export."""
@@ -19,7 +20,7 @@ def columns(chosen: Chosen, *names: str) -> pa.Schema:
     )
 
 
-def all_labels(chosen: Chosen, progress: Progress) -> pa.Array:
+def all_labels(chosen: Chosen, progress: ShareProgress) -> pa.Array:
     """Return the labels of the media, each once, sorted."""
     known = pa.array([], pa.string())
     for block in chosen.blocks(pa.schema([EXPORTED.field("labels")]), progress):

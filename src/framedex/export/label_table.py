@@ -8,20 +8,21 @@ import pyarrow.compute as pc
 
 from framedex.export import json_text as json
 from framedex.export.box_lists import BOXES, left_out
-from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.chosen import Chosen, part
 from framedex.export.label_columns import IMAGES, columns
 from framedex.export.objects import OBJECTS
 from framedex.export.picture_names import Names, readable_names
 from framedex.export.places import column
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.boxes_tables import COLUMNS, CONFIDENCE
+from framedex.progress import ShareProgress
 
 NAME = "image_annotations.csv"
 BOX_NAME = "object_annotations.csv"
 _LINE_END = "\r\n"  # RFC 4180
 
 
-def write_csv(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[str]:
+def write_csv(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> list[str]:
     """Write the tables; return what they do not hold. Where there are no objects, there is no table of boxes."""
     if not chosen.with_objects:
         write_labels(archive, chosen, readable_names, progress)
@@ -31,7 +32,7 @@ def write_csv(archive: ZipWriter, chosen: Chosen, progress: Progress) -> list[st
     return left_out(chosen.objects, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
 
 
-def write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> None:
+def write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> None:
     """Write the table of labels and captions: a row for each picture, its labels as a JSON array.
 
     Pictures without labels and captions are in it too, as otherwise those of another picture of the same base name
@@ -55,7 +56,7 @@ def write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: Pro
             )
 
 
-def _write_boxes(archive: ZipWriter, chosen: Chosen, progress: Progress) -> None:
+def _write_boxes(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> None:
     with archive.member(BOX_NAME, compressed=True) as member:
         member.write(f"{','.join((*COLUMNS, CONFIDENCE))}{_LINE_END}".encode())
         for block in chosen.blocks(columns(chosen).append(BOXES), progress):

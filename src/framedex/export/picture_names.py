@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.chosen import Chosen, Progress
+from framedex.export.chosen import Chosen
 from framedex.export.places import image_names, marked_name
 from framedex.media.formats import IMAGE_SUFFIXES, is_image
+from framedex.progress import ShareProgress
 from framedex.storage.media import Media
 
 Names = Callable[[Media, pa.Table], pa.Array]
@@ -32,7 +33,7 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
 
 
-def yolo_names(chosen: Chosen, progress: Progress) -> Names:
+def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` without two that differ in the suffix only.
 
     The label file of a picture has its name with another suffix, below ``labels`` in the place of the last ``images``
@@ -41,7 +42,7 @@ def yolo_names(chosen: Chosen, progress: Progress) -> Names:
     return _without_folders(chosen, progress, ("images",))
 
 
-def voc_names(chosen: Chosen, progress: Progress) -> Names:
+def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
     """Return names as :func:`yolo_names`, for files below ``annotations`` beside ``images``.
 
     Without pictures, files lie where those of the source would be, whose folders keep their names.
@@ -49,7 +50,7 @@ def voc_names(chosen: Chosen, progress: Progress) -> Names:
     return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
-def _without_folders(chosen: Chosen, progress: Progress, folders: tuple[str, ...]) -> Names:
+def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
     parts = [
         np.fromiter(map(hash, stems(readable_names(chosen.media, block)).to_pylist()), np.int64, len(block))
         for block in chosen.places(progress)

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from framedex.errors import CannotDecode
-from framedex.export.chosen import Chosen, Progress
+from framedex.export.chosen import Chosen
 from framedex.export.frames import Frames
 from framedex.export.label_columns import IMAGES
 from framedex.export.picture_names import Names
@@ -18,6 +18,7 @@ from framedex.export.places import shown_text
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
+from framedex.progress import ShareProgress
 from framedex.settings import Settings
 
 _PART = 2**20
@@ -46,7 +47,7 @@ class Copied:
             self.missing.append(path)
 
 
-def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> Copied:
+def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> Copied:
     """Copy the pictures' files into the archive; return how many, and which cannot be read.
 
     Raises:

@@ -4,12 +4,13 @@ import re
 from dataclasses import replace
 
 from framedex.export.box_lists import BOXES, boxes_in, left_out
-from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.chosen import Chosen, part
 from framedex.export.label_columns import columns
 from framedex.export.label_table import write_labels
 from framedex.export.picture_names import Names, stem
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.boxes_voc import voc_path, voc_text
+from framedex.progress import ShareProgress
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Signs that XML 1.0 has no place for (section 2.2)."""
@@ -17,7 +18,7 @@ _ANNOTATIONS = "annotations/"
 _INSTEAD = "\ufffd"
 
 
-def write_voc(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> list[str]:
+def write_voc(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> list[str]:
     """Write a file for each picture that has boxes; return what they do not hold.
 
     Files are in ``annotations`` beside ``images``; without pictures, beside the pictures' places in the source. What is

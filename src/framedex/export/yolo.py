@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from framedex.export import json_text as json
 from framedex.export.box_lists import BOXES, boxes_in, classes, left_out
-from framedex.export.chosen import Chosen, Progress, part
+from framedex.export.chosen import Chosen, part
 from framedex.export.label_columns import all_labels, columns, numbers_of
 from framedex.export.label_table import write_labels
 from framedex.export.picture_names import Names, stems
@@ -15,6 +15,7 @@ from framedex.export.places import column
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.boxes_yolo import yolo_text
 from framedex.media.class_names import data_yaml
+from framedex.progress import ShareProgress
 
 NAME = "data.yaml"
 _LABELS = "labels/"
@@ -23,7 +24,7 @@ _NEARLY_WHOLE = " 0.499999999999999999995 0.5 0.99999999999999999999 1"
 """The same box in any number of 64 bits; a whole one is read as a label of the picture."""
 
 
-def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> list[str]:
+def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> list[str]:
     """Write ``data.yaml`` and a file below ``labels`` for each picture that has boxes; return what they do not hold.
 
     What is known of whole pictures is beside them as a table of labels and captions. Where there are no objects at all,
@@ -52,7 +53,7 @@ def write_yolo(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progr
     return without + left_out(chosen.objects, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
 
-def _write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> list[str]:
+def _write_labels(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> list[str]:
     known = all_labels(chosen, part(progress, 0.0, 0.1))
     archive.add(NAME, data_yaml(known.to_pylist()).encode())
     captions = 0

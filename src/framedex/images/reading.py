@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.crops import cropped
-from framedex.media.decode import Budget, Picture, decode, decoded, holding
+from framedex.media.decode import Budget, Picture, decode, decoded, reserve_pixels
 from framedex.media.files import Reader
 from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.media.video import Video
@@ -116,7 +116,7 @@ def frame_of(video: Video, row: Mapping[str, Any], detail: int | None, budget: B
         CannotDecode: the video has no such frame any more.
     """
     video.find(row["frame_number"], row["frame_time_s"])
-    with holding(budget, video.width * video.height):
+    with reserve_pixels(budget, video.width * video.height):
         return decoded(video.pixels(), detail=detail, file_format=video.codec)
 
 

@@ -11,29 +11,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.images.reading import forget_thumbnails
-from framedex.jobs.context import Base
-from framedex.jobs.create import boxes_of, go_on, read, read_share, roots_of, skipped, with_boxes_said
-from framedex.jobs.index.changed import index_anew, index_changed
+from framedex.jobs.context import JobContext
+from framedex.jobs.create import boxes_of, read, read_share, resume_checkpoint, roots_of, skipped, with_box_problems
+from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.ingest.content import Content, FilesInput
-from framedex.jobs.ingest.examine import is_long
-from framedex.jobs.ingest.ingest import Ingested, Written
-from framedex.jobs.ingest.placement import Place
+from framedex.jobs.ingest.decoding import is_video_item
+from framedex.jobs.ingest.ingest import Checkpoint, Ingested
+from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
 from framedex.records import DatasetStatus
 from framedex.storage import datasets, tables, videos
-from framedex.storage.known_files import KnownFiles, replaced_rows
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.file_index import FileIndex, replaced_rows
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 
-def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> Commit:
+def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
     """Append media and return the commit; without *auto_reindex* they join what is there, and all else stays.
 
     Media that are there already are left out, but for files that have changed: their rows are replaced. If nothing is
@@ -41,10 +41,10 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     """
     start = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
-    boxes = boxes_of(content, report)
+    boxes = boxes_of(content, progress)
     end = 0.3 if auto_reindex else read_share(content)
     place, roots = _places(base, content)
-    ingested = _ingested(base, content, start, place, report, end)
+    ingested = _ingested(base, content, start, place, progress, end)
     summary = _summary(base, content, ingested, place, roots)
     if not ingested.rows and not (auto_reindex and base.head.summary.get("partial")):
         return nothing_new(base, summary)
@@ -64,11 +64,11 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
             boxes, base, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
         )
     halfway = end if write is None else (1 + end) / 2
-    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, tell=report.stages(end, halfway))
-    tell = report.stages(halfway, 1.0)
-    indexed = index_changed(base, table, ingested.version or start, gone, tell, anew=auto_reindex)
+    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
+    progress = progress.stages(halfway, 1.0)
+    indexed = index_changed(base, table, ingested.version or start, gone, progress, anew=auto_reindex)
     others = base.kept | _settled_videos(base.table, ingested)
-    summary = with_boxes_said(summary, boxes, unmatched=False)
+    summary = with_box_problems(summary, boxes, unmatched=False)
     if objects is not None:
         others, summary = objects.apply(others, summary)
     commit = finish(
@@ -85,16 +85,18 @@ def add(base: Base, content: Content, *, auto_reindex: bool, report: Report) -> 
     return with_new_thumbnails(commit, base, ids)
 
 
-def _ingested(base: Base, content: Content, start: int, place: Place, report: Report, end: float) -> Ingested:
+def _ingested(
+    base: JobContext, content: Content, start: int, place: SourcePlacement, progress: TaskProgress, end: float
+) -> Ingested:
     """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
-    written = go_on(base.table, report, head=base.head.id)
+    written = resume_checkpoint(base.table, progress, head=base.head.id)
     there, of_videos = _with_frame_columns(base.table, written.version or start, content)
     return read(
         content,
         dataset_id=base.namespace,
         table=base.table,
         settings=base.settings,
-        report=report,
+        progress=progress,
         end=end,
         config=base.config,
         place=place,
@@ -106,7 +108,9 @@ def _ingested(base: Base, content: Content, start: int, place: Place, report: Re
     )
 
 
-def _summary(base: Base, content: Content, ingested: Ingested, place: Place, roots: Sequence[str]) -> dict[str, Any]:
+def _summary(
+    base: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
+) -> dict[str, Any]:
     """Return what is stored of an addition beside the tables."""
     summary = {**base.head.summary, "skipped": skipped(content, ingested)}
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
@@ -125,7 +129,7 @@ def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
     return ids
 
 
-def with_new_thumbnails(commit: Commit, base: Base, ids: Sequence[str]) -> Commit:
+def with_new_thumbnails(commit: Commit, base: JobContext, ids: Sequence[str]) -> Commit:
     """Return a commit after which media that were replaced have no thumbnails of what they were."""
     if not ids:
         return commit
@@ -144,15 +148,15 @@ def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[in
     Datasets that were made by older versions lack them until there are videos.
     """
     has_them = "kind" in Table(table, version).schema.names
-    if has_them or not isinstance(content, FilesInput) or not any(map(is_long, content.source.items())):
+    if has_them or not isinstance(content, FilesInput) or not any(map(is_video_item, content.source.items())):
         return version, has_them
     return tables.add_empty_columns(Table(table, version), OF_VIDEOS), True
 
 
-def _known_videos(base: Base, written: Written) -> KnownIds | None:
+def _known_videos(base: JobContext, written: Checkpoint) -> IdIndex | None:
     """Return the videos that are there; their table then ends with them, whatever a broken run left beyond."""
-    begun = written.videos or videos.begin(base.table, base.head.tables.get(videos.VIDEOS))
-    return KnownFiles(Table(videos.videos_path(base.table), begun), "video_id") if begun else None
+    begun = written.videos or videos.roll_back_videos(base.table, base.head.tables.get(videos.VIDEOS))
+    return FileIndex(Table(videos.videos_path(base.table), begun), "video_id") if begun else None
 
 
 def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
@@ -162,14 +166,14 @@ def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
     return {videos.VIDEOS: videos.last_of_each(Table(videos.videos_path(table), ingested.videos))}
 
 
-def _known(content: Content, table: Table) -> KnownIds:
-    return KnownFiles(table) if isinstance(content, FilesInput) else KnownIds(table)
+def _known(content: Content, table: Table) -> IdIndex:
+    return FileIndex(table) if isinstance(content, FilesInput) else IdIndex(table)
 
 
-def _replaced(base: Base, start: int, end: int) -> npt.NDArray[np.bool_]:
+def _replaced(base: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
     """Return which of the rows that were there have the id of a row that was added, or are of a video that was."""
     rows, place = base.head.n_images, 0
-    known, gone = KnownIds(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
+    known, gone = IdIndex(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
     table, changed = Table(base.table, end), set[str]()
     columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
     for batch in table.scan(columns):
@@ -188,14 +192,14 @@ def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.boo
     return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
 
 
-def reindex(base: Base, *, report: Report) -> Commit:
+def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
     """Index all media anew and return the commit."""
     version = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     share = _objects_share(base)
-    indexed = index_anew(base, Table(base.table, version), report.stages(0.0, 1 - share), base.head.summary)
+    indexed = rebuild_index(base, Table(base.table, version), progress.stages(0.0, 1 - share), base.head.summary)
     others, summary = base.kept, base.head.summary
-    if (objects := change_objects(base, anew=True, tell=report.stages(1 - share, 1.0))) is not None:
+    if (objects := change_objects(base, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
@@ -209,13 +213,13 @@ def reindex(base: Base, *, report: Report) -> Commit:
     )
 
 
-def _objects_share(base: Base) -> float:
+def _objects_share(base: JobContext) -> float:
     """Return the share that objects have of the rows of a dataset."""
     count = count_objects(base.head)
     return count / max(count + base.head.n_images, 1)
 
 
-def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
+def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
     """Return where media belong, and all source roots then.
 
     Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
@@ -227,16 +231,16 @@ def _places(base: Base, content: Content) -> tuple[Place, list[str]]:
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
         if number == len(roots):
             roots, ways = [*roots, root], [*ways, ""]
-        places.append(Place(number, f"{ways[number]}/" if ways[number] else "", batch))
+        places.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
     return replace(places[0], others=tuple(places[1:])), roots
 
 
-def nothing_new(base: Base, summary: Mapping[str, Any]) -> Commit:
+def nothing_new(base: JobContext, summary: Mapping[str, Any]) -> Commit:
     """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
     return media_stay(base, base.head.tables, summary, partial=bool(base.head.summary.get("partial")))
 
 
-def media_stay(base: Base, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
+def media_stay(base: JobContext, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
     """Return the commit of a job that left the media, and their index, as they were.
 
     Args:

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
-from framedex.jobs.context import Base
-from framedex.jobs.create import with_boxes_said
+from framedex.jobs.context import JobContext
+from framedex.jobs.create import with_box_problems
 from framedex.jobs.objects.annotated import writer
-from framedex.jobs.objects.objects import change_objects, known_objects
+from framedex.jobs.objects.objects import change_objects, object_ids
 from framedex.media.box_sources import BoxSource, read_boxes
 from framedex.storage.objects import OBJECTS
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 
-def add_objects(base: Base, sources: Sequence[BoxSource], encoder: Encoder, *, report: Report) -> Commit:
+def add_objects(base: JobContext, sources: Sequence[BoxSource], encoder: Encoder, *, progress: TaskProgress) -> Commit:
     """Append objects and return the commit. Those that are there already are left out.
 
     The first ones are indexed as a whole; later ones join what is there, until all is indexed anew.
@@ -22,9 +22,9 @@ def add_objects(base: Base, sources: Sequence[BoxSource], encoder: Encoder, *, r
         base: the dataset.
         sources: of boxes.
         encoder: that of the dataset.
-        report: of the task.
+        progress: of the task.
     """
-    boxes = read_boxes(sources, lambda count: report(f"reading boxes: {count:,}", 0.0))
+    boxes = read_boxes(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
     write = writer(
         boxes,
         base,
@@ -32,10 +32,10 @@ def add_objects(base: Base, sources: Sequence[BoxSource], encoder: Encoder, *, r
         versions=base.head.tables,
         roots=base.roots,
         roles=base.head.summary.get("roles", {}),
-        known=known_objects(base),
+        known=object_ids(base),
     )
-    objects = change_objects(base, write=write, tell=report.stages(0.0, 1.0))
-    summary = with_boxes_said({**base.head.summary, "skipped": {}}, boxes, unmatched=True)
+    objects = change_objects(base, write=write, progress=progress.stages(0.0, 1.0))
+    summary = with_box_problems({**base.head.summary, "skipped": {}}, boxes, unmatched=True)
     if objects is None:
         return nothing_new(base, summary)
     joined = OBJECTS in base.head.tables

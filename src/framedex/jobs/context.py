@@ -12,7 +12,7 @@ from framedex.storage.table_names import INDEX_TABLES
 
 
 @dataclass(frozen=True)
-class Base:
+class JobContext:
     """What a job on a dataset starts from.
 
     Attributes:
@@ -22,7 +22,7 @@ class Base:
         roots: source roots, by number.
         table: folder of the media table.
         thumbnails: folder of cached thumbnails.
-        apart: sets of media ids of which no two are duplicates.
+        cannot_link: sets of media ids of which no two are duplicates.
         settings: limits.
     """
 
@@ -32,13 +32,13 @@ class Base:
     roots: tuple[str, ...]
     table: Path
     thumbnails: Path
-    apart: Sequence[Sequence[str]]
+    cannot_link: Sequence[Sequence[str]]
     settings: Settings
 
     @classmethod
     def of_nothing(
         cls, dataset_id: str, config: EmbeddingConfig, table: Path, thumbnails: Path, settings: Settings
-    ) -> "Base":
+    ) -> "JobContext":
         """Return what the job of a new dataset starts from: a head without tables, which is in no catalog."""
         head = Generation(id="", dataset_id=dataset_id, tables={}, n_images=0, created_at=datetime.now(UTC), summary={})
         return cls(dataset_id, head, config, (), table, thumbnails, (), settings)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from framedex.errors import NotFound
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
 from framedex.jobs.ingest.content import Content, FilesInput
-from framedex.jobs.ingest.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, ingest
-from framedex.jobs.ingest.placement import FIRST_PLACE, Place
+from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, ingest
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.vectors import ingest_vectors
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
@@ -21,11 +21,11 @@ from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.objects import objects_path
 from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS, videos_path
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
 BOX_PROBLEMS = "box_problems"
@@ -34,17 +34,17 @@ _WITH_BOXES = 0.7
 """The share of reading that pictures take where some are read once more for their boxes."""
 
 
-def create(content: Content, base: Base, *, report: Report) -> Commit:
+def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Commit:
     """Build a dataset's tables and return the commit that makes them its head.
 
     Args:
         content: what it is made of.
         base: the dataset, of which there is nothing yet.
-        report: of the task.
+        progress: of the task.
     """
     table = base.table
-    written = _begun(table, report)
-    boxes = boxes_of(content, report)
+    written = _begun(table, progress)
+    boxes = boxes_of(content, progress)
     end = read_share(content)
     read_end = end * _WITH_BOXES if boxes else end
     ingested = read(
@@ -52,11 +52,11 @@ def create(content: Content, base: Base, *, report: Report) -> Commit:
         dataset_id=base.dataset_id,
         table=table,
         settings=base.settings,
-        report=report,
+        progress=progress,
         end=read_end,
         config=base.config,
-        known=KnownIds(Table(table, written.version)) if written.rows else None,
-        known_videos=KnownIds(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
+        known=IdIndex(Table(table, written.version)) if written.rows else None,
+        known_videos=IdIndex(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
         written=written,
     )
     roots = roots_of(content)
@@ -64,14 +64,14 @@ def create(content: Content, base: Base, *, report: Report) -> Commit:
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
         write = writer(boxes, base, content.encoder, versions=versions, roots=roots, roles={})
-        objects = change_objects(base, write=write, tell=report.stages(read_end, end))
-    indexed = index(Table(table, ingested.version), base.config.thresholds, tell=report.stages(end, 1.0))
+        objects = change_objects(base, write=write, progress=progress.stages(read_end, end))
+    indexed = index(Table(table, ingested.version), base.config.thresholds, progress=progress.stages(end, 1.0))
     summary: dict[str, Any] = {
         "skipped": skipped(content, ingested),
         "batches": 1,
         "added_at": with_time({}, 0),
     }
-    summary = with_boxes_said(summary, boxes, unmatched=True)
+    summary = with_box_problems(summary, boxes, unmatched=True)
     others = {VIDEOS: ingested.videos} if ingested.videos else {}
     if objects is not None:
         others, summary = objects.apply(others, summary)
@@ -89,9 +89,9 @@ def create(content: Content, base: Base, *, report: Report) -> Commit:
     )
 
 
-def _begun(table: Path, report: Report) -> Written:
+def _begun(table: Path, progress: TaskProgress) -> Checkpoint:
     """Return what an earlier run of the same task left; what it cannot go on from is removed."""
-    written = go_on(table, report, head=None)
+    written = resume_checkpoint(table, progress, head=None)
     if not written.rows:
         tables.roll_back(table, None)
     if not written.videos:
@@ -100,41 +100,41 @@ def _begun(table: Path, report: Report) -> Written:
     return written
 
 
-def boxes_of(content: Content, report: Report) -> BoxIndex | None:
+def boxes_of(content: Content, progress: TaskProgress) -> BoxIndex | None:
     """Return the boxes that come with pictures; None if no file of them does."""
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
-    return read_boxes(content.boxes, lambda count: report(f"reading boxes: {count:,}", 0.0))
+    return read_boxes(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
 
 
-def go_on(table: Path, report: Report, *, head: str | None) -> Written:
+def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:
     """Return what an earlier run of the same task left in the media table and in that of videos, which end with that.
 
     Args:
         table: folder of the media table.
-        report: of the task.
+        progress: of the task.
         head: id of the generation that the task starts from; the earlier run must have started from the same.
     """
-    state = report.resume
+    state = progress.resume
     if not state or state.get("head") != head or not state.get("rows"):
-        return NOTHING_WRITTEN
+        return NO_CHECKPOINT
     of_videos = state.get("videos", 0)
     try:
         Table(table, state["version"])
         if of_videos:
             Table(videos_path(table), of_videos)
     except NotFound:  # it was cleaned up, or another task took its place
-        return NOTHING_WRITTEN
+        return NO_CHECKPOINT
     version = tables.roll_back(table, state["version"])
     assert version is not None, "a version of a table leads to one"
     if of_videos:
         of_videos = tables.roll_back(videos_path(table), of_videos)
-    return Written(version, state["rows"], of_videos, state.get("video_rows", 0))
+    return Checkpoint(version, state["rows"], of_videos, state.get("video_rows", 0))
 
 
-def kept_by(report: Report, *, head: str | None) -> Keep:
-    """Return what notes how far an ingestion is, for :func:`go_on`."""
-    return lambda written: report.keep({"head": head, **asdict(written)})
+def checkpoint_saver(progress: TaskProgress, *, head: str | None) -> SaveCheckpoint:
+    """Return what notes how far an ingestion is, for :func:`resume_checkpoint`."""
+    return lambda written: progress.keep({"head": head, **asdict(written)})
 
 
 def read_share(content: Content) -> float:
@@ -153,13 +153,13 @@ def read(
     dataset_id: str,
     table: Path,
     settings: Settings,
-    report: Report,
+    progress: TaskProgress,
     end: float,
     config: EmbeddingConfig,
-    place: Place = FIRST_PLACE,
-    known: KnownIds | None = None,
-    known_videos: KnownIds | None = None,
-    written: Written = NOTHING_WRITTEN,
+    place: SourcePlacement = FIRST_PLACEMENT,
+    known: IdIndex | None = None,
+    known_videos: IdIndex | None = None,
+    written: Checkpoint = NO_CHECKPOINT,
     head: str | None = None,
     of_videos: bool = True,
 ) -> Ingested:
@@ -170,17 +170,17 @@ def read(
         dataset_id: the dataset.
         table: folder of its media table.
         settings: limits.
-        report: of the task.
+        progress: of the task.
         end: the share of the task that reading takes.
         config: how the dataset is indexed; says which frames of videos are kept.
         place: which of the dataset's source roots and batches the media belong to.
         known: media that are there already.
         known_videos: videos that are.
-        written: what an earlier run of the task wrote; see :func:`go_on`.
+        written: what an earlier run of the task wrote; see :func:`resume_checkpoint`.
         head: id of the generation that the task starts from.
         of_videos: whether the media table has, or will have, the columns about frames.
     """
-    keep = kept_by(report, head=head)
+    keep = checkpoint_saver(progress, head=head)
     if isinstance(content, FilesInput):
         return ingest(
             content.source,
@@ -189,7 +189,7 @@ def read(
             table=table,
             dataset_id=dataset_id,
             settings=settings,
-            progress=report.part("reading pictures", 0.0, end),
+            progress=progress.part("reading pictures", 0.0, end),
             place=place,
             known=known,
             known_videos=known_videos,
@@ -198,7 +198,7 @@ def read(
             sampling=Sampling(config.frames_per_second, config.scene_changes),
             of_videos=of_videos,
         )
-    progress = report.part("reading vectors", 0.0, end)
+    progress = progress.part("reading vectors", 0.0, end)
     return ingest_vectors(
         content,
         table=table,
@@ -212,7 +212,7 @@ def read(
     )
 
 
-def with_boxes_said(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
+def with_box_problems(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
     """Return what is stored with a generation, with what was wrong with boxes, and how many of them have no picture.
 
     Args:

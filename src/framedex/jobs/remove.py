@@ -9,28 +9,31 @@ import pyarrow.compute as pc
 
 from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, read_cells, read_sums
-from framedex.jobs.index.index import Indexed, Tell
+from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.objects.objects import change_objects
+from framedex.progress import Progress
 from framedex.records import DatasetStatus
 from framedex.storage import tables, videos
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 
-def remove(base: Base, media_ids: Sequence[str], *, report: Report) -> Commit:
+def remove(base: JobContext, media_ids: Sequence[str], *, progress: TaskProgress) -> Commit:
     """Delete media and return the commit; the dataset's status is then as before.
 
     Raises:
         NotFound: one is not in the dataset.
     """
-    return remove_chosen(base, lambda table: rows_of(table, media_ids), report=report)
+    return remove_chosen(base, lambda table: mask_of_ids(table, media_ids), progress=progress)
 
 
-def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], *, report: Report) -> Commit:
+def remove_chosen(
+    base: JobContext, choose: Callable[[Table], npt.NDArray[np.bool_]], *, progress: TaskProgress
+) -> Commit:
     """Delete the rows that *choose* finds in the media table, as :func:`remove` does: bool, shape (rows,)."""
     version = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
@@ -39,8 +42,8 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
     if not gone.any():
         return nothing_new(base, base.head.summary)
     ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
-    objects = change_objects(base, gone=ids, tell=report.stages(0.0, 0.3))
-    indexed = remove_rows(base, table, gone, report.stages(0.0 if objects is None else 0.3, 1.0))
+    objects = change_objects(base, gone=ids, progress=progress.stages(0.0, 0.3))
+    indexed = remove_rows(base, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = base.kept | _left_videos(base, indexed.version), base.head.summary
     if objects is not None:
         others, summary = objects.apply(others, summary)
@@ -56,16 +59,16 @@ def remove_chosen(base: Base, choose: Callable[[Table], npt.NDArray[np.bool_]], 
     )
 
 
-def _left_videos(base: Base, version: int) -> dict[str, int]:
+def _left_videos(base: JobContext, version: int) -> dict[str, int]:
     """Return the version of the table of videos, by its name, without those of which no media are left."""
     begun = base.head.tables.get(videos.VIDEOS)
     if begun is None:
         return {}
-    table = Table(videos.videos_path(base.table), videos.begin(base.table, begun) or begun)
+    table = Table(videos.videos_path(base.table), videos.roll_back_videos(base.table, begun) or begun)
     return {videos.VIDEOS: videos.with_media(table, Table(base.table, version))}
 
 
-def remove_rows(base: Base, table: Table, gone: npt.NDArray[np.bool_], tell: Tell) -> Indexed:
+def remove_rows(base: JobContext, table: Table, gone: npt.NDArray[np.bool_], progress: Progress) -> WrittenIndex:
     """Delete rows of the media table, with the index of the others, and return what was written."""
     after = Table(base.table, tables.delete_rows(table, gone))
     return index_removed(
@@ -75,12 +78,12 @@ def remove_rows(base: Base, table: Table, gone: npt.NDArray[np.bool_], tell: Tel
         base.head.summary,
         centroids=read_cells(base.table, base.head.tables),
         sums=read_sums(base.table, base.head),
-        tell=tell,
-        apart=base.apart,
+        progress=progress,
+        cannot_link=base.cannot_link,
     )
 
 
-def rows_of(table: Table, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
+def mask_of_ids(table: Table, media_ids: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which rows of a media table have one of some ids: bool, shape (rows,).
 
     Raises:

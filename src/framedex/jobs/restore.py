@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from framedex.images.reading import forget_thumbnails
-from framedex.jobs.context import Base
-from framedex.jobs.index.index import Tell
+from framedex.jobs.context import JobContext
+from framedex.progress import Progress
 from framedex.records import DatasetStatus, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout
 from framedex.storage.objects import OBJECTS
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 _COUNTERS = ("first_free", "batches")
 
 
-def restore(base: Base, snapshot_id: str, kept: Generation, *, report: Report) -> Commit:
+def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: TaskProgress) -> Commit:
     """Return the commit that makes a kept generation the head again. No data moves.
 
     The versions of the tables that it names are still there; whoever writes next goes on from them.
@@ -26,11 +26,11 @@ def restore(base: Base, snapshot_id: str, kept: Generation, *, report: Report) -
         base: the dataset.
         snapshot_id: the snapshot.
         kept: what it keeps.
-        report: of the task.
+        progress: of the task.
 
     The commit raises NotFound if the snapshot is gone.
     """
-    report("restoring", 0.5)
+    progress("restoring", 0.5)
     config = kept.embedding_config or base.config
 
     def commit(connection: Any) -> None:
@@ -71,7 +71,7 @@ def _larger(now: dict[str, Any], then: dict[str, Any]) -> dict[str, int]:
 
 
 def clone(
-    source: Base, kept: Generation, *, layout: Layout, dataset_id: str, created_by: str, report: Report
+    source: JobContext, kept: Generation, *, layout: Layout, dataset_id: str, created_by: str, progress: TaskProgress
 ) -> Commit:
     """Make the tables of a new dataset of a kept generation and return the commit; both share their files.
 
@@ -81,10 +81,10 @@ def clone(
         layout: of the workspace.
         dataset_id: the new dataset.
         created_by: who clones.
-        report: of the task.
+        progress: of the task.
     """
-    link_generation(kept, layout=layout, dataset_id=dataset_id, tell=report.stages(0.1, 0.9))
-    report("syncing", 0.9)
+    link_generation(kept, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.1, 0.9))
+    progress("syncing", 0.9)
     tables.sync(layout.dataset(dataset_id))
     summary = {**kept.summary, "namespace": source.namespace}
     config = kept.embedding_config or source.config
@@ -105,24 +105,24 @@ def clone(
     return commit
 
 
-def link_generation(kept: Generation, *, layout: Layout, dataset_id: str, tell: Tell) -> None:
+def link_generation(kept: Generation, *, layout: Layout, dataset_id: str, progress: Progress) -> None:
     """Give the tables and the uploaded media of a generation to a new dataset, by second names of their files.
 
     Args:
         kept: the generation, of any dataset.
         layout: of the workspace.
         dataset_id: the new dataset; what an earlier run left of it is removed.
-        tell: called with the stage and the share that is done; raises to stop.
+        progress: called with the stage and the share that is done; raises to stop.
     """
     shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)
     for done, (name, version) in enumerate(kept.tables.items()):
-        tell("linking tables", 0.5 * done / len(kept.tables))
+        progress("linking tables", 0.5 * done / len(kept.tables))
         tables.link(layout.table(kept.dataset_id, name), version, layout.table(dataset_id, name))
-    tell("linking uploaded media", 0.5)
-    _link_blobs(layout.blobs(kept.dataset_id), layout.blobs(dataset_id), tell)
+    progress("linking uploaded media", 0.5)
+    _link_blobs(layout.blobs(kept.dataset_id), layout.blobs(dataset_id), progress)
 
 
-def _link_blobs(source: Path, target: Path, tell: Tell) -> None:
+def _link_blobs(source: Path, target: Path, progress: Progress) -> None:
     """Link all uploaded files; which of them a snapshot needs is not worth finding out, for a link costs nothing."""
     for folder, _, names in os.walk(source):
         place = target / Path(folder).relative_to(source)
@@ -130,4 +130,4 @@ def _link_blobs(source: Path, target: Path, tell: Tell) -> None:
         for name in names:
             if not name.endswith(".partial"):
                 tables.link_file(Path(folder) / name, place / name)
-        tell("linking uploaded media", 0.75)
+        progress("linking uploaded media", 0.75)

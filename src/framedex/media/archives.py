@@ -37,7 +37,7 @@ _BROKEN = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold.
 
     Attributes:
@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """A picture, or an annotation file in the archive's root.
 
     Attributes:
@@ -66,7 +66,7 @@ class Member:
     done: float
 
 
-def open_archive(path: Path, limits: Limits, skipped: Counter[str]) -> Iterator[Member]:
+def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> Iterator[ArchiveMember]:
     """Yield the pictures of an archive, and annotation files in its root, without writing anything anywhere.
 
     Links, devices, hidden files and what is no picture are left out. Of several members of one name all are yielded.
@@ -113,7 +113,7 @@ def _said_plainly(archive: str) -> Iterator[None]:
 class _Meter:
     """Counts what comes out of an archive, and stops it where that becomes too much."""
 
-    def __init__(self, archive: str, limits: Limits, size: int) -> None:
+    def __init__(self, archive: str, limits: ArchiveLimits, size: int) -> None:
         self._archive, self._limits, self.size = archive, limits, max(size, 1)
         self._total = 0
 
@@ -180,7 +180,7 @@ def _wanted(name: str, skipped: Counter[str]) -> bool:
     return False
 
 
-def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[Member]:
+def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:
     del packed
     _check_directory(file, meter.size)
     with zipfile.ZipFile(file) as archive:
@@ -191,7 +191,7 @@ def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed
             if wanted[place]:
                 name = _zip_name(info)
                 with archive.open(info) as content:
-                    yield Member(name, meter.parts(name, content.read), place / len(infos))
+                    yield ArchiveMember(name, meter.parts(name, content.read), place / len(infos))
 
 
 def _is_wanted(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> bool:
@@ -281,13 +281,15 @@ class _Tape:
         return self.tell()
 
 
-def _tar_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[Member]:
+def _tar_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:
     with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as content:
         tape = _Tape(content, meter, packed=packed)  # type: ignore[arg-type] # GzipFile has what is needed
         yield from _taped_members(tape, meter, skipped, lambda: file.tell() / meter.size)
 
 
-def _taped_members(tape: _Tape, meter: _Meter, skipped: Counter[str], done: Callable[[], float]) -> Iterator[Member]:
+def _taped_members(
+    tape: _Tape, meter: _Meter, skipped: Counter[str], done: Callable[[], float]
+) -> Iterator[ArchiveMember]:
     opened: Any = tarfile.TarFile(fileobj=tape, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type] # all that it asks for
     with closing(opened) as archive:
         while (info := archive.next()) is not None:
@@ -299,7 +301,7 @@ def _taped_members(tape: _Tape, meter: _Meter, skipped: Counter[str], done: Call
                 continue
             meter.check_member(name, info.size)
             with archive.extractfile(info) as member:
-                yield Member(name, meter.parts(name, member.read), done())
+                yield ArchiveMember(name, meter.parts(name, member.read), done())
         _check_end(tape, archive.offset)
 
 

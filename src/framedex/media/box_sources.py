@@ -88,14 +88,14 @@ def _given(given: str | os.PathLike[str]) -> list[BoxSource]:
     )
 
 
-def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambda _count: None) -> BoxIndex:
+def read_boxes(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
     """Return all boxes of some sources. What cannot be used is in the index's ``problems``.
 
     A folder that was found by itself and turns out to have none is a problem, too; one that was named is an error.
 
     Args:
         sources: what is read.
-        tell: called now and then with the number of boxes so far; raises to stop.
+        progress: called now and then with the number of boxes so far; raises to stop.
 
     Raises:
         InvalidInput: a file, or a folder that was named, cannot be read.
@@ -104,7 +104,7 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
     for source in _each_once(sources):
         try:
-            index.add_all(_told(source.read(source.path, problems), index, tell))
+            index.add_all(_told(source.read(source.path, problems), index, progress))
         except InvalidInput as error:
             if source.loose or source.path.is_file():
                 raise
@@ -118,11 +118,11 @@ def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
 
 
 def _told(
-    boxes: Iterator[Box | FractionBox], index: BoxIndex, tell: Callable[[int], None]
+    boxes: Iterator[Box | FractionBox], index: BoxIndex, progress: Callable[[int], None]
 ) -> Iterator[Box | FractionBox]:
     for box in boxes:
         if len(index) % 4096 == 0:
-            tell(len(index))
+            progress(len(index))
         yield box
 
 

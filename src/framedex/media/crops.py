@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from framedex.errors import CannotDecode
-from framedex.media.decode import Picture, sampled
+from framedex.media.decode import Picture, subsample
 
 
 def cropped(picture: Picture, x: float, y: float, width: float, height: float) -> Picture:
@@ -28,4 +28,4 @@ def cropped(picture: Picture, x: float, y: float, width: float, height: float) -
         box = f"x {x:g}, y {y:g}, width {width:g}, height {height:g}"
         raise CannotDecode(f"the box {box} holds no pixel of a picture of {picture.width}×{picture.height}")
     pixels = np.ascontiguousarray(picture.pixels[top:bottom, left:right])
-    return replace(picture, pixels=pixels, width=right - left, height=bottom - top, sample=sampled(pixels))
+    return replace(picture, pixels=pixels, width=right - left, height=bottom - top, sample=subsample(pixels))

@@ -127,10 +127,10 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
         width, height = header.displayed_size
         check_size(width, height, max_pixels)
         factor = _reduction(min(width, height), detail)
-        with holding(budget, width * height // factor**2):
+        with reserve_pixels(budget, width * height // factor**2):
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
-                small, sample = reduced(pixels, detail), sampled(pixels)
+                small, sample = reduced(pixels, detail), subsample(pixels)
                 return Picture(small, sample, header.components, width, height, "jpeg")
     return _decode_other(data, max_pixels, detail, budget)
 
@@ -138,10 +138,10 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
     """Return pixels that are decoded already, such as a frame of a video, as :func:`decode` returns a picture."""
     height, width = pixels.shape[:2]
-    return Picture(reduced(pixels, detail), sampled(pixels), 3, width, height, file_format)
+    return Picture(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format)
 
 
-def holding(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
+def reserve_pixels(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
     """Hold pixels of a budget, if there is one, for the duration of a block."""
     # What is small cannot add up to much over a few threads, and need not wait for its turn.
     return nullcontext() if budget is None or pixels < _SMALL else budget.hold(pixels)
@@ -153,7 +153,7 @@ def _reduction(shorter_side: int, detail: int | None) -> int:
     return next((factor for factor in (8, 4, 2) if shorter_side // factor >= detail), 1)
 
 
-def sampled(pixels: Pixels) -> Pixels:
+def subsample(pixels: Pixels) -> Pixels:
     """Return every n-th pixel of every m-th row."""
     height, width = pixels.shape[:2]
     size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
@@ -214,11 +214,11 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
     try:
         with _open(data) as image:
             check_size(image.width, image.height, max_pixels)
-            with holding(budget, image.width * image.height):
+            with reserve_pixels(budget, image.width * image.height):
                 image.load()
                 ImageOps.exif_transpose(image, in_place=True)
                 pixels = _to_rgb(image)
-                small, sample = reduced(pixels, detail), sampled(pixels)
+                small, sample = reduced(pixels, detail), subsample(pixels)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise

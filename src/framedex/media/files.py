@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from framedex.errors import CannotDecode
-from framedex.media.remote import SCHEME, Access, ObjectStore, is_remote
+from framedex.media.remote import SCHEME, BucketAccess, ObjectStore, is_remote
 from framedex.settings import Settings
 
 
@@ -22,7 +22,7 @@ class Reader:
 
     def __init__(self, settings: Settings, role_arn: str | None = None) -> None:
         self._most_bytes = settings.max_file_bytes
-        self._objects = ObjectStore(Access.of(settings, role_arn))
+        self._objects = ObjectStore(BucketAccess.of(settings, role_arn))
 
     def read(self, location: str) -> tuple[int | None, bytes]:
         """Return (time of the last change in nanoseconds since 1970, content).

@@ -44,19 +44,19 @@ EVERY_SECOND = Sampling()
 
 
 def kept_frames(
-    video: Video, sampling: Sampling, *, tell: Callable[[float], None] = lambda _time_s: None
+    video: Video, sampling: Sampling, *, progress: Callable[[float], None] = lambda _time_s: None
 ) -> Iterator[int]:
     """Go through a video, and yield the number of each frame that is kept while it is the present one.
 
     Args:
         video: at its beginning.
         sampling: which frames.
-        tell: called with the presentation time of each frame, kept or not; raises to stop.
+        progress: called with the presentation time of each frame, kept or not; raises to stop.
     """
     scenes = SceneChanges() if sampling.scene_changes else None
     period = -1
     while video.advance():
-        tell(video.time_s)
+        progress(video.time_s)
         now = math.floor(video.time_s * sampling.frames_per_second + _ROUNDING)
         begins = scenes is not None and scenes.begins(video.pixels(), video.time_s)
         if now > period or begins:

@@ -56,7 +56,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Access:
+class BucketAccess:
     """How buckets are reached.
 
     Attributes:
@@ -74,7 +74,7 @@ class Access:
     attempts: int = 5
 
     @classmethod
-    def of(cls, settings: Settings, role_arn: str | None = None) -> "Access":
+    def of(cls, settings: Settings, role_arn: str | None = None) -> "BucketAccess":
         """Return what the settings say; a role that came with the media goes before theirs."""
         role_arn = role_arn or settings.s3_role_arn
         return cls(settings.s3_endpoint, settings.s3_region, settings.s3_anonymous, role_arn, settings.s3_attempts)
@@ -87,7 +87,7 @@ class ObjectStore:
     in a row are no chance.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: BucketAccess) -> None:
         self._access = access
         self._lock = threading.Lock()
         self._read, self._failed, self._in_a_row, self._last = 0, 0, 0, ""
@@ -208,7 +208,7 @@ def _modified_ns(metadata: dict[str, bytes]) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def _file_system(access: Access, bucket: str) -> Any:
+def _file_system(access: BucketAccess, bucket: str) -> Any:
     """Return a client, which is kept: making one may take seconds, as credentials are looked for.
 
     Raises:
@@ -231,7 +231,7 @@ def _file_system(access: Access, bucket: str) -> Any:
     )
 
 
-def _usual_region(access: Access, bucket: str) -> str | None:
+def _usual_region(access: BucketAccess, bucket: str) -> str | None:
     from pyarrow.fs import resolve_s3_region
 
     named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")

@@ -8,22 +8,24 @@ from framedex.encoders import Encoder
 from framedex.errors import Forbidden, InvalidInput, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
-from framedex.jobs.context import Base
-from framedex.jobs.ingest.content import Content, FilesInput, Given, encoder_of, open_more
+from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.media.box_sources import BoxSource, given_boxes
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, on_base, start
+from framedex.operations.starting import check_free, start, with_job_context
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
-from framedex.tasks import Commit, Job, Report, Task
+from framedex.tasks import Commit, Job, Task, TaskProgress
 
 _OPERATION = "add_media"
 
 
-def start_addition(context: Context, dataset_id: str, given: Given, *, auto_reindex: bool, shown: bool) -> Task:
+def start_addition(
+    context: Context, dataset_id: str, given: AdditionRequest, *, auto_reindex: bool, shown: bool
+) -> Task:
     """Open what is given, upload what is to be uploaded, and start the task; see :meth:`framedex.Dataset.add_media`.
 
     Args:
@@ -39,14 +41,14 @@ def start_addition(context: Context, dataset_id: str, given: Given, *, auto_rein
         raise NotIndexed("Dataset has no embedding config")
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
         check_free(connection, dataset_id, _OPERATION)
-    with progress_bar("Uploading", shown=None if shown else False) as watcher:
+    with progress_bar("Uploading", shown=None if shown else False) as progress:
         content = open_more(
             given,
             config,
             dataset_id=dataset_id,
             layout=context.layout,
             settings=context.settings,
-            progress=lambda share: watcher("files", share) if watcher else None,
+            progress=lambda share: progress("files", share) if progress else None,
         )
     asked = {"operation": _OPERATION, "content": content.config, "auto_reindex": auto_reindex}
     try:
@@ -54,7 +56,7 @@ def start_addition(context: Context, dataset_id: str, given: Given, *, auto_rein
             context,
             dataset_id,
             TaskType.MEDIA_ADDITION,
-            lambda base, report: add(base, content, auto_reindex=auto_reindex, report=report),
+            lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
             operation=_OPERATION,
             config=None if content.config is None else asked,
         )
@@ -80,11 +82,13 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
 
 def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
     """Return the job of a task that adds objects, which is to be done again."""
-    return on_base(context, dataset_id, _adds(context, given_boxes(paths)))
+    return with_job_context(context, dataset_id, _adds(context, given_boxes(paths)))
 
 
-def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[Base, Report], Commit]:
-    return lambda base, report: add_objects(base, sources, encoder_of(base.config, context.settings), report=report)
+def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:
+    return lambda base, progress: add_objects(
+        base, sources, encoder_for_images(base.config, context.settings), progress=progress
+    )
 
 
 def _encoder(context: Context, dataset_id: str) -> Encoder:
@@ -92,7 +96,7 @@ def _encoder(context: Context, dataset_id: str) -> Encoder:
         config = datasets.embedding_config(connection, dataset_id)
     if config is None:
         raise NotIndexed("Dataset has no embedding config")
-    return encoder_of(config, context.settings)
+    return encoder_for_images(config, context.settings)
 
 
 def _forget(context: Context, dataset_id: str, content: Content) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
-from framedex.jobs.edits.labels import caption_array, label_array, put_captions, put_labels
-from framedex.jobs.edits.rows import Mask, Places, find_ids, rows_of
+from framedex.jobs.edits.labels import caption_array, label_array, write_captions, write_labels
+from framedex.jobs.edits.rows import Mask, Places, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import Edit, editing
-from framedex.operations.starting import on_base, start
+from framedex.operations.starting import start, with_job_context
 from framedex.records import Condition, Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage import tables
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, held_fields, tags_of
@@ -90,14 +90,14 @@ def set_labels(context: Context, dataset_id: str, selection: Selection, labels: 
     array = label_array([labels])
     with _editing(context, dataset_id, "set_labels") as (edit, media):
         place = np.where(_chosen(media, selection), 0, -1)
-        edit.commit(put_labels(media.table, edit.base.head, array, place), edit.base.head.summary)
+        edit.commit(write_labels(media.table, edit.base.head, array, place), edit.base.head.summary)
 
 
 def set_labels_of(context: Context, dataset_id: str, labels: Mapping[str, Any]) -> None:
     """Give media labels, by their ids; raises as :func:`set_labels`."""
     ids, array = list(labels), label_array(list(labels.values()))
     with _editing(context, dataset_id, "set_labels") as (edit, media):
-        edit.commit(put_labels(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(write_labels(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
 
 
 def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any]) -> None:
@@ -110,7 +110,7 @@ def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any])
     """
     ids, array = list(captions), caption_array(captions)
     with _editing(context, dataset_id, "set_captions") as (edit, media):
-        edit.commit(put_captions(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(write_captions(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
 
 
 def list_fields(context: Context, dataset_id: str) -> list[Field]:
@@ -145,13 +145,13 @@ def start_adding_field(
         Conflict: the name is taken, or a task is under way.
     """
     spec = field_jobs.check_spec(name, field_type, enum_options, is_multi)
-    field_jobs.check_free(fields_of(open_media(context, dataset_id)), name)
+    field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
     rows = _rows(values)
     return start(
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, report: field_jobs.add_field(base, spec, rows, report=report),
+        lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress),
         operation="add_field",
         config=_asked(
             rows, "add_field", name=name, field_type=spec.type.value, enum_options=enum_options, is_multi=is_multi
@@ -173,7 +173,7 @@ def start_setting_field(context: Context, dataset_id: str, name: str, values: An
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, report: field_jobs.set_field(base, name, rows, report=report),
+        lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress),
         operation="set_field",
         config=_asked(rows, "set_field", name=name),
     )
@@ -202,9 +202,13 @@ def field_job(context: Context, dataset_id: str, config: Mapping[str, Any]) -> J
     name = config["name"]
     rows = [tuple(row) if isinstance(row, list) else row for row in config["values"]]  # pairs, which JSON has as lists
     if config["operation"] == "set_field":
-        return on_base(context, dataset_id, lambda base, report: field_jobs.set_field(base, name, rows, report=report))
+        return with_job_context(
+            context, dataset_id, lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress)
+        )
     spec = field_jobs.check_spec(name, config["field_type"], config["enum_options"], config["is_multi"])
-    return on_base(context, dataset_id, lambda base, report: field_jobs.add_field(base, spec, rows, report=report))
+    return with_job_context(
+        context, dataset_id, lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress)
+    )
 
 
 def field_result(context: Context, task_id: str) -> FieldResult:
@@ -248,7 +252,7 @@ def _chosen(media: Media, selection: Selection) -> Mask:
         NotFound: a media item does not exist.
     """
     if callable(selection):
-        return rows_of(media, selection(media))
+        return mask_of(media, selection(media))
     return _places(media, selection) >= 0
 
 

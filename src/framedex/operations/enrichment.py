@@ -16,17 +16,17 @@ from framedex.enrichment_records import (
 )
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
-from framedex.jobs.enrich.enrich import Plan, applied_to, encoded_by, enrich
-from framedex.jobs.ingest.content import encoder_of
+from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
+from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_pictures
 from framedex.names import copy_name
 from framedex.operations.context import Context, open_media
-from framedex.operations.starting import check_free, load_base
+from framedex.operations.starting import check_free, load_job_context
 from framedex.records import DatasetStatus, TaskType
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects
-from framedex.tasks import Commit, Job, Report, Task
+from framedex.tasks import Commit, Job, Task, TaskProgress
 
 _DETECT = EnrichmentType.OBJECT_DETECTION
 _NO_FILES = "the media of this dataset are neither local files nor objects in a bucket"
@@ -107,11 +107,11 @@ def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> 
     return _job(context, new_id, source, _plan(context, source, wanted))
 
 
-def _job(context: Context, new_id: str, source: str, plan: Plan) -> Job:
-    def run(report: Report) -> Commit:
+def _job(context: Context, new_id: str, source: str, plan: EnrichmentPlan) -> Job:
+    def run(progress: TaskProgress) -> Commit:
         # The head is that of the moment: a task that is run again takes the dataset as it is then.
-        base, media = load_base(context, source), open_media(context, source)
-        return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, report=report)
+        base, media = load_job_context(context, source), open_media(context, source)
+        return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
 
     return run
 
@@ -133,7 +133,7 @@ def _checked_types(models: Any) -> dict[EnrichmentType, str]:
     return {EnrichmentType(kind): model_id for kind, model_id in models.items()}
 
 
-def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str]) -> Plan:
+def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str]) -> EnrichmentPlan:
     """Return loaded models.
 
     Raises:
@@ -147,21 +147,23 @@ def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str
         _check_applicable(shown, kind, model_id)
     _check_dependencies(context, dataset_id, [shown[each] for each in wanted.values()])
     chosen = {entry.type: entry for entry in entries if wanted.get(entry.type) == entry.id}
-    plan = Plan(dict(wanted))
+    plan = EnrichmentPlan(dict(wanted))
     if (entry := chosen.get(EnrichmentType.MULTIMODEL_IMAGE_ENCODING)) is not None:
         assert entry.encoder is not None, "a model of encodings has an encoder"
         encoder, _ = choose_encoder(entry.encoder, context.settings)
         if not isinstance(encoder, TextEncoder):
             raise InvalidInput(f"the encoder {encoder.name!r} of the model {entry.id!r} knows pictures only")
-        plan = Plan(plan.models, encoder, encoded_by(encoder, entry.id))
+        plan = EnrichmentPlan(plan.models, encoder, encoded_by(encoder, entry.id))
     if (entry := chosen.get(EnrichmentType.IMAGE_TAGGING)) is not None:
-        plan = Plan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
+        plan = EnrichmentPlan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
     if (entry := chosen.get(EnrichmentType.CAPTION_IMAGES)) is not None:
         plan = replace(plan, captioner=make_captioner(entry), replace_captions=entry.replace)
     return _with_objects(context, dataset_id, plan, chosen)
 
 
-def _with_objects(context: Context, dataset_id: str, plan: Plan, chosen: Mapping[EnrichmentType, ModelEntry]) -> Plan:
+def _with_objects(
+    context: Context, dataset_id: str, plan: EnrichmentPlan, chosen: Mapping[EnrichmentType, ModelEntry]
+) -> EnrichmentPlan:
     """Return a plan with the models that are about objects.
 
     Raises:
@@ -175,7 +177,7 @@ def _with_objects(context: Context, dataset_id: str, plan: Plan, chosen: Mapping
         encoder = plan.encoder
         if encoder is None:
             assert head.embedding_config is not None, "an indexed dataset has one"
-            encoder = encoder_of(head.embedding_config, context.settings)
+            encoder = encoder_for_images(head.embedding_config, context.settings)
         plan = replace(plan, detector=make_detector(entry), object_encoder=encoder)
     if (entry := chosen.get(EnrichmentType.CAPTION_OBJECTS)) is not None:
         if plan.detector is None and not count_objects(head):

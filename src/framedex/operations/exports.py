@@ -17,7 +17,7 @@ from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media, RowIds
-from framedex.storage.objects import has_none, open_objects
+from framedex.storage.objects import is_empty_object_view, open_objects
 from framedex.tasks import ExportTask
 
 Chooser = Callable[[Media], Condition | RowIds]
@@ -127,7 +127,7 @@ def chooser(
 
 def _selected(media: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
     """Return what is selected; nothing, once it was looked at, where there are no objects to be selected from."""
-    if not has_none(media) or media.parents is None:
+    if not is_empty_object_view(media) or media.parents is None:
         return select(media, selection)
     select(media.parents, selection)
     return np.empty(0, np.uint64)
@@ -147,8 +147,8 @@ def finished(task: ExportTask) -> ExportResult:
     Raises:
         Error: it was rejected, failed or aborted.
     """
-    with progress_bar("Exporting") as watcher:
-        task.wait(watcher=watcher)
+    with progress_bar("Exporting") as progress:
+        task.wait(progress=progress)
     return task.result
 
 

@@ -11,25 +11,26 @@ from framedex.encoders import reading_detail
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
 from framedex.operations.context import Context
+from framedex.progress import Progress
 from framedex.records import Condition
 from framedex.search.conditions import condition_of
-from framedex.search.queries import Both, Like, Meaning, Question, Words
+from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
-from framedex.search.searcher import Caches, Searches, Tell
+from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage.media import Media
-from framedex.storage.objects import has_none, holding
+from framedex.storage.objects import is_empty_object_view, media_containing
 from framedex.storage.tables import ROW_ID
 from framedex.vql import Filter, leading_searches
-from framedex.vql import searches as searches_in
+from framedex.vql import searcher as searches_in
 
 _UPLOAD, _MEDIA = "UPLOAD", "MEDIA"
 _BY = ("auto", "words", "meaning", "both")
 
 
-def open_searches(context: Context, media: Media, tell: Tell | None = None) -> Searches:
+def open_searcher(context: Context, media: Media, progress: Progress | None = None) -> Searcher:
     """Return the searches of a state of a dataset, among its media or among objects."""
     layout, dataset_id = context.layout, media.dataset_id
     owner = dataset_id if media.parents is None else media.parents.dataset_id
@@ -40,7 +41,7 @@ def open_searches(context: Context, media: Media, tell: Tell | None = None) -> S
         uploads=layout.anchors(owner),
         keep=not context.catalog.read_only,
     )
-    return Searches(media, media.generation.embedding_config, context.settings, context.indices, caches, tell)
+    return Searcher(media, media.generation.embedding_config, context.settings, context.indices, caches, progress)
 
 
 def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
@@ -52,11 +53,11 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
         NotFound: there is no such media item or upload to search by.
     """
     tests = searches_in(vql)
-    if has_none(media):
+    if is_empty_object_view(media):
         nothing = pa.schema([pa.field(ROW_ID, pa.uint64())]).empty_table()
         condition_of(media, vql, dict.fromkeys(tests, nothing))
         return Condition("FALSE")
-    return condition_of(media, vql, open_searches(context, media).found(tests) if tests else None)
+    return condition_of(media, vql, open_searcher(context, media).found(tests) if tests else None)
 
 
 def order_of(context: Context, media: Media, vql: Filter, condition: Condition) -> Ranking | None:
@@ -71,30 +72,30 @@ def order_of(context: Context, media: Media, vql: Filter, condition: Condition) 
     tests = leading_searches(vql)
     if not tests:
         return None
-    searches = open_searches(context, media)
+    searcher = open_searcher(context, media)
     rows = media.row_ids(condition)
-    rankings = [searches.ranked(test, rows) for test in tests]
+    rankings = [searcher.ranked(test, rows) for test in tests]
     return rankings[0] if len(rankings) == 1 else fuse(rankings)
 
 
-def picture_question(
+def image_query(
     context: Context,
-    searches: Searches,
+    searcher: Searcher,
     query: Any,
     *,
     box: Box | None = None,
     most: float | None = None,
-    compared: int | None = None,
-) -> Like:
+    n_candidates: int | None = None,
+) -> VectorQuery:
     """Return the question for media like a picture.
 
     Args:
         context: the workspace.
-        searches: of the dataset.
+        searcher: of the dataset.
         query: id of a media item or an object, path, bytes, array or Pillow image; or a vector.
         box: the part of the picture that counts.
         most: the largest cosine distance.
-        compared: how many rows to compare; None for as many as the index was measured for.
+        n_candidates: how many rows to compare; None for as many as the index was measured for.
 
     Raises:
         InvalidInput: the query or the box cannot be used.
@@ -103,23 +104,25 @@ def picture_question(
     """
     if most is not None and not (isinstance(most, int | float) and 0 <= most <= 2):
         raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
-    if compared is not None and (isinstance(compared, bool) or not isinstance(compared, int) or compared < 1):
-        raise InvalidInput(f"compared is a number of rows from 1, or None, not {compared!r}")
-    return Like(_vector(context, searches, query, box).tobytes(), most, compared)
+    if n_candidates is not None and (
+        isinstance(n_candidates, bool) or not isinstance(n_candidates, int) or n_candidates < 1
+    ):
+        raise InvalidInput(f"compared is a number of rows from 1, or None, not {n_candidates!r}")
+    return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
 
 
-def _vector(context: Context, searches: Searches, query: Any, box: Box | None) -> Any:
-    if (vector := as_vector(query, searches.config)) is not None:
+def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -> Any:
+    if (vector := as_vector(query, searcher.config)) is not None:
         if box is not None:
             raise InvalidInput("a bounding box is a part of a picture; a vector has none")
         return vector
     if isinstance(query, str) and not is_file(query) and not _is_path(query):
         if box is None:
-            return searches.vector_of(query)
-        encoder = encoder_of(searches.embedding)
-        media = holding(searches.media, query)
+            return searcher.vector_of(query)
+        encoder = encoder_of(searcher.embedding)
+        media = media_containing(searcher.media, query)
         return encode_picture(crop(read_picture(media, query, context.settings).pixels, box), encoder)
-    encoder = encoder_of(searches.embedding)
+    encoder = encoder_of(searcher.embedding)
     return encode_picture(read_pixels(query, context.settings, box=box, detail=reading_detail(encoder)), encoder)
 
 
@@ -128,16 +131,16 @@ def _is_path(query: str) -> bool:
     return any(mark in query for mark in ("/", "\\", "."))
 
 
-def upload(context: Context, searches: Searches, query: Any, box: Box | None = None) -> str:
-    """Keep a picture to search by, and return its anchor id; arguments and errors as :func:`picture_question`."""
-    return keep_upload(searches.caches.uploads, _vector(context, searches, query, box))
+def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = None) -> str:
+    """Keep a picture to search by, and return its anchor id; arguments and errors as :func:`image_query`."""
+    return keep_upload(searcher.caches.uploads, _vector(context, searcher, query, box))
 
 
-def text_question(searches: Searches, text: str | None, by: str) -> Question:
+def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
     """Return the question for media that fit a text.
 
     Args:
-        searches: of the dataset.
+        searcher: of the dataset.
         text: what is looked for.
         by: ``words``, ``meaning``, ``both``, or ``auto``: both where meaning can be searched, else words.
 
@@ -148,8 +151,8 @@ def text_question(searches: Searches, text: str | None, by: str) -> Question:
         raise InvalidInput(f"by must be one of {', '.join(_BY)}, not {by!r}")
     text = check_text(text)
     if by == "auto":
-        by = "both" if searches.knows_meaning else "words"
-    return Words(text) if by == "words" else Meaning(text) if by == "meaning" else Both(text)
+        by = "both" if searcher.knows_meaning else "words"
+    return KeywordQuery(text) if by == "words" else SemanticQuery(text) if by == "meaning" else HybridQuery(text)
 
 
 def explore_ranking(
@@ -189,25 +192,25 @@ def explore_ranking(
         return None
     if caption is not None:
         check_text(caption)  # before captions are indexed for it
-    searches = open_searches(context, media)
+    searcher = open_searcher(context, media)
     if anchor_media_id is not None:
-        question = _anchor(searches, anchor_media_id, anchor_type)
+        query = _anchor(searcher, anchor_media_id, anchor_type)
     else:
-        question = text_question(searches, caption, "meaning" if searches.knows_meaning else "words")
-    found = question.ask(searches, searches.rows_of(condition), None, 0.0)
+        query = text_query(searcher, caption, "meaning" if searcher.knows_meaning else "words")
+    found = query.run(searcher, searcher.rows_of(condition), None, 0.0)
     if most is None:
         return found
     distance = found.score if found.kind == COSINE_DISTANCE else 1 - found.relevance
     return found.only(np.flatnonzero(distance < most))
 
 
-def _anchor(searches: Searches, anchor_id: str, anchor_type: str | None) -> Question:
-    kind = anchor_type or (_UPLOAD if is_upload(searches.caches.uploads, anchor_id) else _MEDIA)
+def _anchor(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Query:
+    kind = anchor_type or (_UPLOAD if is_upload(searcher.caches.uploads, anchor_id) else _MEDIA)
     if kind not in (_UPLOAD, _MEDIA):
         raise InvalidInput(f"anchor_type must be {_UPLOAD} or {_MEDIA}, not {anchor_type!r}")
     if kind == _UPLOAD:
-        return Like(read_upload(searches.caches.uploads, anchor_id).tobytes())
-    return Like(searches.vector_of(anchor_id).tobytes())
+        return VectorQuery(read_upload(searcher.caches.uploads, anchor_id).tobytes())
+    return VectorQuery(searcher.vector_of(anchor_id).tobytes())
 
 
 def _share(value: float | None) -> float | None:

@@ -4,7 +4,7 @@ from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
 from framedex.names import copy_name
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, load_base, on_base, start
+from framedex.operations.starting import check_free, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
 from framedex.tasks import Job, Task
@@ -75,7 +75,7 @@ def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -
         context,
         dataset_id,
         TaskType.SNAPSHOT_RESTORE,
-        lambda base, report: restore(base, snapshot_id, kept, report=report),
+        lambda base, progress: restore(base, snapshot_id, kept, progress=progress),
         operation="restore",
         allowed=_RESTORABLE,
         config={"operation": "restore", "snapshot_id": snapshot_id},
@@ -87,7 +87,9 @@ def restore_job(context: Context, dataset_id: str, snapshot_id: str) -> Job:
     with context.catalog.read() as connection:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
         kept = snapshot_rows.generation_of(connection, snapshot_id)
-    return on_base(context, dataset_id, lambda base, report: restore(base, snapshot_id, kept, report=report))
+    return with_job_context(
+        context, dataset_id, lambda base, progress: restore(base, snapshot_id, kept, progress=progress)
+    )
 
 
 def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> tuple[str, Task]:
@@ -122,8 +124,10 @@ def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) 
     with context.catalog.read() as connection:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
         kept = snapshot_rows.generation_of(connection, snapshot_id)
-    source, user = load_base(context, dataset_id), context.settings.user
-    return lambda report: clone(source, kept, layout=context.layout, dataset_id=new_id, created_by=user, report=report)
+    source, user = load_job_context(context, dataset_id), context.settings.user
+    return lambda progress: clone(
+        source, kept, layout=context.layout, dataset_id=new_id, created_by=user, progress=progress
+    )
 
 
 def _id_of(snapshot: Snapshot | str) -> str:

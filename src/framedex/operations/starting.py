@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from framedex.errors import Conflict, NotIndexed
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import read_decisions
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
-from framedex.tasks import Commit, Job, Report, Task
+from framedex.tasks import Commit, Job, Task, TaskProgress
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
 
@@ -19,7 +19,7 @@ def start(
     context: Context,
     dataset_id: str,
     task_type: TaskType,
-    job: Callable[[Base, Report], Commit],
+    job: Callable[[JobContext, TaskProgress], Commit],
     *,
     operation: str,
     allowed: Collection[DatasetStatus] = SETTLED,
@@ -53,25 +53,25 @@ def start(
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
         task_id = context.runner.insert(connection, record, task_type, config)
 
-    run = on_base(context, dataset_id, job, shows=shows, thresholds=thresholds)
+    run = with_job_context(context, dataset_id, job, shows=shows, thresholds=thresholds)
     return Task.start(context.runner, task_id, dataset_id, run)
 
 
-def on_base(
+def with_job_context(
     context: Context,
     dataset_id: str,
-    job: Callable[[Base, Report], Commit],
+    job: Callable[[JobContext, TaskProgress], Commit],
     *,
     shows: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
 ) -> Job:
     """Return a job on a dataset as the runner takes it; see :func:`start` for the arguments."""
 
-    def run(report: Report) -> Commit:
+    def run(progress: TaskProgress) -> Commit:
         if shows is not DatasetStatus.READ_ONLY:
             with context.catalog.write() as connection:
                 datasets.update_dataset(connection, dataset_id, status=shows, progress=0)
-        return job(load_base(context, dataset_id, thresholds), report)
+        return job(load_job_context(context, dataset_id, thresholds), progress)
 
     return run
 
@@ -97,7 +97,7 @@ def check_free(
     return record
 
 
-def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | None = None) -> Base:
+def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[float] | None = None) -> JobContext:
     """Return what a job on a dataset starts from.
 
     Raises:
@@ -112,15 +112,15 @@ def load_base(context: Context, dataset_id: str, thresholds: Sequence[float] | N
     if thresholds is not None:
         config = EmbeddingConfig.model_validate(config.model_dump() | {"thresholds": tuple(thresholds)})
     table = context.layout.media(dataset_id)
-    apart = [decision.media_ids for decision in read_decisions(table, head.tables)]
+    cannot_link = [decision.media_ids for decision in read_decisions(table, head.tables)]
     thumbnails = context.layout.thumbnails(dataset_id)
-    return Base(dataset_id, head, config, tuple(roots), table, thumbnails, apart, context.settings)
+    return JobContext(dataset_id, head, config, tuple(roots), table, thumbnails, cannot_link, context.settings)
 
 
-def new_base(context: Context, dataset_id: str, config: EmbeddingConfig) -> Base:
+def new_job_context(context: Context, dataset_id: str, config: EmbeddingConfig) -> JobContext:
     """Return what the job that makes a dataset starts from: there is nothing of it yet."""
     layout = context.layout
-    return Base.of_nothing(
+    return JobContext.of_nothing(
         dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
     )
 
@@ -131,5 +131,5 @@ def wait_for(task: Task, title: str) -> None:
     Raises:
         Error: the task failed or was aborted.
     """
-    with progress_bar(title) as watcher:
-        task.wait(watcher=watcher)
+    with progress_bar(title) as progress:
+        task.wait(progress=progress)

@@ -24,10 +24,17 @@ from framedex.errors import Conflict, Error, InvalidInput, ReadOnly
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
 from framedex.storage.objects import OBJECTS, objects_dataset
-from framedex.storage.retention import Limits, check_unused, has_superseded, named_uploads, prune, read_kept
+from framedex.storage.retention import (
+    RetentionLimits,
+    check_unused,
+    has_superseded,
+    named_uploads,
+    prune,
+    read_retained,
+)
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, roll_back
@@ -83,13 +90,13 @@ def vacuum(
     return VacuumResult(**asdict(count))
 
 
-def _limits(context: Context, older_than_s: float | None) -> Limits:
+def _limits(context: Context, older_than_s: float | None) -> RetentionLimits:
     if older_than_s is None:
-        return Limits.ago(context.settings.keep_versions_s)
+        return RetentionLimits.ago(context.settings.keep_versions_s)
     known = isinstance(older_than_s, int | float) and not isinstance(older_than_s, bool)
     if not known or math.isnan(older_than_s) or older_than_s < 0:
         raise InvalidInput(f"older_than_s must be a number of seconds from 0, or None, not {older_than_s!r}")
-    return Limits.ago(older_than_s, older_than_s)
+    return RetentionLimits.ago(older_than_s, older_than_s)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ class _Doomed:
     folders: list[Path]
 
 
-def _doom(context: Context, dataset_id: str, limits: Limits, *, thoroughly: bool) -> _Doomed:
+def _doom(context: Context, dataset_id: str, limits: RetentionLimits, *, thoroughly: bool) -> _Doomed:
     """Decide what is to go of a dataset's tables, so that nobody goes back to it any more.
 
     Args:
@@ -121,7 +128,7 @@ def _doom(context: Context, dataset_id: str, limits: Limits, *, thoroughly: bool
     versions, folders = {}, []
     with context.catalog.write() as connection:
         check_unused(connection, dataset_id)
-        kept = read_kept(connection, dataset_id, limits)
+        kept = read_retained(connection, dataset_id, limits)
         for path in disk.entries(context.layout.dataset(dataset_id)):
             if disk.is_aside(path):  # of a run that was killed
                 folders.append(path)
@@ -136,10 +143,10 @@ def _doom(context: Context, dataset_id: str, limits: Limits, *, thoroughly: bool
     return _Doomed(versions, folders)
 
 
-def _clean_dataset(context: Context, record: DatasetRecord, limits: Limits, count: _Count) -> None:
+def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLimits, count: _Count) -> None:
     doomed = _doom(context, record.id, limits, thoroughly=True)
     for path, versions in doomed.versions.items():
-        before = disk.measure(path)
+        before = disk.measure_folder(path)
         remove_versions(path, versions)
         with context.catalog.write() as connection:
             check_unused(connection, record.id)
@@ -179,12 +186,12 @@ def _clean_vectors(context: Context, dataset_id: str, count: _Count) -> None:
                 count.freed_bytes += disk.remove_file(path)
 
 
-def _clean_uploads(context: Context, dataset_id: str, limits: Limits, count: _Count) -> None:
+def _clean_uploads(context: Context, dataset_id: str, limits: RetentionLimits, count: _Count) -> None:
     """Remove lists of uploads that no task needs, and the files that neither a list nor a kept state names."""
     folder = context.layout.dataset(dataset_id)
     with context.catalog.write() as connection:  # a task that is run again now would read its list
         check_unused(connection, dataset_id)
-        kept, named = read_kept(connection, dataset_id, limits), named_uploads(connection, dataset_id, limits)
+        kept, named = read_retained(connection, dataset_id, limits), named_uploads(connection, dataset_id, limits)
         for upload_id, changed_s, is_whole in blobs.uploads(folder):
             # The task of an upload begins when all of it is there; until then nothing names it.
             if upload_id not in named and changed_s < time.time() - (_PARTIAL_S if is_whole else _UPLOAD_S):
@@ -199,11 +206,11 @@ def _clean_uploads(context: Context, dataset_id: str, limits: Limits, count: _Co
 
 
 @contextmanager
-def _unchanged(context: Context, dataset_id: str, limits: Limits, before: list[Generation]) -> Iterator[None]:
+def _unchanged(context: Context, dataset_id: str, limits: RetentionLimits, before: list[Generation]) -> Iterator[None]:
     """Keep a dataset from being changed; it must not have been since its generations were read."""
     with context.catalog.write() as connection:
         check_unused(connection, dataset_id)
-        now = {each.id for each in read_kept(connection, dataset_id, limits).generations}
+        now = {each.id for each in read_retained(connection, dataset_id, limits).generations}
         if now - {each.id for each in before}:
             raise Conflict("it was changed meanwhile")
         yield
@@ -228,11 +235,11 @@ def _clean_thumbnails(context: Context, dataset_id: str, count: _Count) -> None:
     ):
         if folder.is_dir():
             version = head.tables.get(name)
-            known = None if version is None else KnownIds(Table(layout.table(dataset_id, name), version))
+            known = None if version is None else IdIndex(Table(layout.table(dataset_id, name), version))
             _remove_unknown(folder, known, count)
 
 
-def _remove_unknown(folder: Path, known: KnownIds | None, count: _Count) -> None:
+def _remove_unknown(folder: Path, known: IdIndex | None, count: _Count) -> None:
     """Remove the thumbnails in a folder but those of known ids; all for None."""
     files = disk.files_below(folder)
     while group := [path for path, _ in islice(files, _FILES)]:

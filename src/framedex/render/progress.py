@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Watcher = Callable[[str, float], None]
+Progress = Callable[[str, float], None]
 
 
 @contextmanager
-def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -> Iterator[Watcher | None]:
+def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -> Iterator[Progress | None]:
     """Show a bar for the duration of a block; yield what it is to be told: (stage, share from 0 to 1).
 
     Args:
@@ -43,7 +43,7 @@ def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -
     bar = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(title, total=1.0)
 
-    def tell(stage: str, share: float) -> None:
+    def progress(stage: str, share: float) -> None:
         if late:
             bar.start()  # once
         bar.update(task, completed=share, description=f"{title}: {stage}")
@@ -51,7 +51,7 @@ def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -
     if not late:
         bar.start()
     try:
-        yield tell
+        yield progress
     finally:
         bar.stop()
 

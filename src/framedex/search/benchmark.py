@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.coded_cells import Selection
+from framedex.analysis.quantized_ivf import Selection
 from framedex.errors import InvalidInput, NotIndexed
-from framedex.search.searcher import Searches
+from framedex.progress import Progress
+from framedex.search.searcher import Searcher
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.storage.disk import files_below
 
 Vectors = npt.NDArray[np.float32]
-Tell = Callable[[str, float], None]
 
 SELECTIVITIES = (1.0, 0.5, 0.01, 0.0001)
 NOISE = 0.25
@@ -53,13 +53,13 @@ class _Filtered:
 
 
 def measure_search(
-    searches: Searches,
+    searcher: Searcher,
     *,
     queries: int = 200,
     k: int = 10,
     selectivities: Sequence[float] = SELECTIVITIES,
     indices: Callable[[], VectorIndices] = VectorIndices,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> SearchTimings:
     """Measure searches of a dataset by vector; nothing of the dataset or its index is touched.
 
@@ -68,51 +68,51 @@ def measure_search(
     two from 1,024 on, until recall is 1 or all rows are compared, and the default.
 
     Args:
-        searches: of the dataset.
+        searcher: of the dataset.
         queries: how many.
         k: how many nearest to look for.
         selectivities: shares of the rows that filters leave; 1 for no filter. Those that leave as many as another are
             left out.
         indices: returns what makes the index.
-        tell: hears how far it is; raises to stop.
+        progress: hears how far it is; raises to stop.
 
     Raises:
         InvalidInput: an argument is outside of its range.
         NotIndexed: there are no vectors.
     """
     _check(queries, k, selectivities)
-    searches.embedding  # noqa: B018 - raises where there are no vectors
-    said = tell or (lambda _stage, _share: None)
+    searcher.embedding  # noqa: B018 - raises where there are no vectors
+    said = progress or (lambda _stage, _share: None)
     with tempfile.TemporaryDirectory(prefix="framedex-", ignore_cleanup_errors=True) as scratch:
-        return _measured(searches, Path(scratch), queries, k, selectivities, indices, said)
+        return _measured(searcher, Path(scratch), queries, k, selectivities, indices, said)
 
 
 def _measured(
-    searches: Searches,
+    searcher: Searcher,
     scratch: Path,
     queries: int,
     k: int,
     selectivities: Sequence[float],
     indices: Callable[[], VectorIndices],
-    tell: Tell,
+    progress: Progress,
 ) -> SearchTimings:
-    index, facts = _opened(searches, scratch, indices, tell)
+    index, facts = _opened(searcher, scratch, indices, progress)
     before = facts.pop("before")
     asked = _queries(index, queries)
     default = max(facts["compared"] or len(index), 4 * k)
     for query in asked:
-        index.nearest(query, k, compared=default)
+        index.nearest(query, k, n_candidates=default)
     memory = _growth(before)
     places = np.flatnonzero(~np.isnan(index.similarities(np.zeros_like(asked[0]))))
     filters = list(_filters(index, places, k, selectivities))
-    least, seconds = _truth(index, asked, filters, k, tell)
+    least, seconds = _truth(index, asked, filters, k, progress)
     rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -asked))]
     exact_memory = _growth(before)
     for number, each in enumerate(filters):
         sizes = _settings(len(each.places), default, exhaustive=facts["compared"] is None)
-        rows += _sweep(index, asked, each, least[number], sizes, default, k, _part(tell, number, len(filters)))
+        rows += _sweep(index, asked, each, least[number], sizes, default, k, _part(progress, number, len(filters)))
     return SearchTimings(
-        dataset_id=searches.media.dataset_id,
+        dataset_id=searcher.media.dataset_id,
         n_vectors=len(places),
         dimension=index.dimension,
         k=k,
@@ -140,25 +140,25 @@ def _check(queries: int, k: int, selectivities: Any) -> None:
 
 
 def _opened(
-    searches: Searches, scratch: Path, indices: Callable[[], VectorIndices], tell: Tell
+    searcher: Searcher, scratch: Path, indices: Callable[[], VectorIndices], progress: Progress
 ) -> tuple[VectorIndex, dict[str, Any]]:
     """Return an index that was made in a folder, and opened again, with what was found out."""
     start = time.perf_counter()
     made = indices().open(
-        searches.media, folder=scratch, tell=lambda stage, share: tell(f"index: {stage}", _BUILT * share)
+        searcher.media, folder=scratch, progress=lambda stage, share: progress(f"index: {stage}", _BUILT * share)
     )
     build_s, dimension = time.perf_counter() - start, made.dimension
     stored = read_indices(scratch, column="embedding", dimension=dimension)
-    compared = stored[0].compared if stored else None
+    n_candidates = stored[0].n_candidates if stored else None
     del made, stored
     gc.collect()
     before, start = _resident(), time.perf_counter()
-    index = indices().open(searches.media, folder=scratch)
+    index = indices().open(searcher.media, folder=scratch)
     return index, {
         "before": before,
         "build_s": build_s,
         "open_s": time.perf_counter() - start,
-        "compared": compared,
+        "compared": n_candidates,
         "disk_bytes": sum(status.st_size for _, status in files_below(scratch)),
     }
 
@@ -199,13 +199,13 @@ def _filters(
 
 
 def _truth(
-    index: VectorIndex, queries: Vectors, filters: Sequence[_Filtered], k: int, tell: Tell
+    index: VectorIndex, queries: Vectors, filters: Sequence[_Filtered], k: int, progress: Progress
 ) -> tuple[list[list[float]], list[float]]:
     """Return the similarity of the last true answer, by filter and query; and how long each exact search took."""
     least: list[list[float]] = [[] for _ in filters]
     seconds = []
     for number, query in enumerate(queries):
-        tell("exact search", _BUILT + (_TRUE - _BUILT) * number / len(queries))
+        progress("exact search", _BUILT + (_TRUE - _BUILT) * number / len(queries))
         start = time.perf_counter()
         similarity = index.similarities(query)
         _last_of(similarity[filters[0].places], k)
@@ -236,18 +236,18 @@ def _sweep(
     settings: Sequence[int],
     default: int,
     k: int,
-    tell: Tell,
+    progress: Progress,
 ) -> Iterator[SearchTiming]:
     """Yield how each setting does, until one finds all; the default in any case."""
     found_all = False
-    for number, compared in enumerate(settings):
-        is_default = compared == min(default, len(filtered.places))
+    for number, n_candidates in enumerate(settings):
+        is_default = n_candidates == min(default, len(filtered.places))
         if found_all and not is_default:
             continue
-        tell(f"{compared:,} of {len(filtered.places):,} rows", number / len(settings))
+        progress(f"{n_candidates:,} of {len(filtered.places):,} rows", number / len(settings))
 
-        def ask(query: Vectors, compared: int = compared) -> Vectors:
-            return index.nearest(query, k, filtered.selection, compared=compared)[1]
+        def ask(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
+            return index.nearest(query, k, filtered.selection, n_candidates=n_candidates)[1]
 
         for query in queries[:_WARMING]:
             ask(query)
@@ -259,7 +259,7 @@ def _sweep(
             hits += int((similarity >= lowest - _SAME).sum())
         recall = hits / (len(queries) * min(k, len(filtered.places)))
         found_all = found_all or recall >= 1
-        yield _timing(filtered, compared, recall, seconds, _parallel(ask, queries), is_default=is_default)
+        yield _timing(filtered, n_candidates, recall, seconds, _parallel(ask, queries), is_default=is_default)
 
 
 def _parallel(ask: Callable[[Vectors], Any], queries: Vectors) -> float:
@@ -276,7 +276,7 @@ def _parallel(ask: Callable[[Vectors], Any], queries: Vectors) -> float:
 
 def _timing(
     filtered: _Filtered,
-    compared: int | None,
+    n_candidates: int | None,
     recall: float,
     seconds: Sequence[float],
     parallel: float,
@@ -287,7 +287,7 @@ def _timing(
     return SearchTiming(
         selectivity=filtered.selectivity,
         rows=len(filtered.places),
-        compared=compared,
+        n_candidates=n_candidates,
         is_default=is_default,
         recall=recall,
         p50_ms=p50,
@@ -299,9 +299,9 @@ def _timing(
     )
 
 
-def _part(tell: Tell, number: int, count: int) -> Tell:
+def _part(progress: Progress, number: int, count: int) -> Progress:
     """Return what is told of one filter's sweep."""
-    return lambda stage, share: tell(stage, _TRUE + (1 - _TRUE) * (number + share) / count)
+    return lambda stage, share: progress(stage, _TRUE + (1 - _TRUE) * (number + share) / count)
 
 
 def _resident() -> int | None:

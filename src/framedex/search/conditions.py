@@ -8,7 +8,7 @@ import pyarrow as pa
 from framedex.records import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
-from framedex.storage.objects import has_none, objects_of
+from framedex.storage.objects import is_empty_object_view, objects_of
 from framedex.storage.tables import ROW_ID
 from framedex.vql import Filter, Found, KnownField, Related, Scope, compile_filter
 
@@ -53,7 +53,7 @@ def scope_of(media: Media) -> Scope:
 def _related(media: Media, related: Related) -> pa.Table:
     """Return the ids of media that a filter names by objects in them, or one of objects by what these are in."""
     others = objects_of(media) if media.parents is None else media.parents
-    if others is None or has_none(media):
+    if others is None or is_empty_object_view(media):
         return pa.table({"media_id": pa.array([], pa.string())})
     return others.query(related.statement, related.condition, related.columns, keep=True)
 

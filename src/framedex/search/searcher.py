@@ -1,6 +1,6 @@
 """Searching the media of a dataset, or the objects in them, at one state: by picture, by meaning, by words."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,22 +12,22 @@ import pyarrow as pa
 from framedex.analysis.relevance import Relevance
 from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
+from framedex.progress import Progress
 from framedex.records import Condition, EmbeddingConfig
 from framedex.search.captions.captions import encode, open_captions
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.query_images import PRECOMPUTED, encoder_of
 from framedex.search.ranking import BM25, COSINE_DISTANCE, Ranking, diversified, ranked
 from framedex.search.text.full_text import full_text
-from framedex.search.text_queries import Among, Meant, check_text
+from framedex.search.text_queries import EncodedQuery, VectorTarget, check_text
 from framedex.search.uploads import read_upload
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
 from framedex.storage.media import Media, RowIds
-from framedex.storage.objects import holding
+from framedex.storage.objects import media_containing
 from framedex.vql import SearchTest, SimilarityTest, TextTest
 
 Vectors = npt.NDArray[np.float32]
-Tell = Callable[[str, float], None]
 
 MATCH = 0.5
 """The relevance from which on a search that was given no threshold takes something for a match."""
@@ -53,7 +53,7 @@ class Caches:
 
 
 @dataclass(frozen=True)
-class Searches:
+class Searcher:
     """Searches of the media of a dataset at one state.
 
     Attributes:
@@ -62,7 +62,7 @@ class Searches:
         settings: limits and defaults.
         indices: the vectors that are open.
         caches: where indices are kept.
-        tell: hears how far the making of an index is.
+        progress: hears how far the making of an index is.
     """
 
     media: Media
@@ -70,7 +70,7 @@ class Searches:
     settings: Settings
     indices: VectorIndices
     caches: Caches
-    tell: Tell | None = field(default=None, compare=False)
+    progress: Progress | None = field(default=None, compare=False)
 
     @cached_property
     def index(self) -> VectorIndex:
@@ -81,7 +81,7 @@ class Searches:
         """
         folder = self.caches.vectors if self.caches.keep else None
         self.embedding  # noqa: B018 - raises where there are no vectors
-        return self.indices.open(self.media, folder=folder, tell=self.tell)
+        return self.indices.open(self.media, folder=folder, progress=self.progress)
 
     @property
     def embedding(self) -> EmbeddingConfig:
@@ -100,7 +100,7 @@ class Searches:
         Raises:
             NotFound: there is no such item, or it has no vector: its file cannot be decoded.
         """
-        place = holding(self.media, media_id)
+        place = media_containing(self.media, media_id)
         if place.table is self.media.table:
             vector = self.index.vector(place.found[media_id])
         else:
@@ -110,7 +110,7 @@ class Searches:
             raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
         return vector
 
-    def meaning_of(self, text: str) -> Meant:
+    def meaning_of(self, text: str) -> EncodedQuery:
         """Return what a text means: by the dataset's own encoder where that knows texts, else by the text encoder.
 
         Raises:
@@ -118,7 +118,7 @@ class Searches:
         """
         check_text(text)
         if (encoder := self._multimodal) is not None:
-            return Meant(encode(encoder, [text])[0], self.index)
+            return EncodedQuery(encode(encoder, [text])[0], self.index)
         if (encoder := self._text_encoder) is None:
             raise InvalidInput(
                 f"searching by meaning needs an encoder of pictures and texts, or one of texts for the captions; this "
@@ -131,7 +131,7 @@ class Searches:
                 f"the text encoder {encoder.name!r} searches captions by meaning, and no media of this dataset has "
                 "one. Enrich it with CAPTION_IMAGES or set captions, or search for words in labels and file names"
             )
-        return Meant(encode(encoder, [text])[0], self.captions)
+        return EncodedQuery(encode(encoder, [text])[0], self.captions)
 
     @cached_property
     def captions(self) -> CaptionIndex:
@@ -140,14 +140,14 @@ class Searches:
         Raises:
             InvalidInput: there is no text encoder of the name that is set, or it does not return what it should.
         """
-        encoder, tell = self._text_encoder, self.tell
+        encoder, progress = self._text_encoder, self.progress
         assert encoder is not None, "callers look whether one is set"
         return open_captions(
             self.media,
             encoder,
             folder=self.caches.captions,
             keep=self.caches.keep,
-            progress=None if tell is None else lambda share: tell("captions", share),
+            progress=None if progress is None else lambda share: progress("captions", share),
         )
 
     @property
@@ -181,8 +181,8 @@ class Searches:
         *,
         limit: int,
         diversity: float = 0.0,
-        among: Among | None = None,
-        compared: int | None = None,
+        among: VectorTarget | None = None,
+        n_candidates: int | None = None,
     ) -> Ranking:
         """Return the media nearest to a vector, of those in some rows.
 
@@ -192,12 +192,12 @@ class Searches:
             limit: how many.
             diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
             among: what a text's vector is compared with; None for a picture's.
-            compared: how many rows to compare; None for as many as the index was measured for.
+            n_candidates: how many rows to compare; None for as many as the index was measured for.
         """
         index = among or self.index
         selection = None if rows is None else index.select(rows)
         wanted = limit * _VARIED if diversity else limit
-        row_ids, similarity = index.nearest(vector, wanted, selection, compared=compared)
+        row_ids, similarity = index.nearest(vector, wanted, selection, n_candidates=n_candidates)
         found = self._ranking(row_ids, similarity, self._relevance(vector, among))
         if not diversity:
             return found
@@ -206,7 +206,7 @@ class Searches:
         return found.only(diversified(1 - found.score, stacked.astype(np.float32), limit, diversity))
 
     def all_by_distance(
-        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: Among | None = None
+        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: VectorTarget | None = None
     ) -> Ranking:
         """Return all media of some rows that have a vector, the nearest first.
 
@@ -228,14 +228,14 @@ class Searches:
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
         """Return the media that a full-text query finds, of those in some rows, the best first."""
-        tell = self.tell
+        progress = self.progress
         found = full_text(
             self.media,
             query,
             folder=self.caches.texts,
             keep=self.caches.keep,
             language=self.settings.language,
-            progress=None if tell is None else lambda share: tell("texts", share),
+            progress=None if progress is None else lambda share: progress("texts", share),
         )
         row_ids, scores = found.row_ids, found.scores
         if rows is not None:
@@ -249,7 +249,7 @@ class Searches:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
         return ranked(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
 
-    def _relevance(self, vector: Vectors, among: Among | None) -> Relevance:
+    def _relevance(self, vector: Vectors, among: VectorTarget | None) -> Relevance:
         return self.index.relevance if among is None else among.relevance_of(vector)
 
     def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:

@@ -5,16 +5,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from framedex.progress import ShareProgress
 from framedex.storage.column_keys import columns_key
 from framedex.storage.media import Media
 
-Progress = Callable[[float], None]
 """Called with the share of the texts that is indexed, in [0, 1]; raises to stop."""
 State = TypeVar("State")
 _MOST_STATES, _MOST_NAMES = 3, 64  # that are held in memory
 
 
-class KnownStates(Generic[State]):
+class StateCache(Generic[State]):
     """States of one dataset. Safe to share between threads.
 
     Args:
@@ -22,13 +22,13 @@ class KnownStates(Generic[State]):
         make: makes one; called by one thread at a time, which others wait for.
     """
 
-    def __init__(self, columns: Sequence[str], make: Callable[[Media, Progress | None], State]) -> None:
+    def __init__(self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None], State]) -> None:
         self._columns, self._make = columns, make
         self._making, self._lock = threading.Lock(), threading.Lock()
         self._names: OrderedDict[tuple[str, int], Hashable] = OrderedDict()
         self._states: OrderedDict[Hashable, State] = OrderedDict()
 
-    def at(self, media: Media, progress: Progress | None) -> State:
+    def at(self, media: Media, progress: ShareProgress | None) -> State:
         """Return a state; who asks for one that is known does not wait for others."""
         name = self._name(media)
         if (state := self._known(name)) is not None:

@@ -29,7 +29,7 @@ def check_text(text: Any) -> str:
     return text
 
 
-class Among(Protocol):
+class VectorTarget(Protocol):
     """Vectors of rows, as indices of pictures and of captions have them; see there."""
 
     row_ids: RowIds
@@ -39,7 +39,7 @@ class Among(Protocol):
         ...
 
     def nearest(
-        self, query: Vectors, k: int, selection: Any = None, *, compared: int | None = None
+        self, query: Vectors, k: int, selection: Any = None, *, n_candidates: int | None = None
     ) -> tuple[RowIds, Vectors]:
         """Return the nearest rows and their similarities, nearest first."""
         ...
@@ -58,7 +58,7 @@ class Among(Protocol):
 
 
 @dataclass(frozen=True)
-class Meant:
+class EncodedQuery:
     """What a text means.
 
     Attributes:
@@ -67,4 +67,4 @@ class Meant:
     """
 
     vector: Vectors
-    among: Among
+    among: VectorTarget

@@ -10,7 +10,7 @@ class SearchTiming(Record):
     Attributes:
         selectivity: the share of the rows that the filter leaves; 1 for no filter.
         rows: how many it leaves.
-        compared: the setting: how many rows that may be answers are compared; None for exact search.
+        n_candidates: the setting: how many rows that may be answers are compared; None for exact search.
         is_default: whether searches do so by default.
         recall: the share of the true nearest that was found, 0 to 1.
         p50_ms, p95_ms, p99_ms: latencies, one query at a time.
@@ -21,7 +21,7 @@ class SearchTiming(Record):
 
     selectivity: float
     rows: int
-    compared: int | None
+    n_candidates: int | None
     is_default: bool
     recall: float
     p50_ms: float
@@ -78,19 +78,19 @@ class SearchTimings(Record):
         """
         if isinstance(recall, bool) or not isinstance(recall, int | float) or not 0 <= recall <= 1:
             raise InvalidInput(f"recall must be 0 to 1, not {recall!r}")
-        unfiltered = min(row.compared for row in self.rows if row.compared is not None and row.selectivity == 1)
-        settings = sorted({row.compared for row in self.rows if row.compared is not None})
+        unfiltered = min(row.n_candidates for row in self.rows if row.n_candidates is not None and row.selectivity == 1)
+        settings = sorted({row.n_candidates for row in self.rows if row.n_candidates is not None})
         return next((each for each in settings if each >= unfiltered and self.recall_of(each) >= recall), None)
 
-    def recall_of(self, compared: int) -> float:
+    def recall_of(self, n_candidates: int) -> float:
         """Return the recall of a setting, with the filter for which it is the least.
 
         Where a sweep has not tried the setting, it counts what the next smaller one found: more rows find no less.
         """
         found: dict[float, tuple[int, float]] = {}
         for row in self.rows:
-            if row.compared is not None and row.compared <= compared:
-                found[row.selectivity] = max(found.get(row.selectivity, (0, 0.0)), (row.compared, row.recall))
+            if row.n_candidates is not None and row.n_candidates <= n_candidates:
+                found[row.selectivity] = max(found.get(row.selectivity, (0, 0.0)), (row.n_candidates, row.recall))
         return min((recall for _, recall in found.values()), default=0.0)
 
     def advice(self, recall: float) -> str:
@@ -100,12 +100,12 @@ class SearchTimings(Record):
             InvalidInput: *recall* is no share.
         """
         best = self.best_for(recall)
-        exact = next(row for row in self.rows if row.compared is None)
+        exact = next(row for row in self.rows if row.n_candidates is None)
         wanted = f"to find {recall:.4g} of the true nearest {self.k:,}"
         if best is None:
             return f"{wanted}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
-        tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.compared or 0) <= best]
-        row = max(tried, key=lambda row: row.compared or 0)
+        tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
+        row = max(tried, key=lambda row: row.n_candidates or 0)
         if best == self.default_compared:
             setting = f"keep the default, which compares {best:,} rows"
         else:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
-from framedex.storage.row_places import places_of
+from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 
@@ -216,7 +216,7 @@ class ColumnCache:
         if known is None:
             return None
         # Ids that do not ascend, as files that were put together may have them, are looked for in the table.
-        found = places_of(known.to_numpy(), np.asarray(row_ids, np.uint64))
+        found = positions_of(known.to_numpy(), np.asarray(row_ids, np.uint64))
         return None if found is None else pa.array(found)
 
     def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:

@@ -88,7 +88,7 @@ def update_dataset(connection: sa.Connection, dataset_id: str, **values: Any) ->
     connection.execute(datasets.update().where(datasets.c.id == dataset_id).values(**values))
 
 
-def update_progress(connection: sa.Connection, dataset_id: str, percent: int) -> None:
+def update_dataset_progress(connection: sa.Connection, dataset_id: str, percent: int) -> None:
     """Store how far the indexing of a dataset is, in percent."""
     connection.execute(
         datasets.update()

@@ -59,20 +59,20 @@ def inode_of(status: os.stat_result) -> Inode:
     return status.st_dev, status.st_ino
 
 
-def measure(folder: Path) -> dict[Path, int]:
+def measure_folder(folder: Path) -> dict[Path, int]:
     """Return the bytes that would come free with each file of a folder: 0 for one that has another name, too."""
     return {path: _freed(status) for path, status in files_below(folder)}
 
 
 def freed_since(before: dict[Path, int], folder: Path) -> int:
     """Return how many bytes came free in a folder since it was measured, in which no file gets another name."""
-    now = measure(folder)
+    now = measure_folder(folder)
     return sum(size for path, size in before.items() if path not in now)
 
 
 def remove_tree(folder: Path) -> int:
     """Remove a folder, as far as that is possible; return how many bytes that freed."""
-    before = measure(folder)
+    before = measure_folder(folder)
     shutil.rmtree(folder, ignore_errors=True)
     return freed_since(before, folder)
 

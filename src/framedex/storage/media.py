@@ -18,7 +18,7 @@ from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import DERIVED, ColumnCache, with_derived
 from framedex.storage.failures import own_errors
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
-from framedex.storage.row_places import places_of
+from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 from framedex.storage.videos import VIDEOS
@@ -170,7 +170,7 @@ class Media:
     def values_at(self, row_ids: RowIds, column: str) -> pa.Array:
         """Return the values of some rows, given by their ids in any order, in a column."""
         known, values = self.values(EVERYTHING, column)
-        places = places_of(known, row_ids)
+        places = positions_of(known, row_ids)
         assert places is not None, "rows are those of the table"
         return values.take(pa.array(places))
 

@@ -86,16 +86,16 @@ def objects_of(media: Media) -> Media | None:
 
 
 def open_objects(media: Media) -> Media:
-    """Return the objects in media, as media are; where there are none, what :func:`has_none` tells from objects."""
+    """Return the objects in media, as media are; where there are none, what :func:`is_empty_object_view` tells from objects."""
     return objects_of(media) or replace(media, parents=media)
 
 
-def has_none(media: Media) -> bool:
+def is_empty_object_view(media: Media) -> bool:
     """Return whether this stands for the objects of a dataset without any: no condition may find something of it."""
     return media.parents is not None and media.table is media.parents.table
 
 
-def holding(media: Media, item_id: str) -> Media:
+def media_containing(media: Media, item_id: str) -> Media:
     """Return what has an item of that id: these media, or the objects in them; or these objects, or what they are in.
 
     Raises:
@@ -105,7 +105,7 @@ def holding(media: Media, item_id: str) -> Media:
     others = objects_of(media) if media.parents is None else media.parents
     asked = isinstance(item_id, str) and item_id.isascii()  # what is no Unicode cannot be a parameter, nor an id
     for each in (media, others) if asked else ():
-        if each is not None and not has_none(each) and (row_ids := each.row_ids(wanted)).size:
+        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(wanted)).size:
             return replace(each, found={**each.found, item_id: int(row_ids[0])})
     raise NotFound(f"no media {item_id!r} in this dataset")
 

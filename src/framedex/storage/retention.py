@@ -27,7 +27,7 @@ _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 
 @dataclass(frozen=True)
-class Limits:
+class RetentionLimits:
     """How long what nothing names any more stays.
 
     Attributes:
@@ -39,14 +39,14 @@ class Limits:
     unfinished: datetime
 
     @classmethod
-    def ago(cls, superseded_s: float, unfinished_s: float = UNFINISHED_S) -> "Limits":
+    def ago(cls, superseded_s: float, unfinished_s: float = UNFINISHED_S) -> "RetentionLimits":
         """Return the limits of so many seconds ago."""
         times = [now() - timedelta(seconds=min(each, _LONGEST_S)) for each in (superseded_s, unfinished_s)]
         return cls(*times)
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedStates:
     """What of a dataset must stay.
 
     Attributes:
@@ -71,23 +71,23 @@ class Kept:
         return dict(found)
 
 
-def read_kept(connection: sa.Connection, dataset_id: str, limits: Limits) -> Kept:
+def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> RetainedStates:
     """Return what of a dataset must stay."""
     present = head(connection, dataset_id)
     generations = snapshot_rows.kept_generations(connection, dataset_id, _since(connection, dataset_id, limits))
     states = _unfinished(connection, dataset_id, limits, present).values()
     media = {(MEDIA, int(state["version"])) for state in states}
     videos = {(VIDEOS, int(state["videos"])) for state in states if state.get("videos")}
-    return Kept(present, generations, frozenset(media | videos))
+    return RetainedStates(present, generations, frozenset(media | videos))
 
 
-def has_superseded(connection: sa.Connection, dataset_id: str, limits: Limits) -> bool:
+def has_superseded(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> bool:
     """Return whether there are generations that need not stay."""
     since = _since(connection, dataset_id, limits)
     return snapshot_rows.has_superseded(connection, dataset_id, since)
 
 
-def prune(connection: sa.Connection, dataset_id: str, limits: Limits) -> None:
+def prune(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> None:
     """Delete the rows of generations and snapshots that need not stay, and forget what tasks do not need any more.
 
     What a deletion was asked to do is a list of media, which may be long; once done it is not asked for again.
@@ -101,7 +101,7 @@ def prune(connection: sa.Connection, dataset_id: str, limits: Limits) -> None:
     snapshot_rows.prune(connection, dataset_id, _since(connection, dataset_id, limits))
 
 
-def named_uploads(connection: sa.Connection, dataset_id: str, limits: Limits) -> set[str]:
+def named_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> set[str]:
     """Return the ids of the uploads that tasks of a dataset read, or may be asked to read again."""
     again = sa.and_(tasks.c.status.in_(_ENDED), tasks.c.end_time > limits.unfinished)
     query = sa.select(tasks.c.config).where(
@@ -129,7 +129,7 @@ def _clones(connection: sa.Connection) -> list[dict[str, Any]]:
     return [config or {} for config in connection.execute(sa.select(tasks.c.config).where(*cloning)).scalars()]
 
 
-def _since(connection: sa.Connection, dataset_id: str, limits: Limits) -> datetime:
+def _since(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> datetime:
     """Return the time since which heads stay: exports tell that they read, so what they began with stays, too."""
     if not export_rows.is_busy(connection, dataset_id):
         return limits.superseded
@@ -140,7 +140,7 @@ def _since(connection: sa.Connection, dataset_id: str, limits: Limits) -> dateti
 
 
 def _unfinished(
-    connection: sa.Connection, dataset_id: str, limits: Limits, present: Generation | None
+    connection: sa.Connection, dataset_id: str, limits: RetentionLimits, present: Generation | None
 ) -> dict[str, dict[str, Any]]:
     """Return what tasks that were stopped can go on from, by their ids: if the head is still what they began with."""
     query = sa.select(tasks.c.id, tasks.c.resume).where(

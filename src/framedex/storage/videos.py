@@ -49,7 +49,7 @@ def videos_path(media: Path) -> Path:
     return media.with_name(f"{VIDEOS}.lance")
 
 
-def begin(media: Path, version: int | None) -> int | None:
+def roll_back_videos(media: Path, version: int | None) -> int | None:
     """Make a version of the table of videos its newest, for the next writer; return that, None where there is none.
 
     Args:
@@ -62,7 +62,7 @@ def begin(media: Path, version: int | None) -> int | None:
     return tables.replace(path, [], SCHEMA) if path.exists() else None
 
 
-def append(media: Path, rows: Sequence[Mapping[str, Any]]) -> int:
+def append_videos(media: Path, rows: Sequence[Mapping[str, Any]]) -> int:
     """Write rows of videos behind the others; return the table's new version."""
     return tables.append(videos_path(media), [pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)], SCHEMA)
 
@@ -77,7 +77,7 @@ def open_videos(media: Path, versions: Mapping[str, int]) -> Table | None:
     return Table(videos_path(media), versions[VIDEOS]) if VIDEOS in versions else None
 
 
-def keep_rows(table: Table, kept: npt.NDArray[np.bool_]) -> int:
+def keep_video_rows(table: Table, kept: npt.NDArray[np.bool_]) -> int:
     """Delete all rows but some; return the version of the table that has these alone."""
     return table.version if kept.all() else tables.delete_rows(table, ~kept)
 
@@ -86,7 +86,7 @@ def last_of_each(table: Table) -> int:
     """Delete the rows of videos that come again further behind; return the version without them."""
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
     last = {each: place for place, each in enumerate(ids)}
-    return keep_rows(table, np.array([last[each] == place for place, each in enumerate(ids)], dtype=bool))
+    return keep_video_rows(table, np.array([last[each] == place for place, each in enumerate(ids)], dtype=bool))
 
 
 def with_media(table: Table, media: Table) -> int:
@@ -100,7 +100,7 @@ def with_media(table: Table, media: Table) -> int:
     for batch in media.scan(["video_id"]):
         left.update(pc.unique(batch.column(0)).to_pylist())
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
-    return keep_rows(table, np.array([each in left for each in ids], dtype=bool))
+    return keep_video_rows(table, np.array([each in left for each in ids], dtype=bool))
 
 
 def media_of_videos(media: Table) -> int:

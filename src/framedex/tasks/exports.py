@@ -15,7 +15,7 @@ from framedex.storage import export_rows
 from framedex.storage.catalog import Catalog
 from framedex.storage.datasets import now
 from framedex.storage.media import file_uri
-from framedex.tasks.report import Report, Watcher
+from framedex.tasks.progress import Progress, TaskProgress
 from framedex.tasks.waiting import result_of
 
 _HEARTBEAT_S = 2.0
@@ -51,7 +51,7 @@ class ExportTask:
     def __init__(self, catalog: Catalog, dataset_id: str, path: Path, job: ExportJob, *, created_by: str) -> None:
         self.id = new_id()
         self._catalog, self._path, self._job = catalog, path, job
-        self._report, self._future = Report(), Future[ExportResult]()
+        self._report, self._future = TaskProgress(), Future[ExportResult]()
         self._lock, self._settled, self._unwritten = threading.Lock(), False, False
         self._row = threading.Lock()  # a beat must not write over what came after it looked
         self._record = ExportRecord(
@@ -91,12 +91,12 @@ class ExportTask:
             raise Conflict(f"export {self.id} is {self.status}; there is no result yet")
         return self._ended(None)
 
-    def wait(self, timeout_s: float | None = None, *, watcher: Watcher | None = None) -> ExportRecord:
+    def wait(self, timeout_s: float | None = None, *, progress: Progress | None = None) -> ExportRecord:
         """Wait for the end of the export and return its record. An interrupt (Ctrl-C) aborts it.
 
         Args:
             timeout_s: give up waiting after so many seconds; the export goes on.
-            watcher: called with (stage, share) as it advances, on the export's thread.
+            progress: called with (stage, share) as it advances, on the export's thread.
 
         Raises:
             Error: it was rejected, or it failed; of the class that was raised, or TaskFailed.
@@ -104,13 +104,13 @@ class ExportTask:
             TimeoutError: it was not done in time.
         """
         try:
-            self._report.watcher = watcher
+            self._report.progress = progress
             self._ended(timeout_s)
         except KeyboardInterrupt:
             self._stop()
             raise
         finally:
-            self._report.watcher = None
+            self._report.progress = None
         return self.record
 
     def _ended(self, timeout_s: float | None) -> ExportResult:

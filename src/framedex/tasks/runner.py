@@ -13,7 +13,7 @@ from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
 from framedex.storage.catalog import Catalog
 from framedex.storage.failures import own_errors
-from framedex.tasks.report import Job, Report
+from framedex.tasks.progress import Job, TaskProgress
 
 _HEARTBEAT_S = 2.0
 _WORKERS = 4
@@ -31,7 +31,7 @@ class Run:
     Attributes:
         task_id, dataset_id: the task, and what it works on.
         job: the work.
-        report: how far it is.
+        progress: how far it is.
         future: its end.
     """
 
@@ -39,7 +39,7 @@ class Run:
         self, catalog: Catalog, task_id: str, dataset_id: str, job: Job, after_commit: AfterCommit | None = None
     ) -> None:
         self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
-        self.report = Report(keep=self.keep)
+        self.progress = TaskProgress(keep=self.keep)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
@@ -48,11 +48,11 @@ class Run:
     def execute(self) -> None:
         """Run the job and commit it."""
         try:
-            self.report.check()
+            self.progress.check()
             with own_errors(f"write dataset {self.dataset_id}"):
                 commit = self.job(self._begin())
             with self._lock:
-                self.report.check()
+                self.progress.check()
                 self._committing = True
             with self._catalog.write() as connection:
                 task_rows.check_owned(connection, self.task_id)
@@ -81,14 +81,14 @@ class Run:
             self.end(TaskStatus.FAILED, "".join(traceback.format_exception_only(error)).strip())
             raise TaskFailed(f"task {self.task_id} failed: {type(error).__name__}: {error}") from error
         else:
-            self.report.closed.set()
+            self.progress.closed.set()
 
-    def _begin(self) -> Report:
+    def _begin(self) -> TaskProgress:
         """Mark the task as running; return the report with what it goes on from."""
         with self._catalog.write() as connection:
             task_rows.update_task(connection, self.task_id, status=TaskStatus.RUNNING, progress_percentage=0)
-            self.report.resume = task_rows.read_resume(connection, self.task_id)
-        return self.report
+            self.progress.resume = task_rows.read_resume(connection, self.task_id)
+        return self.progress
 
     def keep(self, state: dict[str, Any]) -> None:
         """Store what a later run can go on from."""
@@ -121,7 +121,7 @@ class Run:
         with suppress(WorkspaceError):
             self._put_end(*self._unwritten)
             self._unwritten = None
-            self.report.closed.set()
+            self.progress.closed.set()
 
     def _put_end(self, status: TaskStatus, message: str) -> None:
         with self._catalog.write() as connection:
@@ -143,12 +143,12 @@ class Run:
             if self._committing or self.future.done():
                 state = "done" if self.future.done() else "in its commit phase"
                 raise Conflict(f"task {self.task_id} cannot be aborted: it is {state}")
-            self.report.cancel()
+            self.progress.cancel()
         self.stop()
 
     def stop(self) -> None:
         """Make the job stop, and wait for its end."""
-        self.report.cancel()
+        self.progress.cancel()
         if not self.future.done() and self.future.cancel():  # it waited for a thread
             self.end(TaskStatus.ABORTED, "aborted on request")
         with suppress(CancelledError):
@@ -156,7 +156,7 @@ class Run:
 
     def beat(self) -> None:
         """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
-        while not self.report.closed.wait(_HEARTBEAT_S):
+        while not self.progress.closed.wait(_HEARTBEAT_S):
             # A beat that fails, as on a full disk, must not end those that follow.
             with suppress(Exception):
                 self.settle()
@@ -166,16 +166,16 @@ class Run:
     def _beat(self, connection: Any) -> None:
         if not task_rows.is_own(connection, self.task_id):
             # The machine slept, and the task was given up: what is written now would meet another writer's.
-            self.report.cancel(Conflict(f"task {self.task_id} was given up while this process did not run"))
+            self.progress.cancel(Conflict(f"task {self.task_id} was given up while this process did not run"))
             return
         if task_rows.is_abort_requested(connection, self.task_id):
-            self.report.cancel()
+            self.progress.cancel()
         if not self.future.running():  # it waits for a thread, and lives
             task_rows.update_task(connection, self.task_id)
             return
-        percent = round(100 * self.report.share)
-        task_rows.update_progress(connection, self.task_id, percent, self.report.stage)
-        datasets.update_progress(connection, self.dataset_id, percent)
+        percent = round(100 * self.progress.share)
+        task_rows.update_progress(connection, self.task_id, percent, self.progress.stage)
+        datasets.update_dataset_progress(connection, self.dataset_id, percent)
 
 
 def _is_exiting() -> bool:
@@ -271,13 +271,13 @@ class Runner:
     def close(self) -> None:
         """Abort what still runs and wait for it."""
         for run in self._runs.values():
-            run.report.cancel()
+            run.progress.cancel()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
         self.settle()
         for run in self._runs.values():
-            run.report.closed.set()
+            run.progress.closed.set()
         self._runs.clear()
 
 

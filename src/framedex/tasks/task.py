@@ -5,7 +5,7 @@ from concurrent.futures import CancelledError
 from framedex.errors import Aborted, Conflict, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows
-from framedex.tasks.report import Job, Watcher
+from framedex.tasks.progress import Job, Progress
 from framedex.tasks.runner import Run, Runner, wait_until_ended
 from framedex.tasks.waiting import result_of
 
@@ -49,16 +49,16 @@ class Task:
     def progress_percentage(self) -> int | None:
         """How much is done, 0 to 100."""
         run = self._run
-        return self.record.progress_percentage if run is None or run.future.done() else round(100 * run.report.share)
+        return self.record.progress_percentage if run is None or run.future.done() else round(100 * run.progress.share)
 
-    def wait(self, timeout_s: float | None = None, *, watcher: Watcher | None = None) -> TaskRecord:
+    def wait(self, timeout_s: float | None = None, *, progress: Progress | None = None) -> TaskRecord:
         """Wait for the end of the task and return its record.
 
         An interrupt (Ctrl-C) aborts a task of this process; one of another process goes on.
 
         Args:
             timeout_s: give up waiting after so many seconds; the task goes on.
-            watcher: called with (stage, share) as the job reports, on the task's thread.
+            progress: called with (stage, share) as the job reports, on the task's thread.
 
         Raises:
             Error: the task failed; of the class that the job raised, or TaskFailed.
@@ -66,9 +66,9 @@ class Task:
             TimeoutError: it was not done in time.
         """
         if (run := self._run) is None:
-            return self._wait_elsewhere(timeout_s, watcher)
+            return self._wait_elsewhere(timeout_s, progress)
         try:
-            run.report.watcher = watcher
+            run.progress.progress = progress
             result_of(run.future, timeout_s)
         except TimeoutError:
             if not run.future.done():
@@ -80,13 +80,13 @@ class Task:
             run.stop()
             raise
         finally:
-            run.report.watcher = None
+            run.progress.progress = None
         return self.record
 
-    def _wait_elsewhere(self, timeout_s: float | None, watcher: Watcher | None) -> TaskRecord:
+    def _wait_elsewhere(self, timeout_s: float | None, progress: Progress | None) -> TaskRecord:
         def look(record: TaskRecord) -> None:
-            if watcher is not None:
-                watcher(record.status_message, (record.progress_percentage or 0) / 100)
+            if progress is not None:
+                progress(record.status_message, (record.progress_percentage or 0) / 100)
 
         record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, look=look)
         if record is None:

@@ -38,7 +38,7 @@ def build(path: Path, vectors: list[Any], **columns: list[Any]) -> Table:
 
 def indexed(table: Table, **options: Any) -> tuple[pa.Table, dict[str, float | None]]:
     """Return the index columns and the limits of the issues."""
-    result = index(table, CUTS, tell=options.get("tell", lambda _stage, _share: None))
+    result = index(table, CUTS, progress=options.get("tell", lambda _stage, _share: None))
     new = Table(table.path, result.version)
     assert new.schema.names == [*table.schema.names, *(n for n in INDEX_SCHEMA.names if n not in table.schema.names)]
     return new.scan(INDEX_SCHEMA.names).read_all(), result.thresholds
@@ -168,7 +168,7 @@ def test_index__odd_sizes_and_outliers(path: Path) -> None:
 def test_index__again_replaces_the_columns(path: Path) -> None:
     """A second run over the same rows gives the same columns, once each."""
     table = build(path, list(copies_and_others()))
-    once = Table(path, index(table, CUTS, tell=lambda _stage, _share: None).version)
+    once = Table(path, index(table, CUTS, progress=lambda _stage, _share: None).version)
     again, _ = indexed(once)
     assert again == once.scan(INDEX_SCHEMA.names).read_all()
 
@@ -178,11 +178,11 @@ def test_index__progress_ascends_to_one_and_can_stop(path: Path) -> None:
     table = build(path, list(clustered(200, 8)))
     stop = StopAt(0.4)
     with pytest.raises(Aborted):
-        index(table, CUTS, tell=lambda _stage, share: stop(share))
+        index(table, CUTS, progress=lambda _stage, share: stop(share))
     assert Table(path, table.version).count() == 200
     with pytest.raises(Exception, match="has no version"):
         Table(path, table.version + 1)
     shares: list[float] = []
-    indexed(table, tell=lambda _stage, share: shares.append(share))
+    indexed(table, progress=lambda _stage, share: shares.append(share))
     assert shares == sorted(shares)
     assert shares[-1] == 1

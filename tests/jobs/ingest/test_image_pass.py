@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from framedex import Unavailable, Workspace
 from framedex.images.reading import read_row
 from framedex.jobs.ingest import image_runs as picture_runs
-from framedex.jobs.ingest.image_pass import examined_pictures
+from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
 from framedex.media.decode import Picture
 from framedex.media.files import Reader
@@ -43,7 +43,7 @@ def seen(row: Row, picture: Picture) -> Result:
 
 
 def passed(media: Media, rows: Sequence[Row], detail: int | None = 64, limits: Settings = SETTINGS) -> Iterator[Result]:
-    found = examined_pictures(media, rows, seen, key, detail=detail, settings=limits)
+    found = decode_rows(media, rows, seen, key, detail=detail, settings=limits)
     return (each for each in found if each is not None)
 
 
@@ -159,7 +159,7 @@ class TestResults:
                 taken += 1
                 yield films.rows[0]
 
-        with closing(examined_pictures(films.media, rows(), seen, key, detail=64, settings=SETTINGS)) as results:
+        with closing(decode_rows(films.media, rows(), seen, key, detail=64, settings=SETTINGS)) as results:
             for _ in range(50):
                 next(results)
         assert taken <= 50 + 8 * 16
@@ -179,7 +179,7 @@ class TestResults:
 
         limits = Settings(threads=4, pixels_in_flight=2_000_000)
         rows = large.rows * 16  # enough for two threads
-        found = examined_pictures(large.media, rows, met, lambda _row, _why: True, detail=None, settings=limits)
+        found = decode_rows(large.media, rows, met, lambda _row, _why: True, detail=None, settings=limits)
         assert [each for each in found if each is not None] == [False] * 32
 
 
@@ -259,7 +259,7 @@ class TestFailures:
     @pytest.mark.parametrize("after", [1, 30])
     def test_closing__ends_the_threads(self, films: Films, after: int) -> None:
         """Whoever wants no more leaves no thread at work."""
-        with closing(examined_pictures(films.media, films.rows, seen, key, detail=64, settings=SETTINGS)) as results:
+        with closing(decode_rows(films.media, films.rows, seen, key, detail=64, settings=SETTINGS)) as results:
             for _ in range(after):
                 next(results)
         assert not [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
@@ -271,7 +271,7 @@ class TestFailures:
             raise ZeroDivisionError(row["path"])
 
         with pytest.raises(ZeroDivisionError):
-            list(examined_pictures(films.media, films.rows, fails, lambda _row, _why: 0, detail=64, settings=SETTINGS))
+            list(decode_rows(films.media, films.rows, fails, lambda _row, _why: 0, detail=64, settings=SETTINGS))
         assert not [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
 
     def test_waiting__lets_the_user_look(self, films: Films) -> None:
@@ -283,7 +283,7 @@ class TestFailures:
             return 1
 
         rows = [row for row in films.rows if row["error"] is None][:1]
-        results = examined_pictures(films.media, rows, waits, lambda _row, _why: 0, detail=64, settings=SETTINGS)
+        results = decode_rows(films.media, rows, waits, lambda _row, _why: 0, detail=64, settings=SETTINGS)
         assert next(results) is None
         go_on.set()
         assert [each for each in results if each is not None] == [1]

@@ -17,12 +17,12 @@ from framedex.ids import media_id
 from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest.ingest import Ingested, ingest
-from framedex.jobs.ingest.placement import Place
+from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.settings import Settings
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MEASURES, media_schema
 from framedex.storage.tables import Table
 from tests.jobs.fakes import Colours, StopAt, ignore
@@ -342,7 +342,7 @@ def test_known__files_are_not_read(folder: Path, table: Path) -> None:
     encoder = Colours()
     heard: list[float] = []
     second = run(
-        folder, table, encoder=encoder, known=KnownIds(Table(table, first.version)), place=Place(batch=1),
+        folder, table, encoder=encoder, known=IdIndex(Table(table, first.version)), place=SourcePlacement(batch=1),
         progress=heard.append,
     )  # fmt: skip
     rows = rows_of(table, second)
@@ -359,7 +359,7 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
     first = run(folder, table)
     annotations = Annotations()
     annotations.add("0.png", ("cat",), None)
-    second = run(folder, table, annotations=annotations, known=KnownIds(Table(table, first.version)))
+    second = run(folder, table, annotations=annotations, known=IdIndex(Table(table, first.version)))
     assert second == Ingested(version=0, rows=0, unmatched=0, present=1)
     assert tables.roll_back(table, first.version) == first.version
 
@@ -372,7 +372,7 @@ def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, mon
     first = run(folder, table)
     for number in range(1, 20, 2):
         write(folder / f"{number:02}.png", flat(BLUE))
-    second = run(folder, table, known=KnownIds(Table(table, first.version)))
+    second = run(folder, table, known=IdIndex(Table(table, first.version)))
     assert [row["path"] for row in rows_of(table, second)][10:] == [f"{number:02}.png" for number in range(1, 20, 2)]
     assert second.present == 10
 
@@ -381,8 +381,8 @@ def test_place__of_files(folder: Path, table: Path) -> None:
     """Paths are relative to the source root, and one path below two roots is two files."""
     for root in (folder, folder / "below"):
         write(root / "x.png", photo(1))
-    run(folder / "below", table, place=Place(0, "below/", 1))
-    below, other = rows_of(table, run(folder / "below", table, place=Place(1, "", 2)))
+    run(folder / "below", table, place=SourcePlacement(0, "below/", 1))
+    below, other = rows_of(table, run(folder / "below", table, place=SourcePlacement(1, "", 2)))
     first, whole = rows_of(folder.parent / "whole.lance", run(folder, folder.parent / "whole.lance"))
     assert (first["path"], whole["path"]) == ("x.png", "below/x.png")
     assert (below["path"], below["root"], below["batch"]) == ("below/x.png", 0, 1)
@@ -394,6 +394,6 @@ def test_place__of_files(folder: Path, table: Path) -> None:
 @pytest.mark.parametrize("name", ["1:x.png", "1\\x.png", "1/x.png"])
 def test_place__no_name_is_that_of_another_root(name: str) -> None:
     """Ids of files below the first root differ from those of files below others."""
-    assert Place(0).media_id(DATASET, name) == media_id(DATASET, name)
-    others = {Place(0).media_id(DATASET, name), Place(2).media_id(DATASET, "x.png")}
-    assert Place(1).media_id(DATASET, "x.png") not in others
+    assert SourcePlacement(0).media_id(DATASET, name) == media_id(DATASET, name)
+    others = {SourcePlacement(0).media_id(DATASET, name), SourcePlacement(2).media_id(DATASET, "x.png")}
+    assert SourcePlacement(1).media_id(DATASET, "x.png") not in others

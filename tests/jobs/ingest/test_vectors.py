@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from framedex.errors import Aborted, InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
 from framedex.jobs.ingest.ingest import Ingested
-from framedex.jobs.ingest.placement import Place
+from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.vectors import ingest_vectors, is_vector_file, open_vectors
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.tables import Table
 from tests.jobs.fakes import StopAt, ignore
 
@@ -306,8 +306,8 @@ def test_known__rows_are_left_out(path: Path) -> None:
     first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
     more = pa.table({"uri": ["c.jpg", "b.jpg", "http://x/d.jpg"], "embedding": [[1.0, 1.0], [9.0, 9.0], None]})
     second = ingest_vectors(
-        open_vectors(more), table=path, dataset_id=DATASET, progress=ignore, place=Place(3, "", 2),
-        known=KnownIds(Table(path, first.version)),
+        open_vectors(more), table=path, dataset_id=DATASET, progress=ignore, place=SourcePlacement(3, "", 2),
+        known=IdIndex(Table(path, first.version)),
     )  # fmt: skip
     assert (second.rows, second.present) == (2, 1)
     rows = Table(path, second.version).scan(["path", "root", "batch", "media_id"]).read_all().to_pylist()
@@ -321,7 +321,7 @@ def test_known__all_of_them(path: Path) -> None:
     """Where all rows are there already nothing is written."""
     source = open_vectors(two([[1, 0], [0, 1]]))
     first = ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore)
-    known = KnownIds(Table(path, first.version))
+    known = IdIndex(Table(path, first.version))
     assert ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore, known=known) == Ingested(0, 0, 0, 2)
     assert tables.roll_back(path, first.version) == first.version
 
@@ -329,7 +329,7 @@ def test_known__all_of_them(path: Path) -> None:
 def test_known__rows_that_cannot_be_used(path: Path) -> None:
     """A row that is there already is checked all the same, and a uri may not occur twice."""
     first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
-    known = KnownIds(Table(path, first.version))
+    known = IdIndex(Table(path, first.version))
     twice = pa.table({"uri": ["a.jpg", "a.jpg"], "embedding": [[1.0, 1.0], [2.0, 1.0]]})
     for table, message in ((two([[1, 0], [np.inf, 1]]), "row 1"), (twice, "occurs twice")):
         with pytest.raises(InvalidInput, match=message):

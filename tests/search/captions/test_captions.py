@@ -19,7 +19,7 @@ from framedex.search.captions import merging as caption_merging
 from framedex.search.captions import store as caption_store
 from framedex.search.captions.captions import folder_of, open_captions
 from framedex.search.captions.index import CaptionIndex
-from framedex.search.captions.segments import read_segment
+from framedex.search.captions.segments import read_caption_segment
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
@@ -74,7 +74,7 @@ def check(media: Media, texts: Sequence[str | None], index: CaptionIndex) -> Non
         chosen = np.arange(0, len(row_ids), step)
         held = true[chosen][~np.isnan(true[chosen])]
         for k in (0, 1, 4, len(row_ids) + 1):
-            found, similarity = index.nearest(query, k, index.select(row_ids[chosen]), compared=10**6)
+            found, similarity = index.nearest(query, k, index.select(row_ids[chosen]), n_candidates=10**6)
             assert similarity == pytest.approx(-np.sort(-held)[:k], abs=1e-4)
             assert true[np.searchsorted(row_ids, found)] == pytest.approx(similarity, abs=1e-4)
             assert set(found.tolist()) <= set(row_ids[chosen].tolist())
@@ -161,7 +161,7 @@ def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPat
     found = true = 0
     for number in range(0, 20, 3):
         query = encoder.encode_texts([f"of{number}"])[0]
-        expected = set(index.nearest(query, 20, compared=10**6)[0].tolist())
+        expected = set(index.nearest(query, 20, n_candidates=10**6)[0].tolist())
         found += len(expected & set(index.nearest(query, 20)[0].tolist()))
         true += len(expected)
     assert found >= 0.9 * true
@@ -255,7 +255,7 @@ def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pyte
     media = written(tmp_path, rows_with(numbered(20)))
     opened(media, tmp_path / "cache")
     (path,) = segments(tmp_path / "cache")
-    read, moved = read_segment, path.with_name("another")
+    read, moved = read_caption_segment, path.with_name("another")
 
     def late(folder: Path, dimension: int) -> Any:
         if folder == path and path.exists():

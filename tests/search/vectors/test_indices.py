@@ -51,7 +51,7 @@ def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
     assert index.similarities(query) == pytest.approx(true, abs=5e-5, nan_ok=True)
     for share in (1.0, 0.5, 0.02):
         chosen = np.flatnonzero(random.random(len(row_ids)) < share)
-        found, similarity = index.nearest(query, 7, index.select(row_ids[chosen]), compared=len(row_ids))
+        found, similarity = index.nearest(query, 7, index.select(row_ids[chosen]), n_candidates=len(row_ids))
         assert similarity == pytest.approx(-np.sort(-true[chosen][~np.isnan(true[chosen])])[:7], abs=5e-5)
         assert set(found.tolist()) <= set(row_ids[chosen].tolist())
         assert true[np.searchsorted(row_ids, found)] == pytest.approx(similarity, abs=5e-5)
@@ -120,7 +120,7 @@ def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
             raise Aborted("stopped")
 
     with pytest.raises(Aborted):
-        filed().open(media, folder=folder, tell=stop)
+        filed().open(media, folder=folder, progress=stop)
     assert not list(folder.rglob("coarse.npy"))
     check(dataset, opened(dataset, filed(), folder))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from framedex.api.dataset.edits import DatasetEdits
 from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
-from framedex.api.dataset.lifecycle import Keeping
+from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.report import report_html
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
@@ -23,9 +23,9 @@ from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
 from framedex.images import reading as pictures
 from framedex.jobs.add import reindex
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.create import BOX_PROBLEMS
-from framedex.jobs.ingest.content import Given, check_thresholds
+from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
 from framedex.operations.context import Context, open_media
@@ -44,15 +44,15 @@ from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.settings import user_path
 from framedex.storage import datasets, task_rows
-from framedex.storage.objects import holding, objects_of
+from framedex.storage.objects import media_containing, objects_of
 from framedex.storage.task_rows import TaskQuery
-from framedex.tasks import Commit, Report, Task
+from framedex.tasks import Commit, Task, TaskProgress
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, Keeping):
+class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle):
     """One dataset of a workspace. Readers see its last committed state and never wait.
 
     Attributes:
@@ -215,7 +215,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             batch_n_objects=batch_n_objects,
             use_spot=use_spot,
         )
-        given = Given(path, files, archive, s3_uri, assume_role)
+        given = AdditionRequest(path, files, archive, s3_uri, assume_role)
         self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, shown=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")
@@ -264,7 +264,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         cuts = None if thresholds is None else check_thresholds(thresholds)
         return self._start(
             TaskType.REINDEX,
-            lambda base, report: reindex(base, report=report),
+            lambda base, progress: reindex(base, progress=progress),
             "reindex",
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
@@ -274,7 +274,13 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         )
 
     def _start(
-        self, task_type: TaskType, job: Callable[[Base, Report], Commit], operation: str, *, wait: bool, **options: Any
+        self,
+        task_type: TaskType,
+        job: Callable[[JobContext, TaskProgress], Commit],
+        operation: str,
+        *,
+        wait: bool,
+        **options: Any,
     ) -> Task:
         self.task = start(self._context, self.id, task_type, job, operation=operation, **options)
         if wait:
@@ -389,7 +395,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             NotFound: there is no such media item or object, or its file is gone.
             CannotDecode: its file is no picture.
         """
-        media = holding(open_media(self._context, self.id), media_id)
+        media = media_containing(open_media(self._context, self.id), media_id)
         return pictures.full_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
@@ -401,7 +407,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         media, layout = open_media(self._context, self.id), self._context.layout
         if objects_of(media) is not None and pictures.thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
-            media = holding(media, media_id)
+            media = media_containing(media, media_id)
         folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only
         return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
@@ -417,7 +423,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             InvalidInput: the file cannot be written.
         """
         target = user_path(path)
-        with progress_bar("Reporting") as watcher:
+        with progress_bar("Reporting") as progress:
             content = report_html(
                 self.info,
                 self.embedding_config,
@@ -425,7 +431,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
                 objects=self.objects,
                 level=level,
                 extra=extra,
-                progress=watcher,
+                progress=progress,
             )
         with whole_file(target) as file:
             file.write(content.encode())

@@ -16,7 +16,7 @@ from framedex.tasks import Task
 _STORED_IDS = 100_000  # that a task keeps in the catalog, so that another process can run it again
 
 
-class Keeping:
+class DatasetLifecycle:
     """The part of :class:`framedex.Dataset` that keeps, brings back and removes."""
 
     _context: Context
@@ -110,7 +110,7 @@ class Keeping:
             self._context,
             self.id,
             TaskType.MEDIA_DELETION,
-            lambda base, report: remove(base, ids, report=report),
+            lambda base, progress: remove(base, ids, progress=progress),
             operation="delete_media",
             config=_config(ids),
         )

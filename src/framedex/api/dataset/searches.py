@@ -7,13 +7,13 @@ from framedex.api.ranked_view import RankedView
 from framedex.api.search_benchmark import SearchBenchmark
 from framedex.errors import InvalidInput
 from framedex.operations.context import Context, open_entities
-from framedex.operations.searches import open_searches, picture_question, text_question, upload
+from framedex.operations.searches import image_query, open_searcher, text_query, upload
 from framedex.records import EntityType
 from framedex.render.progress import progress_bar
 from framedex.search.benchmark import SELECTIVITIES, measure_search
-from framedex.search.queries import Question
+from framedex.search.queries import Query
 from framedex.search.query_images import Box
-from framedex.search.searcher import Searches
+from framedex.search.searcher import Searcher
 
 
 class DatasetSearches:
@@ -31,7 +31,7 @@ class DatasetSearches:
         bounding_box: Box | None = None,
         diversity: float = 0.0,
         relevance: float = 0.0,
-        compared: int | None = None,
+        n_candidates: int | None = None,
         entity_type: str = "IMAGES",
     ) -> RankedView:
         """Return the media, or the objects, most like a picture, the best first.
@@ -49,7 +49,7 @@ class DatasetSearches:
                 ``(x, y, width, height)`` in pixels.
             diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
             relevance: the least relevance, 0 to 1; from 0.5 on media match. With it the answer may be nothing.
-            compared: how many media to compare before the search ends: more find more of the true nearest, and take
+            n_candidates: how many media to compare before the search ends: more find more of the true nearest, and take
                 longer. None for as many as were measured to find 98 %; see :meth:`benchmark_search`.
             entity_type: ``IMAGES``, frames of videos too, or ``OBJECTS``.
 
@@ -59,13 +59,13 @@ class DatasetSearches:
             CannotDecode: the file cannot be read, or is no picture.
             NotIndexed: the dataset has no vectors.
         """
-        with progress_bar("Indexing", late=True) as tell:
-            searches = self._searches(tell, entity_type)
-            question = picture_question(
-                self._context, searches, query, box=bounding_box, most=threshold, compared=compared
+        with progress_bar("Indexing", late=True) as progress:
+            searcher = self._searches(progress, entity_type)
+            query = image_query(
+                self._context, searcher, query, box=bounding_box, most=threshold, n_candidates=n_candidates
             )
-            searches.index  # noqa: B018 - made here, where its progress is shown
-        return self._ranked(question, entity_type, limit=limit, diversity=diversity, relevance=relevance)
+            searcher.index  # noqa: B018 - made here, where its progress is shown
+        return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def search(
         self,
@@ -96,11 +96,11 @@ class DatasetSearches:
             InvalidInput: an argument cannot be used; or nothing can be searched by meaning: the dataset's encoder knows
                 no texts, and no text encoder is set or nothing has a caption.
         """
-        with progress_bar("Indexing", late=True) as tell:
-            searches = self._searches(tell, entity_type)
-            question = text_question(searches, text, by)
-            question.ask(searches, None, 1, 0.0)  # what cannot be asked is said at once, and indices are made here
-        return self._ranked(question, entity_type, limit=limit, diversity=diversity, relevance=relevance)
+        with progress_bar("Indexing", late=True) as progress:
+            searcher = self._searches(progress, entity_type)
+            query = text_query(searcher, text, by)
+            query.run(searcher, None, 1, 0.0)  # what cannot be asked is said at once, and indices are made here
+        return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
         """Keep a picture to search by for a day, and return its anchor id, for explore and VQL ``similarity``.
@@ -127,18 +127,18 @@ class DatasetSearches:
             InvalidInput: an argument is outside of its range.
             NotIndexed: the dataset has no vectors.
         """
-        with progress_bar("Measuring searches") as tell:
-            searches = self._searches(None)
+        with progress_bar("Measuring searches") as progress:
+            searcher = self._searches(None)
             return SearchBenchmark.of(
-                measure_search(searches, queries=queries, k=k, selectivities=selectivities, tell=tell)
+                measure_search(searcher, queries=queries, k=k, selectivities=selectivities, progress=progress)
             )
 
-    def _searches(self, tell: Any, entity_type: str = EntityType.IMAGES) -> Searches:
+    def _searches(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
         if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
             raise InvalidInput(f"entity_type must be IMAGES or OBJECTS, not {entity_type!r}")
         media = open_entities(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
-        return open_searches(self._context, media, tell)
+        return open_searcher(self._context, media, progress)
 
-    def _ranked(self, question: Question, entity_type: str, **options: Any) -> RankedView:
+    def _ranked(self, query: Query, entity_type: str, **options: Any) -> RankedView:
         objects = entity_type == EntityType.OBJECTS
-        return RankedView(self._context, self.id, (), question, objects=objects, **options)
+        return RankedView(self._context, self.id, (), query, objects=objects, **options)

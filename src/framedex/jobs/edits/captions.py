@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.jobs.edits.labels import CAPTION
-from framedex.jobs.edits.rows import Mask, held_columns
+from framedex.jobs.edits.rows import Mask, read_batches
 from framedex.storage import tables
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
@@ -63,8 +63,8 @@ def put_model_captions(table: Table, chosen: Mask, texts: Iterator[str | None]) 
 def _held(table: Table) -> Iterator[tuple[list[str | None], list[str | None]]]:
     """Yield the captions of some rows at a time, and what a model had written."""
     if MODEL_CAPTION.name in table.schema.names:
-        for _, held in held_columns(table, _SCHEMA):
+        for _, held in read_batches(table, _SCHEMA):
             yield held.column(0).to_pylist(), held.column(1).to_pylist()
         return
-    for _, held in held_columns(table, pa.schema([CAPTION])):
+    for _, held in read_batches(table, pa.schema([CAPTION])):
         yield held.column(0).to_pylist(), [None] * held.num_rows

@@ -12,11 +12,11 @@ import pyarrow as pa
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
 from framedex.jobs.index.columns import Columns, to_batches
-from framedex.jobs.index.index import FIRST_NUMBERS, items_apart
+from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision, Generation
 from framedex.storage import tables
 from framedex.storage.media_rows import DUPLICATES, INDEX_SCHEMA
@@ -128,7 +128,7 @@ def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDA
 
 
 def _regrouped(
-    media: Table, changed: npt.NDArray[np.int64], apart: Sequence[Sequence[str]], summary: Mapping[str, Any]
+    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], summary: Mapping[str, Any]
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns about duplicates, with the groups of some media made anew, and the next free numbers.
 
@@ -146,11 +146,11 @@ def _regrouped(
     first, inverse = unique_rows(vectors)
     distinct = vectors[first]
     groups, similarity = duplicate_groups(
-        InMemory(distinct),
+        VectorsInMemory(distinct),
         nearest(distinct, exact=True),
         inverse,
         DUPLICATE_LEVELS,
-        apart=items_apart(media, members, apart),
+        cannot_link=cannot_link_items(media, members, cannot_link),
     )
     free = {}
     for level, name in enumerate(DUPLICATES):

@@ -22,7 +22,7 @@ Share = Callable[[float], None]
 
 
 @dataclass
-class Outcome:
+class RowOutcome:
     """What became of rows.
 
     Attributes:
@@ -59,7 +59,7 @@ class NewValues:
 
     values: pa.Array
     place: Places
-    outcome: Outcome
+    outcome: RowOutcome
 
 
 def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], *, progress: Share) -> NewValues:
@@ -71,7 +71,7 @@ def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], 
         rows: pairs (media id, value), or mappings with ``media_id`` and ``value``.
         progress: called with the share that is done; raises to stop.
     """
-    outcome, parse = Outcome(), _parser(definition)
+    outcome, parse = RowOutcome(), _parser(definition)
     ids: list[str] = []
     numbers: list[int] = []
     parts: list[pa.Array] = []

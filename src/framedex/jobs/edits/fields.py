@@ -8,10 +8,10 @@ from typing import Any
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.columns import RESERVED
 from framedex.ids import new_id
-from framedex.jobs.context import Base
-from framedex.jobs.edits.field_values import Outcome, read_values
+from framedex.jobs.context import JobContext
+from framedex.jobs.edits.field_values import RowOutcome, read_values
 from framedex.jobs.edits.names import check_name
-from framedex.jobs.edits.rows import put_values
+from framedex.jobs.edits.rows import write_values
 from framedex.jobs.edits.tags import Written, next_number, with_next_number
 from framedex.records import DatasetStatus, FieldType, Generation
 from framedex.storage import datasets, tables
@@ -19,7 +19,7 @@ from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, w
 from framedex.storage.field_results import keep_result
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 _MAX_OPTION = 20
 
@@ -73,7 +73,7 @@ def _check_options(options: Any) -> list[str]:
     return list(options)
 
 
-def check_free(known: Sequence[FieldDefinition], name: str) -> None:
+def check_name_free(known: Sequence[FieldDefinition], name: str) -> None:
     """Check that no field has a name.
 
     Raises:
@@ -82,20 +82,20 @@ def check_free(known: Sequence[FieldDefinition], name: str) -> None:
     check_name("field", name, [field.name for field in known], RESERVED)
 
 
-def add_field(base: Base, spec: FieldSpec, rows: Sequence[Any], *, report: Report) -> Commit:
+def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write a new custom field with its values and return the commit.
 
     Args:
         base: what the job starts from.
         spec: the field.
         rows: see :func:`framedex.jobs.edits.field_values.read_values`.
-        report: told how far it is.
+        progress: told how far it is.
 
     Raises:
         Conflict: the name is taken.
     """
     known = read_fields(base.table, base.head.tables)
-    check_free(known, spec.name)
+    check_name_free(known, spec.name)
     number = next_number(base.head, FIELDS, [field.number for field in known])
     created_by = base.settings.user
     field = FieldDefinition(
@@ -103,17 +103,17 @@ def add_field(base: Base, spec: FieldSpec, rows: Sequence[Any], *, report: Repor
     )
     written = write_fields(base.table, [*known, field])
     summary = with_next_number(base.head, FIELDS, number + 1)
-    return _fill(base, _with(base.head, {FIELDS: written}, summary), field, rows, report)
+    return _fill(base, _with(base.head, {FIELDS: written}, summary), field, rows, progress)
 
 
-def set_field(base: Base, name: str, rows: Sequence[Any], *, report: Report) -> Commit:
+def set_field(base: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write values of a custom field and return the commit; arguments as for :func:`add_field`.
 
     Raises:
         NotFound: there is no such field.
     """
     field = find_field(read_fields(base.table, base.head.tables), name)
-    return _fill(base, base.head, field, rows, report)
+    return _fill(base, base.head, field, rows, progress)
 
 
 def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -> Generation:
@@ -121,20 +121,22 @@ def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -
     return head.model_copy(update={"tables": {**head.tables, **versions}, "summary": summary})
 
 
-def _fill(base: Base, head: Generation, field: FieldDefinition, rows: Sequence[Any], report: Report) -> Commit:
+def _fill(
+    base: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
+) -> Commit:
     version = tables.roll_back(base.table, base.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     media = Table(base.table, version)
-    new = read_values(media, field, rows, progress=report.part("reading values", 0.0, 0.6))
+    new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
     if new.outcome.inserted:
-        version = put_values(media, field.column, new.values, new.place)
-        report("writing", 0.9)
+        version = write_values(media, field.column, new.values, new.place)
+        progress("writing", 0.9)
         tables.sync(base.table)
-    report("writing", 1.0)
+    progress("writing", 1.0)
     return _commit(base, _with(head, {MEDIA: version}, head.summary), new.outcome)
 
 
-def _commit(base: Base, head: Generation, outcome: Outcome) -> Commit:
+def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
     def commit(connection: Any) -> None:
         keep_result(
             connection,
@@ -168,7 +170,7 @@ def rename_field(table: Table, head: Generation, name: str, new_name: str) -> tu
     """
     known = read_fields(table.path, head.tables)
     field = find_field(known, name)
-    check_free([each for each in known if each is not field], new_name)
+    check_name_free([each for each in known if each is not field], new_name)
     renamed = replace(field, name=new_name)
     written = write_fields(table.path, [renamed if each is field else each for each in known])
     return renamed, ({**head.tables, MEDIA: table.version, FIELDS: written}, head.summary)

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from framedex.analysis.labels import label_quality
 from framedex.errors import InvalidInput
-from framedex.jobs.edits.rows import Places, put_values
-from framedex.jobs.index.columns import label_columns, read_known, read_labels, to_batches
+from framedex.jobs.edits.rows import Places, write_values
+from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_labels, to_batches
 from framedex.media.labels import parse_labels, storable
 from framedex.records import Generation, IssueType
 from framedex.storage import tables
@@ -54,7 +54,7 @@ def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
     return pa.array(texts, CAPTION.type)
 
 
-def put_captions(media: Table, head: Generation, captions: pa.Array, place: Places) -> dict[str, int]:
+def write_captions(media: Table, head: Generation, captions: pa.Array, place: Places) -> dict[str, int]:
     """Write captions of some media; return the versions of the tables of the generation that has them.
 
     Args:
@@ -63,17 +63,17 @@ def put_captions(media: Table, head: Generation, captions: pa.Array, place: Plac
         captions: new ones.
         place: int64, shape (N,): which of them a row gets; -1 where the old one stays.
     """
-    version = put_values(media, CAPTION, captions, place)
+    version = write_values(media, CAPTION, captions, place)
     tables.sync(media.path)
     return {**head.tables, MEDIA: version}
 
 
-def put_labels(media: Table, head: Generation, labels: pa.Array, place: Places) -> dict[str, int]:
-    """Write labels of some media, and what the kept neighbours of all say of them; arguments as :func:`put_captions`.
+def write_labels(media: Table, head: Generation, labels: pa.Array, place: Places) -> dict[str, int]:
+    """Write labels of some media, and what the kept neighbours of all say of them; arguments as :func:`write_captions`.
 
     A label may make those of neighbours look right or wrong, so all media are judged anew.
     """
-    version = judge_labels(Table(media.path, put_values(media, LABELS, labels, place)))
+    version = judge_labels(Table(media.path, write_values(media, LABELS, labels, place)))
     tables.sync(media.path)
     return {**head.tables, MEDIA: version}
 
@@ -84,7 +84,7 @@ def judge_labels(table: Table) -> int:
     Args:
         table: the media table, at its newest version, with labels that have changed since it was indexed.
     """
-    known = read_known(table, None, 0.0)
+    known = read_indexed_rows(table, None, 0.0)
     labelled = read_labels(table, known.positions)
     quality = label_quality(known.graph, known.inverse, labelled.labels)
     count = table.count()

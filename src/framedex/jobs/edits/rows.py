@@ -21,7 +21,7 @@ _LOOKED_UP = 2**20  # rows; each time costs building a hash table of all ids tha
 
 
 @dataclass(frozen=True)
-class Found:
+class RowPositions:
     """Where media ids are in a table.
 
     Attributes:
@@ -35,7 +35,7 @@ class Found:
     repeated: Mask
 
 
-def find_ids(table: Table, ids: Sequence[str]) -> Found:
+def find_ids(table: Table, ids: Sequence[str]) -> RowPositions:
     """Return which rows of a media table have which of some ids."""
     wanted = _texts(ids)
     first = _indices(wanted, wanted)
@@ -45,7 +45,7 @@ def find_ids(table: Table, ids: Sequence[str]) -> Found:
         parts.append(_indices(pa.chunked_array(batches, pa.string()), wanted))
         used[parts[-1][parts[-1] >= 0]] = True
     place = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-    return Found(place, used[first], first != np.arange(len(ids)))
+    return RowPositions(place, used[first], first != np.arange(len(ids)))
 
 
 def _texts(ids: Sequence[str]) -> pa.StringArray:
@@ -72,7 +72,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.Array]]:
         yield held
 
 
-def rows_of(media: Media, condition: Condition | RowIds) -> Mask:
+def mask_of(media: Media, condition: Condition | RowIds) -> Mask:
     """Return for each row of a media table whether it meets a condition, or is among those of given ids."""
     if isinstance(condition, Condition) and condition == EVERYTHING:
         return np.ones(media.table.count(), dtype=bool)
@@ -81,7 +81,7 @@ def rows_of(media: Media, condition: Condition | RowIds) -> Mask:
     return np.isin(every, row_ids, assume_unique=True)
 
 
-def held_columns(table: Table, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
+def read_batches(table: Table, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield (number of the first row, some columns) of all rows in order; all null where the table lacks a column."""
     start = 0
     if set(schema.names) <= set(table.schema.names):
@@ -94,7 +94,7 @@ def held_columns(table: Table, schema: pa.Schema) -> Iterator[tuple[int, pa.Reco
         yield start, pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], schema=schema)
 
 
-def put_values(table: Table, field: pa.Field, values: pa.Array, place: Places) -> int:
+def write_values(table: Table, field: pa.Field, values: pa.Array, place: Places) -> int:
     """Replace some values of a column, which is added where the table lacks it; return the table's new version.
 
     Args:
@@ -106,7 +106,7 @@ def put_values(table: Table, field: pa.Field, values: pa.Array, place: Places) -
     schema = pa.schema([field])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in held_columns(table, schema):
+        for start, held in read_batches(table, schema):
             old, at = held.column(0), place[start : start + held.num_rows]
             new = values.take(pa.array(at, mask=at < 0))
             yield pa.RecordBatch.from_arrays([pc.if_else(pa.array(at >= 0), new, old)], schema=schema)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.jobs.edits.rows import Mask, held_columns
+from framedex.jobs.edits.rows import Mask, read_batches
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
 from framedex.storage.tables import Table
@@ -93,7 +93,7 @@ class _Tagged:
 
 def _rewrite(media: Table, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in held_columns(media, TAGGED_SCHEMA):
+        for start, held in read_batches(media, TAGGED_SCHEMA):
             yield change(_Tagged.of(held), rows[start : start + held.num_rows]).batch()
 
     return tables.put_columns(media, batches(), TAGGED_SCHEMA)

@@ -1,6 +1,6 @@
 """Columns that models make of pictures, of media or of objects: embeddings and captions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -8,18 +8,18 @@ import pyarrow as pa
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner
 from framedex.jobs.edits.captions import put_model_captions, uncaptioned
-from framedex.jobs.ingest.image_pass import Seen, look
-from framedex.jobs.ingest.ingest import batch_of, checked, vectors_to_arrow
+from framedex.jobs.ingest.image_pass import Prediction, run_model
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, vectors_to_arrow
+from framedex.progress import ShareProgress
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
-Progress = Callable[[float], None]
 _ROWS = 4096  # that are written at a time
 
 
-def put_embeddings(table: Table, media: Media, encoder: Encoder, settings: Settings, progress: Progress) -> int:
+def write_embeddings(table: Table, media: Media, encoder: Encoder, settings: Settings, progress: ShareProgress) -> int:
     """Write new embeddings, and why one has none; return the version of the table.
 
     Args:
@@ -31,10 +31,10 @@ def put_embeddings(table: Table, media: Media, encoder: Encoder, settings: Setti
     """
     field = pa.field("embedding", pa.list_(pa.float32(), encoder.dimension))
     schema = pa.schema([field, table.schema.field("error")])
-    seen = look(
+    seen = run_model(
         media,
         encoder,
-        lambda batch: checked(encoder, encoder.encode_images(batch), len(batch)),
+        lambda batch: check_encoding(encoder, encoder.encode_images(batch), len(batch)),
         batch=batch_of(encoder),
         settings=settings,
         progress=progress,
@@ -49,8 +49,8 @@ def put_embeddings(table: Table, media: Media, encoder: Encoder, settings: Setti
     return tables.put_columns(table, batches(), schema)
 
 
-def _gathered(groups: Iterator[list[Seen]]) -> Iterator[list[Seen]]:
-    held: list[Seen] = []
+def _gathered(groups: Iterator[list[Prediction]]) -> Iterator[list[Prediction]]:
+    held: list[Prediction] = []
     for group in groups:
         held += group
         if len(held) >= _ROWS:
@@ -60,8 +60,8 @@ def _gathered(groups: Iterator[list[Seen]]) -> Iterator[list[Seen]]:
         yield held
 
 
-def put_captions(
-    table: Table, media: Media, captioner: Captioner, settings: Settings, progress: Progress, *, replaces: bool
+def write_model_captions(
+    table: Table, media: Media, captioner: Captioner, settings: Settings, progress: ShareProgress, *, replaces: bool
 ) -> int:
     """Write captions where people gave none; return the version of the table.
 
@@ -74,7 +74,7 @@ def put_captions(
         replaces: whether captions that people gave make way.
     """
     chosen = uncaptioned(table, replace=replaces)
-    seen = look(
+    seen = run_model(
         media,
         captioner,
         lambda batch: np.array(captioner.captions(batch), object),

@@ -12,17 +12,18 @@ from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.enrichment_records import EnrichmentType
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.edits.labels import LABELS, judge_labels
-from framedex.jobs.edits.rows import held_columns
-from framedex.jobs.enrich.columns import put_captions, put_embeddings
+from framedex.jobs.edits.rows import read_batches
+from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.enrich.objects import ObjectRun
 from framedex.jobs.index.finish import finish
-from framedex.jobs.index.index import Tell, index
-from framedex.jobs.ingest.image_pass import look
+from framedex.jobs.index.index import index
+from framedex.jobs.ingest.image_pass import run_model
 from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.objects.objects import ObjectChange
 from framedex.jobs.restore import link_generation
+from framedex.progress import Progress
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout
@@ -30,7 +31,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, flat
-from framedex.tasks import Commit, Report
+from framedex.tasks import Commit, TaskProgress
 
 APPLIED = "enrichment_models"
 """In a generation's summary: the ids of the models that were applied, by type."""
@@ -41,7 +42,7 @@ OBJECTS_CAPTIONED = "objects_captioned_by"
 
 
 @dataclass(frozen=True)
-class Plan:
+class EnrichmentPlan:
     """What a dataset is to be enriched by.
 
     Attributes:
@@ -91,7 +92,9 @@ def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
     )
 
 
-def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id: str, report: Report) -> Commit:
+def enrich(
+    source: JobContext, media: Media, plan: EnrichmentPlan, *, layout: Layout, dataset_id: str, progress: TaskProgress
+) -> Commit:
     """Make the tables of an enriched dataset and return the commit.
 
     Nothing of the source is written: files are shared, and what is new are columns beside them.
@@ -102,14 +105,14 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
         plan: what by.
         layout: of the workspace.
         dataset_id: the new dataset.
-        report: of the task.
+        progress: of the task.
     """
-    link_generation(source.head, layout=layout, dataset_id=dataset_id, tell=report.stages(0.0, 0.02))
+    link_generation(source.head, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.0, 0.02))
     config = plan.config or source.config
     inherited = {**source.head.summary, "namespace": source.namespace}
     head = source.head.model_copy(update={"summary": inherited})
     base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
-    run = _Run(base, media, plan, report)
+    run = _Run(base, media, plan, progress)
     applied = {**applied_to(source.head), **plan.models}
     summary: dict[str, Any] = {**inherited, APPLIED: applied}
     version = tables.roll_back(base.table, source.head.tables[MEDIA])
@@ -120,14 +123,19 @@ def enrich(source: Base, media: Media, plan: Plan, *, layout: Layout, dataset_id
             summary[key] = captioner.weights.model_dump(mode="json")
     user = base.settings.user if base.settings.dataset_snapshots_enabled else None
     last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
-    objects = run.objects(report.stages(run.end, last))
+    objects = run.objects(progress.stages(run.end, last))
     if plan.encoder is None:
         versions = {**source.head.tables, MEDIA: version}
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
         return _as_it_was(base, versions, summary, user)
-    indexed = index(Table(base.table, version), config.thresholds, tell=report.stages(last, 1.0), apart=source.apart)
+    indexed = index(
+        Table(base.table, version),
+        config.thresholds,
+        progress=progress.stages(last, 1.0),
+        cannot_link=source.cannot_link,
+    )
     tables.sync(layout.dataset(dataset_id))
     others = base.kept
     if objects is not None:
@@ -151,7 +159,7 @@ def applied_to(head: Generation) -> dict[EnrichmentType, str]:
     return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
 
 
-def _as_it_was(base: Base, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
+def _as_it_was(base: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
     """Return the commit of tables whose index is that of the source."""
 
     def commit(connection: Any) -> None:
@@ -179,14 +187,14 @@ class _Run:
         base: the new dataset; its head is that of the source.
         media: the media, where the source has them.
         plan: which models.
-        report: of the task.
+        progress: of the task.
         end: the share of the task that is done when the models are.
     """
 
-    base: Base
+    base: JobContext
     media: Media
-    plan: Plan
-    report: Report
+    plan: EnrichmentPlan
+    progress: TaskProgress
     end: float = 0.85
 
     def media_columns(self, version: int) -> int:
@@ -199,19 +207,21 @@ class _Run:
         if plan.encoder is not None:
             table = Table(path, tables.drop_columns(Table(path, version), INDEX_SCHEMA.names))
             progress = self._part("encoding pictures")
-            version = put_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
+            version = write_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))
         if plan.captioner is not None:
             progress = self._part("captioning pictures")
             replaces = plan.replace_captions
             table = Table(path, version)
-            version = put_captions(table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces)
+            version = write_model_captions(
+                table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces
+            )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index says it
             version = judge_labels(Table(path, version))
         return version
 
-    def objects(self, tell: Tell) -> ObjectChange | None:
+    def objects(self, progress: Progress) -> ObjectChange | None:
         """Write objects, and what models say of them; return what was written, None for nothing."""
         plan, run = self.plan, ObjectRun(self.base, self.media)
         if plan.encoder is not None:
@@ -222,15 +232,15 @@ class _Run:
             run.detect(plan.detector, model_id, plan.object_encoder, self._part("finding objects"))
         if plan.object_captioner is not None:
             run.caption(plan.object_captioner, self._part("captioning objects"))
-        return run.settled(tell)
+        return run.settled(progress)
 
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Write the tags that pictures get behind the labels that they have; return the version of the table."""
-        tell = self._part("tagging pictures")
+        progress = self._part("tagging pictures")
         if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
-            codes = _codes_of_vectors(tagger, table, tell)
+            codes = _codes_of_vectors(tagger, table, progress)
         else:
-            codes = self._codes_of_pictures(tagger, table.count(), tell)
+            codes = self._codes_of_pictures(tagger, table.count(), progress)
         return put_tags(table, tagger.tags, codes)
 
     def _knows(self, encoder: Encoder) -> bool:
@@ -242,7 +252,7 @@ class _Run:
         codes = np.full((rows, min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
         batch = batch_of(tagger.encoder) if isinstance(tagger, ZeroShot) else 32
         done = 0
-        for group in look(
+        for group in run_model(
             self.media,
             tagger,
             lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
@@ -260,7 +270,7 @@ class _Run:
         """Return the progress of one of the stages, which take equal parts of the task."""
         stages = self.plan.stages
         start, length, turn = 0.02, (self.end - 0.02) / len(stages), stages.index(stage)
-        return self.report.part(stage, start + turn * length, start + (turn + 1) * length)
+        return self.progress.part(stage, start + turn * length, start + (turn + 1) * length)
 
 
 def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:
@@ -288,7 +298,7 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
     schema = pa.schema([LABELS])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in held_columns(table, schema):
+        for start, held in read_batches(table, schema):
             labels = held.column(0).to_pylist()
             added = codes[start : start + len(labels)].tolist()
             rows = [

@@ -10,13 +10,14 @@ from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
 from framedex.enrichers.found_boxes import found_boxes
 from framedex.errors import Unavailable
-from framedex.jobs.context import Base
-from framedex.jobs.enrich.columns import Progress, put_captions, put_embeddings
-from framedex.jobs.index.index import Tell, index
-from framedex.jobs.objects.objects import ObjectChange, begin, known_objects, settled
+from framedex.jobs.context import JobContext
+from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
+from framedex.jobs.index.index import index
+from framedex.jobs.objects.objects import ObjectChange, object_ids, roll_back_objects, settled
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.boxes import Box
 from framedex.media.decode import Picture
+from framedex.progress import Progress, ShareProgress
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.media_rows import INDEX_SCHEMA, VIDEO
@@ -35,14 +36,14 @@ class ObjectRun:
         version: of the table of objects as it is now; 0 for none.
     """
 
-    base: Base
+    base: JobContext
     media: Media
     version: int = 0
     _is_indexed: bool = True
 
     def __post_init__(self) -> None:
         """Begin with the objects that the source has."""
-        self.version = begin(self.base)
+        self.version = roll_back_objects(self.base)
 
     @property
     def path(self) -> Path:
@@ -54,16 +55,16 @@ class ObjectRun:
         """The objects as they are now, and where their pictures are."""
         return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, found={})
 
-    def encode(self, encoder: Encoder, progress: Progress) -> None:
+    def encode(self, encoder: Encoder, progress: ShareProgress) -> None:
         """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""
         if not self.version:
             return
         self.version = tables.drop_columns(Table(self.path, self.version), INDEX_SCHEMA.names)
         objects, settings = self._objects, self.base.settings
-        self.version = put_embeddings(objects.table, objects, encoder, settings, progress)
+        self.version = write_embeddings(objects.table, objects, encoder, settings, progress)
         self._is_indexed = False
 
-    def detect(self, detector: Detector, model_id: str, encoder: Encoder, progress: Progress) -> None:
+    def detect(self, detector: Detector, model_id: str, encoder: Encoder, progress: ShareProgress) -> None:
         """Write the objects that a detector finds in pictures and frames behind those that there are.
 
         Args:
@@ -83,7 +84,7 @@ class ObjectRun:
             seen.set()
             return found_boxes(detector, picture, row["path"])
 
-        rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, known_objects(self.base))
+        rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, object_ids(self.base))
         total = max(self.media.table.count(), 1)
         written = rows.write(
             self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
@@ -96,13 +97,13 @@ class ObjectRun:
         for batch in self.media.table.scan(columns_of(self.media)):
             yield from (row for row in batch.to_pylist() if row.get("kind") != VIDEO)
 
-    def caption(self, captioner: Captioner, progress: Progress) -> None:
+    def caption(self, captioner: Captioner, progress: ShareProgress) -> None:
         """Write captions of the objects that have none of people's."""
         if self.version:
             objects, settings = self._objects, self.base.settings
-            self.version = put_captions(objects.table, objects, captioner, settings, progress, replaces=False)
+            self.version = write_model_captions(objects.table, objects, captioner, settings, progress, replaces=False)
 
-    def settled(self, tell: Tell) -> ObjectChange | None:
+    def settled(self, progress: Progress) -> ObjectChange | None:
         """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
         head = objects_generation(self.base.head)
         known: dict[str, Any] = self.base.head.summary.get(OBJECTS, {})
@@ -114,5 +115,7 @@ class ObjectRun:
         table, thresholds = Table(self.path, self.version), self.base.config.thresholds
         free = known.get("first_free")
         return settled(
-            self.base, index(table, thresholds, tell=tell, first_free=free, apart=self.base.apart), self.path
+            self.base,
+            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.base.cannot_link),
+            self.path,
         )

@@ -16,20 +16,21 @@ from framedex.analysis.neighbours import Graph, unique_rows
 from framedex.analysis.products import Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.stored import Appended
+from framedex.analysis.vector_sources import ConcatenatedVectors
 from framedex.jobs.index.columns import (
     Columns,
-    Known,
+    IndexedRows,
     Positions,
     graph_columns,
     issue_columns,
     label_columns,
-    read_known,
+    read_indexed_rows,
     read_labels,
-    spread,
+    scatter,
     to_batches,
 )
-from framedex.jobs.index.index import Indexed, Tell, finite, items_apart, keep_rows, part
+from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, keep_rows, stage_progress
+from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
@@ -43,9 +44,9 @@ def index_added(
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
-    tell: Tell,
-    apart: Sequence[Sequence[str]] = (),
-) -> Indexed:
+    progress: Progress,
+    cannot_link: Sequence[Sequence[str]] = (),
+) -> WrittenIndex:
     """Compute the index columns of rows that were appended, and of those that they touch; write them.
 
     Added rows join the nearest cluster within each threshold or found their own; clusters of the other rows do not
@@ -58,35 +59,37 @@ def index_added(
         summary: of the last index: :attr:`Indexed.summary`.
         centroids: float32, shape (C, D): of the cells of the last index; None if it had none.
         sums: of large clusters, as the last index left them.
-        tell: called with the stage and the share that is done; raises to stop.
-        apart: sets of media ids of which no two are duplicates.
+        progress: called with the stage and the share that is done; raises to stop.
+        cannot_link: sets of media ids of which no two are duplicates.
     """
     count = table.count()
-    tell("reading the index", 0.0)
-    known = read_known(table, centroids, summary["reach"] or 0.0)
+    progress("reading the index", 0.0)
+    known = read_indexed_rows(table, centroids, summary["reach"] or 0.0)
     places, vectors = table.vectors(start=known.rows)
     positions = np.concatenate([known.positions, places])
-    more = _extended(table, known, vectors, positions, tell)
+    more = _extended(table, known, vectors, positions, progress)
     free = dict(summary["first_free"])
-    columns, sums = _clusters(known, more, positions, count, thresholds, sums, free, tell)
-    columns |= _duplicates(table, known, more, positions, count, free, apart, tell)
+    columns, sums = _clusters(known, more, positions, count, thresholds, sums, free, progress)
+    columns |= _duplicates(table, known, more, positions, count, free, cannot_link, progress)
     scores, scale = _scores(known, more, positions, count, summary["uniqueness_scale"])
     columns |= scores
     columns |= graph_columns(more.graph, more.first, more.inverse, positions, count)
     labelled = read_labels(table, positions)
-    quality = label_quality(more.graph, more.inverse, labelled.labels, progress=part(tell, "checking labels", 0.8, 0.9))
+    quality = label_quality(
+        more.graph, more.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.8, 0.9)
+    )
     columns |= label_columns(quality, labelled.names, positions, count)
     limit = summary["issue_thresholds"][IssueType.OUTLIERS.value]
     limits = {IssueType.OUTLIERS.value: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, limits)
-    tell("writing", 0.9)
+    progress("writing", 0.9)
     version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
-    tell("writing", 1.0)
-    return Indexed(version, finite(limits), scale, free, summary["settled"], more.graph, sums)
+    progress("writing", 1.0)
+    return WrittenIndex(version, finite(limits), scale, free, summary["settled"], more.graph, sums)
 
 
 @dataclass(frozen=True)
-class _More:
+class _ExtendedRows:
     """The distinct vectors of all rows, the known ones first.
 
     Attributes:
@@ -108,7 +111,9 @@ class _More:
     known_items: int
 
 
-def _extended(table: Table, known: Known, vectors: Vectors, positions: Positions, tell: Tell) -> _More:
+def _extended(
+    table: Table, known: IndexedRows, vectors: Vectors, positions: Positions, progress: Progress
+) -> _ExtendedRows:
     """Find the neighbours of added rows.
 
     Copies among the added rows are one distinct row; a copy of a known row is one beside it until all is indexed anew.
@@ -118,24 +123,24 @@ def _extended(table: Table, known: Known, vectors: Vectors, positions: Positions
     first = np.concatenate([np.searchsorted(positions, known.first), known_items + unique])
     stored, added = StoredVectors(table, known.first), keep_rows(vectors, unique)
     graph, touched = extend(
-        known.graph, stored, added, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.15, 0.5)
+        known.graph, stored, added, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.15, 0.5)
     )
     all_inverse = np.concatenate([known.inverse, len(known.first) + inverse])
-    return _More(stored, added, graph, touched, first, all_inverse, known_items)
+    return _ExtendedRows(stored, added, graph, touched, first, all_inverse, known_items)
 
 
 def _clusters(
-    known: Known,
-    more: _More,
+    known: IndexedRows,
+    more: _ExtendedRows,
     positions: Positions,
     count: int,
     thresholds: Sequence[float],
     sums: ClusterSums | None,
     free: dict[str, int],
-    tell: Tell,
+    progress: Progress,
 ) -> tuple[Columns, ClusterSums | None]:
     """Return the columns of clusters, and their sums with the added rows; *free* gets the next free numbers."""
-    tell("joining clusters", 0.5)
+    progress("joining clusters", 0.5)
     weights = np.bincount(more.inverse, minlength=len(more.first))
     labels = np.stack([known.columns[name][known.first] for name in CLUSTERS], axis=1)
     added, numbers = join_clusters(
@@ -147,47 +152,47 @@ def _clusters(
         thresholds,
         [free[name] for name in CLUSTERS],
         sums=sums,
-        progress=part(tell, "joining clusters", 0.5, 0.75),
+        progress=stage_progress(progress, "joining clusters", 0.5, 0.75),
     )
     free |= dict(zip(CLUSTERS, numbers, strict=True))
     if sums is not None:
         sums = sums.with_rows(more.added, weights[len(labels) :], added)
     clusters = np.concatenate([labels, added])[more.inverse]
-    columns: Columns = {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
+    columns: Columns = {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
     return {name: np.where(values < 0, NO_EMBEDDING, values) for name, values in columns.items()}, sums
 
 
 def _duplicates(
     table: Table,
-    known: Known,
-    more: _More,
+    known: IndexedRows,
+    more: _ExtendedRows,
     positions: Positions,
     count: int,
     free: dict[str, int],
-    apart: Sequence[Sequence[str]],
-    tell: Tell,
+    cannot_link: Sequence[Sequence[str]],
+    progress: Progress,
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* gets the next free numbers."""
-    tell("finding duplicates", 0.75)
+    progress("finding duplicates", 0.75)
     before = np.stack([known.columns[name] for name in DUPLICATES], axis=1)[positions[: more.known_items]]
     old = np.full((len(positions), len(DUPLICATES)), -1, dtype=np.int32)
     old[: more.known_items] = before
-    sets = items_apart(table, positions, apart)
+    sets = cannot_link_items(table, positions, cannot_link)
     similarity = _similarity(known, more, positions)
     if sets:
-        vectors = Appended(more.known, more.added)
-        new, similarity = duplicate_groups(vectors, more.graph, more.inverse, DUPLICATE_LEVELS, apart=sets)
+        vectors = ConcatenatedVectors(more.known, more.added)
+        new, similarity = duplicate_groups(vectors, more.graph, more.inverse, DUPLICATE_LEVELS, cannot_link=sets)
         for place, name in enumerate(DUPLICATES):
             old[:, place], free[name] = keep_numbers(old[:, place], new[:, place], first_free=free[name])
     else:
         pairs = _added_pairs(known, more)
         old, numbers = join_groups(old, pairs, DUPLICATE_LEVELS, [free[name] for name in DUPLICATES])
         free |= dict(zip(DUPLICATES, numbers, strict=True))
-    columns: Columns = {name: spread(old[:, place], positions, count) for place, name in enumerate(DUPLICATES)}
-    return columns | {"duplicate_similarity": spread(similarity, positions, count)}
+    columns: Columns = {name: scatter(old[:, place], positions, count) for place, name in enumerate(DUPLICATES)}
+    return columns | {"duplicate_similarity": scatter(similarity, positions, count)}
 
 
-def _similarity(known: Known, more: _More, positions: Positions) -> npt.NDArray[np.float32]:
+def _similarity(known: IndexedRows, more: _ExtendedRows, positions: Positions) -> npt.NDArray[np.float32]:
     """Return each item's similarity to the most similar other one."""
     copies = np.bincount(more.inverse, minlength=len(more.first))
     nearest = more.graph.similarity[:, 0] if more.graph.k else np.full(len(more.first), -1, np.float32)
@@ -198,7 +203,7 @@ def _similarity(known: Known, more: _More, positions: Positions) -> npt.NDArray[
     return similarity
 
 
-def _added_pairs(known: Known, more: _More) -> tuple[Positions, Positions, npt.NDArray[np.float32]]:
+def _added_pairs(known: IndexedRows, more: _ExtendedRows) -> tuple[Positions, Positions, npt.NDArray[np.float32]]:
     """Return (item, other item, similarity) of all near-duplicate pairs with an added item."""
     graph, least = more.graph, DUPLICATE_LEVELS[0] - ROUNDING
     rows = np.flatnonzero(more.touched)
@@ -215,7 +220,9 @@ def _added_pairs(known: Known, more: _More) -> tuple[Positions, Positions, npt.N
     )
 
 
-def _scores(known: Known, more: _More, positions: Positions, count: int, scale: float) -> tuple[Columns, float]:
+def _scores(
+    known: IndexedRows, more: _ExtendedRows, positions: Positions, count: int, scale: float
+) -> tuple[Columns, float]:
     """Return uniqueness and outlier distance of all rows, and the scale; scores of rows that nothing touched stay.
 
     The scale stays, too, but where there was none because there was nothing to compare.
@@ -233,5 +240,5 @@ def _scores(known: Known, more: _More, positions: Positions, count: int, scale: 
         items = np.full(len(positions), np.nan, dtype=np.float32)
         items[: more.known_items] = known.columns[name][positions[: more.known_items]]
         items[changed] = values
-        columns[name] = spread(items, positions, count)
+        columns[name] = scatter(items, positions, count)
     return columns, scale or found

@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.index.added import index_added
 from framedex.jobs.index.finish import read_cells, read_sums
-from framedex.jobs.index.index import Indexed, Tell, index
+from framedex.jobs.index.index import WrittenIndex, index
 from framedex.jobs.index.removed import index_removed
-from framedex.jobs.index.replaced_rows import carry_over
+from framedex.jobs.index.replaced_rows import inherit_edits
+from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.tables import Table
 
 
 def index_changed(
-    base: Base, before: Table, version: int, gone: npt.NDArray[np.bool_], tell: Tell, *, anew: bool
-) -> Indexed:
+    base: JobContext, before: Table, version: int, gone: npt.NDArray[np.bool_], progress: Progress, *, anew: bool
+) -> WrittenIndex:
     """Delete replaced rows and index the others, anew or as far as the added ones touch them.
 
     Args:
@@ -26,7 +27,7 @@ def index_changed(
         before: the media table as it was.
         version: of the table with the added rows.
         gone: bool, shape (rows before,): the replaced ones.
-        tell: called with the stage and the share that is done.
+        progress: called with the stage and the share that is done.
         anew: all rows.
     """
     table, summary = Table(base.table, version), base.head.summary
@@ -34,28 +35,41 @@ def index_changed(
     if gone.any():
         everything = np.append(gone, np.zeros(table.count() - len(gone), dtype=bool))
         table = Table(base.table, tables.delete_rows(table, everything))
-        table = Table(base.table, carry_over(before, table, gone))
+        table = Table(base.table, inherit_edits(before, table, gone))
         if not anew:
             # What was replaced leaves the index first; then the rows that took its place join it like all others.
             left = index_removed(
-                before, table, gone, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
+                before,
+                table,
+                gone,
+                summary,
+                centroids=centroids,
+                sums=sums,
+                progress=progress,
+                cannot_link=base.cannot_link,
             )
             table, summary, sums = Table(base.table, left.version), {**summary, **left.summary}, left.sums
         summary = {**summary, "settled": int(np.count_nonzero(~gone[: base.head.summary["settled"]]))}
     if anew:
-        return index_anew(base, table, tell, summary)
+        return rebuild_index(base, table, progress, summary)
     return index_added(
-        table, base.config.thresholds, summary, centroids=centroids, sums=sums, tell=tell, apart=base.apart
+        table,
+        base.config.thresholds,
+        summary,
+        centroids=centroids,
+        sums=sums,
+        progress=progress,
+        cannot_link=base.cannot_link,
     )
 
 
-def index_anew(base: Base, table: Table, tell: Tell, summary: Mapping[str, Any]) -> Indexed:
+def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: Mapping[str, Any]) -> WrittenIndex:
     """Index all rows of a table anew; *summary* is that of its last index."""
     return index(
         table,
         base.config.thresholds,
-        tell=tell,
+        progress=progress,
         first_free=summary.get("first_free"),
         settled=summary.get("settled"),
-        apart=base.apart,
+        cannot_link=base.cannot_link,
     )

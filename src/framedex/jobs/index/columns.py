@@ -25,7 +25,7 @@ Columns = dict[str, Any]
 Positions = npt.NDArray[np.int64]
 
 
-def spread(values: npt.NDArray[Any], positions: Positions, count: int) -> npt.NDArray[Any]:
+def scatter(values: npt.NDArray[Any], positions: Positions, count: int) -> npt.NDArray[Any]:
     """Return values at their rows; elsewhere NaN, or -1 for whole numbers, which stand for null."""
     empty = np.nan if values.dtype.kind == "f" else -1
     out = np.full((count, *values.shape[1:]), empty, dtype=values.dtype)
@@ -85,13 +85,13 @@ def read_labels(table: Table, positions: Positions) -> LabelNames:
 
 def label_columns(quality: LabelQuality, names: pa.Array, positions: Positions, count: int) -> Columns:
     """Return the columns about labels, for all rows."""
-    suggested = spread(quality.suggested, positions, count)
+    suggested = scatter(quality.suggested, positions, count)
     return {
-        "label_support": spread(quality.support, positions, count),
-        "label_distance": spread(quality.distance, positions, count),
+        "label_support": scatter(quality.support, positions, count),
+        "label_distance": scatter(quality.distance, positions, count),
         "suggested_label": names.cast(pa.string()).take(pa.array(suggested, mask=suggested < 0)),
-        f"issue_{IssueType.MISLABELS}": spread(quality.mislabel_confidence, positions, count),
-        f"issue_{IssueType.LABEL_OUTLIER}": spread(quality.outlier_confidence, positions, count),
+        f"issue_{IssueType.MISLABELS}": scatter(quality.mislabel_confidence, positions, count),
+        f"issue_{IssueType.LABEL_OUTLIER}": scatter(quality.outlier_confidence, positions, count),
     }
 
 
@@ -110,8 +110,8 @@ def graph_columns(graph: Graph, first: Positions, inverse: Positions, positions:
     number = np.full(count, -1, dtype=np.int64)
     number[place] = np.arange(len(first))
     return {
-        "original": spread(place[inverse].astype(np.int32), positions, count),
-        "cell": spread(cell, place, count),
+        "original": scatter(place[inverse].astype(np.int32), positions, count),
+        "cell": scatter(cell, place, count),
         "neighbours": _Lists(graph.rows, number, np.append(place, -1).astype(np.int32)),
         "neighbour_similarity": _Lists(graph.similarity, number, None),
     }
@@ -144,7 +144,7 @@ class _Lists:
 
 
 @dataclass(frozen=True)
-class Known:
+class IndexedRows:
     """What an index says of the rows that it covers.
 
     Attributes:
@@ -164,7 +164,7 @@ class Known:
     columns: Columns
 
 
-def read_known(table: Table, centroids: Vectors | None, reach: float) -> Known:
+def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> IndexedRows:
     """Return what the index columns of a table say; rows that were appended since then have none.
 
     Args:
@@ -184,7 +184,7 @@ def read_known(table: Table, centroids: Vectors | None, reach: float) -> Known:
     cells = None if centroids is None else Cells(centroids, cell[first], reach)
     graph = Graph(*_read_lists(table, row_of, len(first)), cells)
     positions = np.flatnonzero(original >= 0)
-    return Known(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
+    return IndexedRows(rows, positions, graph, first, row_of[original[positions]].astype(np.int64), columns)
 
 
 def _read_lists(

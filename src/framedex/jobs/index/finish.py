@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.products import Vectors
-from framedex.jobs.index.index import Indexed
+from framedex.jobs.index.index import WrittenIndex
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables, videos
 from framedex.storage.objects import OBJECTS, TABLES
@@ -19,7 +19,7 @@ from framedex.tasks import Commit
 
 
 def finish(
-    indexed: Indexed,
+    indexed: WrittenIndex,
     config: EmbeddingConfig,
     *,
     dataset_id: str,
@@ -83,7 +83,7 @@ def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
     return {**times, str(batch): datetime.now(UTC).isoformat()}
 
 
-def write_rest(indexed: Indexed, table: Path) -> dict[str, int]:
+def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
     """Write the cells and the sums of clusters, where there are any; return the tables' versions.
 
     Args:

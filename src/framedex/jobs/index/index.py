@@ -1,6 +1,6 @@
 """Rows to an index: neighbours, clusters, duplicates, labels, scores and issues, as columns of the media table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,11 @@ from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import Graph, Progress, nearest, unique_rows
+from framedex.analysis.neighbours import Graph, nearest, unique_rows
 from framedex.analysis.products import CpuProducts, Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.stored import InMemory
+from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.jobs.index.columns import (
     Columns,
     Positions,
@@ -23,22 +23,22 @@ from framedex.jobs.index.columns import (
     issue_columns,
     label_columns,
     read_labels,
-    spread,
+    scatter,
     to_batches,
 )
+from framedex.progress import Progress, ShareProgress
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
 from framedex.storage.tables import Table
 
-Tell = Callable[[str, float], None]
 """Called with the name of the stage and the share of the whole that is done, 0 to 1; raises to stop."""
 
 FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(DUPLICATES, 0)
 
 
 @dataclass(frozen=True)
-class Indexed:
+class WrittenIndex:
     """What indexing wrote.
 
     Attributes:
@@ -75,11 +75,11 @@ def index(
     table: Table,
     thresholds: Sequence[float],
     *,
-    tell: Tell,
+    progress: Progress,
     first_free: Mapping[str, int] | None = None,
     settled: int | None = None,
-    apart: Sequence[Sequence[str]] = (),
-) -> Indexed:
+    cannot_link: Sequence[Sequence[str]] = (),
+) -> WrittenIndex:
     """Compute all index columns of a media table and write them; return what was written.
 
     Where the table has been indexed before, clusters and groups that keep most of their members keep their numbers.
@@ -87,39 +87,39 @@ def index(
     Args:
         table: the media table, at its newest version.
         thresholds: five ascending cosine distances.
-        tell: called with the stage and the share that is done; raises to stop.
+        progress: called with the stage and the share that is done; raises to stop.
         first_free: by column of clusters and groups: numbers below it were used before.
         settled: how many rows the last index of all covered; by default all that there are.
-        apart: sets of media ids of which no two are duplicates.
+        cannot_link: sets of media ids of which no two are duplicates.
     """
     count = table.count()
-    tell("loading vectors", 0.0)
+    progress("loading vectors", 0.0)
     positions, vectors = table.vectors()
-    tell("finding neighbours", 0.05)
+    progress("finding neighbours", 0.05)
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
-    graph = nearest(vectors, k=NEIGHBOURS, progress=part(tell, "finding neighbours", 0.05, 0.35))
-    columns, limits, scale = _by_graph(table, vectors, graph, positions, inverse, apart, tell, count)
+    graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
+    columns, limits, scale = _by_graph(table, vectors, graph, positions, inverse, cannot_link, progress, count)
     weights = np.bincount(inverse, minlength=len(first))
-    clusters = average_linkage(vectors, weights, graph, thresholds, progress=part(tell, "clustering", 0.5, 0.9))[
-        inverse
-    ]
-    columns |= {name: spread(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
+    clusters = average_linkage(
+        vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.9)
+    )[inverse]
+    columns |= {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
     free = _keep_numbers(
         table, columns, dict(FIRST_NUMBERS | dict(first_free or {})), count if settled is None else settled
     )
     numbers = np.stack([columns[name][positions[first]] for name in CLUSTERS], axis=1)
     sums = cluster_sums(vectors, weights, numbers, engine=CpuProducts())
     del vectors
-    tell("writing", 0.9)
+    progress("writing", 0.9)
     columns |= graph_columns(graph, first, inverse, positions, count)
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
     columns |= issue_columns(table, columns, limits)
-    tell("writing", 0.92)
+    progress("writing", 0.92)
     bare = Table(table.path, tables.compact(table, without=INDEX_SCHEMA.names))
     version = tables.put_columns(bare, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
-    tell("writing", 1.0)
-    return Indexed(version, finite(limits), scale, free, count, graph, sums)
+    progress("writing", 1.0)
+    return WrittenIndex(version, finite(limits), scale, free, count, graph, sums)
 
 
 def _by_graph(
@@ -128,37 +128,39 @@ def _by_graph(
     graph: Graph,
     positions: Positions,
     inverse: Positions,
-    apart: Sequence[Sequence[str]],
-    tell: Tell,
+    cannot_link: Sequence[Sequence[str]],
+    progress: Progress,
     count: int,
 ) -> tuple[Columns, dict[str, float], float]:
     """Return the columns that follow from the neighbours, the limit of outliers, and the scale of uniqueness."""
-    tell("finding duplicates", 0.35)
+    progress("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
-        InMemory(vectors),
+        VectorsInMemory(vectors),
         graph,
         inverse,
         DUPLICATE_LEVELS,
-        apart=items_apart(table, positions, apart),
-        progress=part(tell, "finding duplicates", 0.35, 0.45),
+        cannot_link=cannot_link_items(table, positions, cannot_link),
+        progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
     )
     labels = read_labels(table, positions)
-    quality = label_quality(graph, inverse, labels.labels, progress=part(tell, "checking labels", 0.45, 0.5))
+    quality = label_quality(
+        graph, inverse, labels.labels, progress=stage_progress(progress, "checking labels", 0.45, 0.5)
+    )
     distances = neighbour_distances(graph, inverse)
     outliers, limit = outlier_values(distances)
     unique, scale = uniqueness(distances)
-    columns: Columns = {name: spread(groups[:, level], positions, count) for level, name in enumerate(DUPLICATES)}
+    columns: Columns = {name: scatter(groups[:, level], positions, count) for level, name in enumerate(DUPLICATES)}
     columns |= {
-        "duplicate_similarity": spread(similarity, positions, count),
-        "uniqueness": spread(unique, positions, count),
-        "outlier_distance": spread(outliers, positions, count),
+        "duplicate_similarity": scatter(similarity, positions, count),
+        "uniqueness": scatter(unique, positions, count),
+        "outlier_distance": scatter(outliers, positions, count),
     }
     return columns | label_columns(quality, labels.names, positions, count), {IssueType.OUTLIERS.value: limit}, scale
 
 
-def part(tell: Tell, stage: str, start: float, end: float) -> Progress:
+def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:
     """Return a progress of one stage, which takes the whole from *start* to *end*."""
-    return lambda share: tell(stage, start + (end - start) * share)
+    return lambda share: progress(stage, start + (end - start) * share)
 
 
 def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
@@ -170,11 +172,13 @@ def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
     return vectors[: len(rows)]
 
 
-def items_apart(table: Table, positions: Positions, apart: Sequence[Sequence[str]]) -> list[npt.NDArray[np.int64]]:
+def cannot_link_items(
+    table: Table, positions: Positions, cannot_link: Sequence[Sequence[str]]
+) -> list[npt.NDArray[np.int64]]:
     """Return sets of media ids as sets of places among the rows that have an embedding; what is gone is left out."""
-    if not apart:
+    if not cannot_link:
         return []
-    wanted = {identifier for each in apart for identifier in each}
+    wanted = {identifier for each in cannot_link for identifier in each}
     place_of: dict[str, int] = {}
     start = 0
     for batch in table.scan(["media_id"]):
@@ -184,7 +188,7 @@ def items_apart(table: Table, positions: Positions, apart: Sequence[Sequence[str
             if identifier in wanted
         }
         start += batch.num_rows
-    rows = [np.array([place_of[each] for each in ids if each in place_of], dtype=np.int64) for ids in apart]
+    rows = [np.array([place_of[each] for each in ids if each in place_of], dtype=np.int64) for ids in cannot_link]
     found = [np.searchsorted(positions, each[np.isin(each, positions)]) for each in rows]
     return [each for each in found if len(each) > 1]
 

@@ -15,20 +15,21 @@ from framedex.analysis.products import Vectors
 from framedex.analysis.removals import without
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.stored import Chosen, InMemory
+from framedex.analysis.vector_sources import SelectedVectors, VectorsInMemory
 from framedex.jobs.index.columns import (
     Columns,
-    Known,
+    IndexedRows,
     Positions,
     graph_columns,
     issue_columns,
     label_columns,
-    read_known,
+    read_indexed_rows,
     read_labels,
-    spread,
+    scatter,
     to_batches,
 )
-from framedex.jobs.index.index import Indexed, Tell, finite, items_apart, part
+from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, stage_progress
+from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS, IssueType
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS
@@ -46,9 +47,9 @@ def index_removed(
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
-    tell: Tell,
-    apart: Sequence[Sequence[str]] = (),
-) -> Indexed:
+    progress: Progress,
+    cannot_link: Sequence[Sequence[str]] = (),
+) -> WrittenIndex:
     """Compute the index columns of the rows that are left, and write them.
 
     Clusters lose members, and are else as they were until all is indexed anew. Rows that had a deleted one among their
@@ -61,37 +62,39 @@ def index_removed(
         summary: of the last index: :attr:`Indexed.summary`.
         centroids: float32, shape (C, D): of the cells of the last index; None if it had none.
         sums: of large clusters, as the last index left them.
-        tell: called with the stage and the share that is done; raises to stop.
-        apart: sets of media ids of which no two are duplicates.
+        progress: called with the stage and the share that is done; raises to stop.
+        cannot_link: sets of media ids of which no two are duplicates.
     """
-    tell("reading the index", 0.0)
-    known = read_known(before, centroids, summary["reach"] or 0.0)
-    left = _left(before, known, gone, part(tell, "finding neighbours", 0.2, 0.6))
+    progress("reading the index", 0.0)
+    known = read_indexed_rows(before, centroids, summary["reach"] or 0.0)
+    left = _left(before, known, gone, stage_progress(progress, "finding neighbours", 0.2, 0.6))
     count, positions = after.count(), left.positions
     further = np.full(count - int(np.count_nonzero(~gone)), -1, dtype=np.int32)
     columns: Columns = {name: np.append(known.columns[name][~gone], further) for name in CLUSTERS}
-    tell("finding duplicates", 0.6)
+    progress("finding duplicates", 0.6)
     free = dict(summary["first_free"])
-    columns |= _duplicates(known, left, gone, items_apart(after, positions, apart), free, count)
+    columns |= _duplicates(known, left, gone, cannot_link_items(after, positions, cannot_link), free, count)
     scores, scale = _scores(known, left, gone, summary["uniqueness_scale"], count)
     columns |= scores
     columns |= graph_columns(left.graph, left.first, left.inverse, positions, count)
     labelled = read_labels(after, positions)
-    quality = label_quality(left.graph, left.inverse, labelled.labels, progress=part(tell, "checking labels", 0.7, 0.8))
+    quality = label_quality(
+        left.graph, left.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.7, 0.8)
+    )
     columns |= label_columns(quality, labelled.names, positions, count)
     limit = summary["issue_thresholds"][IssueType.OUTLIERS.value]
     limits = {IssueType.OUTLIERS.value: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, limits)
-    tell("writing", 0.9)
+    progress("writing", 0.9)
     version = tables.put_columns(after, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
     sums = None if sums is None else _without(sums, before, known, gone)
-    tell("writing", 1.0)
+    progress("writing", 1.0)
     settled = int(np.count_nonzero(~gone[: summary["settled"]]))
-    return Indexed(version, finite(limits), scale, free, settled, left.graph, sums)
+    return WrittenIndex(version, finite(limits), scale, free, settled, left.graph, sums)
 
 
 @dataclass(frozen=True)
-class _Left:
+class _RemainingRows:
     """The items that are left, and their distinct vectors.
 
     Attributes:
@@ -113,7 +116,7 @@ class _Left:
     inverse: Positions
 
 
-def _left(before: Table, known: Known, gone: npt.NDArray[np.bool_], progress: Any) -> _Left:
+def _left(before: Table, known: IndexedRows, gone: npt.NDArray[np.bool_], progress: Any) -> _RemainingRows:
     kept = ~gone[known.positions]
     positions = known.positions[kept]
     rows, item, inverse = np.unique(known.inverse[kept], return_index=True, return_inverse=True)
@@ -128,10 +131,12 @@ def _left(before: Table, known: Known, gone: npt.NDArray[np.bool_], progress: An
     copies = np.bincount(known.inverse, minlength=len(known.first))[left]
     changed = remaining.touched | (np.bincount(inverse, minlength=len(left)) != copies)
     place = np.cumsum(~gone) - 1
-    return _Left(vectors, remaining.graph, changed, kept, place[positions], item[order], inverse)
+    return _RemainingRows(vectors, remaining.graph, changed, kept, place[positions], item[order], inverse)
 
 
-def _scores(known: Known, left: _Left, gone: npt.NDArray[np.bool_], scale: float, count: int) -> tuple[Columns, float]:
+def _scores(
+    known: IndexedRows, left: _RemainingRows, gone: npt.NDArray[np.bool_], scale: float, count: int
+) -> tuple[Columns, float]:
     """Return uniqueness and outlier distance of all rows, and the scale; what nothing changed stays, as the scale."""
     changed = left.changed[left.inverse]
     rows = np.flatnonzero(left.changed)
@@ -144,15 +149,15 @@ def _scores(known: Known, left: _Left, gone: npt.NDArray[np.bool_], scale: float
     for name, values in (("uniqueness", unique), ("outlier_distance", outlier_values(distances, least=0)[0])):
         items = known.columns[name][~gone][left.positions]
         items[changed] = values
-        columns[name] = spread(items, left.positions, count)
+        columns[name] = scatter(items, left.positions, count)
     return columns, scale or found
 
 
 def _duplicates(
-    known: Known,
-    left: _Left,
+    known: IndexedRows,
+    left: _RemainingRows,
     gone: npt.NDArray[np.bool_],
-    apart: Sequence[npt.NDArray[np.int64]],
+    cannot_link: Sequence[npt.NDArray[np.int64]],
     free: dict[str, int],
     count: int,
 ) -> Columns:
@@ -169,18 +174,18 @@ def _duplicates(
     rows = np.unique(left.inverse[np.isin(old[:, 0], lost)])
     if len(rows):
         items = np.flatnonzero(np.isin(left.inverse, rows))
-        groups, near = _regrouped(left, rows, items, apart)
+        groups, near = _regrouped(left, rows, items, cannot_link)
         for place, name in enumerate(DUPLICATES):
             old[items, place], free[name] = keep_numbers(old[items, place], groups[:, place], first_free=free[name])
         similarity[items] = np.where(
             groups[:, 0] >= 0, near, np.minimum(similarity[items], np.float32(DUPLICATE_LEVELS[0]))
         )
-    columns: Columns = {name: spread(old[:, place], left.positions, count) for place, name in enumerate(DUPLICATES)}
-    return columns | {"duplicate_similarity": spread(similarity, left.positions, count)}
+    columns: Columns = {name: scatter(old[:, place], left.positions, count) for place, name in enumerate(DUPLICATES)}
+    return columns | {"duplicate_similarity": scatter(similarity, left.positions, count)}
 
 
 def _regrouped(
-    left: _Left, rows: Positions, items: Positions, apart: Sequence[npt.NDArray[np.int64]]
+    left: _RemainingRows, rows: Positions, items: Positions, cannot_link: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return the groups, and the similarity to the most similar other item, of some distinct rows' items."""
     number = np.full(len(left.first), -1, dtype=np.int32)
@@ -192,19 +197,19 @@ def _regrouped(
     cells = None if cells is None else replace(cells, of_row=cells.of_row[rows])
     place = np.full(len(left.inverse), -1, dtype=np.int64)
     place[items] = np.arange(len(items))
-    sets = [place[each[place[each] >= 0]] for each in apart]
+    sets = [place[each[place[each] >= 0]] for each in cannot_link]
     few = len(rows) * left.vectors.dimension * 4 <= _IN_MEMORY
     return duplicate_groups(
         # Crowds are compared with each other tile by tile, which reads each vector many times.
-        InMemory(left.vectors.take(rows)) if few else Chosen(left.vectors, rows),
+        VectorsInMemory(left.vectors.take(rows)) if few else SelectedVectors(left.vectors, rows),
         Graph(neighbours, similarity, cells),
         number[left.inverse[items]].astype(np.int64),
         DUPLICATE_LEVELS,
-        apart=[each for each in sets if len(each) > 1],
+        cannot_link=[each for each in sets if len(each) > 1],
     )
 
 
-def _without(sums: ClusterSums, before: Table, known: Known, gone: npt.NDArray[np.bool_]) -> ClusterSums:
+def _without(sums: ClusterSums, before: Table, known: IndexedRows, gone: npt.NDArray[np.bool_]) -> ClusterSums:
     """Return the sums of clusters without the deleted rows."""
     lost = known.positions[gone[known.positions]]
     vectors = StoredVectors(before, lost)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
 
@@ -16,7 +16,7 @@ _SOURCES_OWN = ("labels", "caption")
 """Columns that a source may give anew; what it does not give stays."""
 
 
-def carry_over(before: Table, after: Table, gone: npt.NDArray[np.bool_]) -> int:
+def inherit_edits(before: Table, after: Table, gone: npt.NDArray[np.bool_]) -> int:
     """Give added rows the tags, fields, labels and captions of the rows that they replace; return the new version.
 
     Args:
@@ -46,4 +46,4 @@ def _origins(before: Table, after: Table, gone: npt.NDArray[np.bool_]) -> npt.ND
     """Return for each row the one before that it is, or replaces; -1 for new media."""
     kept = np.flatnonzero(~gone)
     ids = after.scan(["media_id"]).read_all().column(0).slice(len(kept)).to_pylist()
-    return np.concatenate([kept, KnownIds(before).places(ids)])
+    return np.concatenate([kept, IdIndex(before).places(ids)])

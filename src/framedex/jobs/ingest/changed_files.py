@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from framedex.jobs.ingest.examine import is_long, location_of
-from framedex.jobs.ingest.placement import Place
+from framedex.jobs.ingest.decoding import is_video_item, location_of
+from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.annotations import Annotations
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
-from framedex.storage.known_files import KnownFiles
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.file_index import FileIndex
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import microseconds
 
 _ASKED = 1024  # files whose ids are looked up at a time
@@ -20,7 +20,7 @@ _VIDEO_BYTES = 2**18  # of a video take about as long as a picture
 
 
 @dataclass(frozen=True)
-class Known:
+class ExistingRows:
     """What the tables that an ingestion writes to have already.
 
     Attributes:
@@ -29,8 +29,8 @@ class Known:
         own_media, own_videos: how many of the last rows an earlier run of this very ingestion wrote.
     """
 
-    media: KnownIds | None = None
-    videos: KnownIds | None = None
+    media: IdIndex | None = None
+    videos: IdIndex | None = None
     own_media: int = 0
     own_videos: int = 0
 
@@ -41,7 +41,7 @@ class Known:
         return int(self.media.places([identifier])[0]) >= len(self.media) - self.own_media
 
 
-class News:
+class ChangedFiles:
     """The files of a source that are new or changed, in the source's order; may be walked once.
 
     Attributes:
@@ -49,7 +49,9 @@ class News:
         passed: the weight of the files so far that are not read, those of an earlier run of the same ingestion too.
     """
 
-    def __init__(self, source: Source, annotations: Annotations, dataset_id: str, place: Place, known: Known) -> None:
+    def __init__(
+        self, source: Source, annotations: Annotations, dataset_id: str, place: SourcePlacement, known: ExistingRows
+    ) -> None:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
         self._place, self._known = place, known
         self.present, self.passed = 0, 0.0
@@ -65,7 +67,7 @@ class News:
         media, videos = (_places(known, ids) for known in (self._known.media, self._known.videos))
         for item, row_of_picture, row_of_video in zip(group, media, videos, strict=True):
             known, row, own = self._known.media, row_of_picture, self._known.own_media
-            if is_long(item):
+            if is_video_item(item):
                 known, row, own = self._known.videos, row_of_video, self._known.own_videos
             if known is None or row < 0 or self._has_changed(item, known, row):
                 yield item
@@ -74,14 +76,14 @@ class News:
             self.passed += weight(self._source, item)
             self._annotations.find(item.path)  # so that what it says is not taken for unmatched
 
-    def _has_changed(self, item: Item, known: KnownIds, row: int) -> bool:
+    def _has_changed(self, item: Item, known: IdIndex, row: int) -> bool:
         """Return whether a file is another one than that of a row, by size and time; where only time differs, by hash.
 
         Objects are told by size and time, where their source says these. A file that cannot be read now is taken for
         unchanged: what is known of it is worth more than nothing.
         """
         path = location_of(self._source, item)
-        if not isinstance(known, KnownFiles):
+        if not isinstance(known, FileIndex):
             return False
         if is_remote(path):
             size, when = item.size_bytes, item.modified_ns
@@ -101,13 +103,13 @@ class News:
         return not known.has_content(row, digest)
 
 
-def _places(known: KnownIds | None, ids: list[str]) -> list[int]:
+def _places(known: IdIndex | None, ids: list[str]) -> list[int]:
     return [-1] * len(ids) if known is None else known.places(ids).tolist()
 
 
 def weight(source: Source, item: Item) -> float:
     """Return how much of the work a file is: one for a picture, and for a video by its size."""
-    if not is_long(item):
+    if not is_video_item(item):
         return 1.0
     size = item.size_bytes
     if size is None:

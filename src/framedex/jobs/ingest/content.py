@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
-from framedex.jobs.ingest.uploads import Progress, UploadSource, upload_archive, upload_files
+from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
 from framedex.jobs.ingest.vectors import VectorSource, is_vector_file, open_vectors
 from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.box_sources import BoxSource, find_boxes, given_boxes
-from framedex.media.remote import Access, ObjectStore, invalid_uri, is_remote
+from framedex.media.remote import BucketAccess, ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
+from framedex.progress import ShareProgress
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout
@@ -53,7 +54,7 @@ Content = FilesInput | VectorSource
 
 
 @dataclass(frozen=True)
-class Given:
+class AdditionRequest:
     """What was given to be added: exactly one of the first four.
 
     Attributes:
@@ -141,7 +142,7 @@ def _of_uri(uri: Any, encoder: str | Encoder, settings: Settings, role_arn: str 
     if not isinstance(uri, str):
         raise invalid_uri(f"an object-storage URI is a text, s3://bucket/folder, not {type(uri).__name__}")
     chosen, reason = choose_encoder(encoder, settings)
-    store = ObjectStore(Access.of(settings, role_arn))
+    store = ObjectStore(BucketAccess.of(settings, role_arn))
     source = open_remote(uri, store, max_bytes=settings.max_file_bytes, role_arn=role_arn)
     config = {"kind": "s3", "uri": uri, "role_arn": role_arn}
     return FilesInput(source, source.annotations, chosen, reason, _for_all(config, encoder))
@@ -156,13 +157,13 @@ def _of_upload(source: UploadSource, dataset_id: str, encoder: str, settings: Se
 
 
 def open_more(
-    given: Given,
+    given: AdditionRequest,
     config: EmbeddingConfig,
     *,
     dataset_id: str,
     layout: Layout,
     settings: Settings,
-    progress: Progress = lambda _share: None,
+    progress: ShareProgress = lambda _share: None,
 ) -> Content:
     """Return what is to be added to a dataset that was indexed with *config*.
 
@@ -188,7 +189,7 @@ def open_more(
     _check_kind(config, brings=brings)
     if brings:
         return _fitting(open_content(local, "auto", settings), config)
-    encoder_of(config, settings)
+    encoder_for_images(config, settings)
     if path is not None:
         return open_content(path, config.encoder, settings)
     if uri is not None:
@@ -213,7 +214,7 @@ def with_boxes(content: Content, given: Any) -> Content:
     return replace(content, boxes=(*content.boxes, *sources), config=config)
 
 
-def encoder_of(config: EmbeddingConfig, settings: Settings) -> Encoder:
+def encoder_for_images(config: EmbeddingConfig, settings: Settings) -> Encoder:
     """Return the encoder of a dataset.
 
     Raises:

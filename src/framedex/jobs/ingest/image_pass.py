@@ -14,7 +14,7 @@ import numpy.typing as npt
 from framedex.encoders import reading_detail
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.images.reading import frame_of, opened_video, read_row
-from framedex.jobs.ingest.image_runs import PICTURES, Place, Row, Run, is_long, runs
+from framedex.jobs.ingest.image_runs import PICTURES, ImageLocation, Row, Run, is_long_run, runs
 from framedex.jobs.ingest.read_ahead import Stream, ahead
 from framedex.media.crops import cropped
 from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
@@ -32,7 +32,7 @@ Failed = Callable[[Row, str], R]
 _NO_FILE = "neither a local file nor an object in a bucket"
 
 
-class Looking(Protocol):
+class ImageModel(Protocol):
     """A model that looks at pictures.
 
     Attributes:
@@ -48,7 +48,7 @@ class Looking(Protocol):
 
 
 @dataclass(frozen=True)
-class Seen:
+class Prediction:
     """What a model says of a picture.
 
     Attributes:
@@ -60,16 +60,16 @@ class Seen:
     error: str | None = None
 
 
-def look(
+def run_model(
     media: Media,
-    model: Looking,
+    model: ImageModel,
     ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
     *,
     batch: int,
     settings: Settings,
     progress: Callable[[float], None],
     chosen: npt.NDArray[np.bool_] | None = None,
-) -> Iterator[list[Seen]]:
+) -> Iterator[list[Prediction]]:
     """Yield what a model says of the pictures of a dataset, some at a time, in row order.
 
     A picture that cannot be read or decoded now has the reason.
@@ -90,11 +90,11 @@ def look(
     first_error: str | None = None
     # That none of a few can be read says nothing of where the others are.
     needs_some = media.parents is None and (chosen is None or bool(chosen.all()))
-    pictures = examined_pictures(
+    pictures = decode_rows(
         media,
         _rows(media) if chosen is None else compress(_rows(media), chosen),
-        lambda _row, picture: Seen(model.prepare(picture.pixels)),
-        lambda _row, reason: Seen(None, reason),
+        lambda _row, picture: Prediction(model.prepare(picture.pixels)),
+        lambda _row, reason: Prediction(None, reason),
         detail=reading_detail(model),
         settings=settings,
     )
@@ -113,10 +113,10 @@ def look(
             progress(done / total)
 
 
-def _asked(group: list[Seen], ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> list[Seen]:
+def _asked(group: list[Prediction], ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> list[Prediction]:
     prepared = [each.found for each in group if each.found is not None]
     answers = iter(ask(np.stack(prepared)) if prepared else ())
-    return [each if each.found is None else Seen(next(answers)) for each in group]
+    return [each if each.found is None else Prediction(next(answers)) for each in group]
 
 
 def has_pictures(media: Media, rows: int = 1024) -> bool:
@@ -129,7 +129,7 @@ def _rows(media: Media) -> Iterator[Row]:
         yield from rows.to_pylist()
 
 
-def examined_pictures(
+def decode_rows(
     media: Media,
     rows: Iterable[Row],
     work: Work[R],
@@ -164,7 +164,7 @@ def examined_pictures(
     examiner = _Examiner(media, work, failed, detail, settings)
     results = ahead(
         ([run] for run in runs(media, rows, at_once)),
-        is_long=is_long,
+        is_long=is_long_run,
         work=examiner.examine_all,
         long_work=examiner.examine_frames,
         threads=examiner.threads,
@@ -192,11 +192,11 @@ class _Crops:
         read: gives the whole picture, or frame, at a place.
     """
 
-    def __init__(self, read: Callable[[Place, Budget], Picture]) -> None:
+    def __init__(self, read: Callable[[ImageLocation, Budget], Picture]) -> None:
         self._read = read
         self._last: tuple[tuple[Any, ...], Picture] | None = None
 
-    def __call__(self, place: Place, budget: Budget) -> Picture:
+    def __call__(self, place: ImageLocation, budget: Budget) -> Picture:
         """Return what is in the box of a place."""
         row = place.row
         of = (place.location, row.get("frame_number"))
@@ -255,7 +255,7 @@ class _Examiner(Generic[R]):
                     return
                 yield self._worked(place, read)
 
-    def _worked(self, place: Place, read: Callable[[Place, Budget], Picture]) -> R:
+    def _worked(self, place: ImageLocation, read: Callable[[ImageLocation, Budget], Picture]) -> R:
         with HeldOn(self._budget) as budget:
             try:
                 picture = read(place, budget)
@@ -263,14 +263,14 @@ class _Examiner(Generic[R]):
                 return self._failed(place.row, str(error))
             return self._work(place.row, picture)
 
-    def _read(self, place: Place, budget: Budget) -> Picture:
+    def _read(self, place: ImageLocation, budget: Budget) -> Picture:
         if place.location is None:
             raise NotFound(_NO_FILE)
         if place.row.get("kind") == VIDEO:
             raise CannotDecode(place.row["error"])
         return read_row(place.row, place.location, self._readers[place.role], self._settings, self._detail, budget)
 
-    def _frame(self, video: Video, place: Place, budget: Budget) -> Picture:
+    def _frame(self, video: Video, place: ImageLocation, budget: Budget) -> Picture:
         return frame_of(video, place.row, self._detail, budget)
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ _FRAMES = 1024  # of one video that are found in one pass; bounds the rows that 
 
 
 @dataclass(frozen=True)
-class Place:
+class ImageLocation:
     """Where a picture is.
 
     Attributes:
@@ -36,18 +36,18 @@ class Place:
         return self.location, self.role
 
 
-Run = list[Place]
+Run = list[ImageLocation]
 """Pictures, or frames of one video, that follow each other."""
 
 
 def runs(media: Media, rows: Iterable[Row], pictures: int = PICTURES) -> Iterator[Run]:
     """Yield all rows in their order, as runs of up to so many pictures, or of up to 1024 frames of one video."""
-    places = (Place(media.location_of(row), media.role_of(row), row) for row in rows)
+    places = (ImageLocation(media.location_of(row), media.role_of(row), row) for row in rows)
     for video, group in groupby(places, key=lambda place: place.video):
         while run := list(islice(group, pictures if video is None else _FRAMES)):
             yield run
 
 
-def is_long(run: Run) -> bool:
+def is_long_run(run: Run) -> bool:
     """Return whether a run is worth threads of its own: many frames of a video."""
     return len(run) > PICTURES

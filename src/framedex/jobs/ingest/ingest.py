@@ -14,9 +14,9 @@ import pyarrow as pa
 from framedex.analysis.neighbours import check_vectors
 from framedex.encoders import Encoder
 from framedex.errors import InvalidEmbedding
-from framedex.jobs.ingest.changed_files import Known, News, weight
-from framedex.jobs.ingest.examine import Examined, ExaminedVideo, Examiner, Seen, is_long, stacked
-from framedex.jobs.ingest.placement import FIRST_PLACE, Place
+from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
+from framedex.jobs.ingest.decoding import DecodedImage, DecodedVideo, FileDecoder, Seen, is_video_item, stack_inputs
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import ahead, in_chunks
 from framedex.media.annotations import Annotations
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
@@ -24,7 +24,7 @@ from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables, videos
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MEASURES, VIDEO, VIDEO_FRAME, media_schema, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
@@ -53,7 +53,7 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class Written:
+class Checkpoint:
     """Rows of this very addition that are in the table: from an earlier run of the same task.
 
     Attributes:
@@ -68,12 +68,12 @@ class Written:
     video_rows: int = 0
 
 
-NOTHING_WRITTEN = Written()
-Keep = Callable[[Written], None]
+NO_CHECKPOINT = Checkpoint()
+SaveCheckpoint = Callable[[Checkpoint], None]
 """Told what is in the table now, so that a later run can go on from there."""
 
 
-def keep_nothing(_written: Written) -> None:
+def discard_checkpoint(_written: Checkpoint) -> None:
     """Keep nothing."""
 
 
@@ -86,11 +86,11 @@ def ingest(
     dataset_id: str,
     settings: Settings,
     progress: Callable[[float], None],
-    place: Place = FIRST_PLACE,
-    known: KnownIds | None = None,
-    known_videos: KnownIds | None = None,
-    written: Written = NOTHING_WRITTEN,
-    keep: Keep = keep_nothing,
+    place: SourcePlacement = FIRST_PLACEMENT,
+    known: IdIndex | None = None,
+    known_videos: IdIndex | None = None,
+    written: Checkpoint = NO_CHECKPOINT,
+    keep: SaveCheckpoint = discard_checkpoint,
     sampling: Sampling = EVERY_SECOND,
     of_videos: bool = True,
 ) -> Ingested:
@@ -115,11 +115,11 @@ def ingest(
         sampling: which frames of videos are kept.
         of_videos: whether the media table has the columns about frames.
     """
-    there = Known(known, known_videos, written.rows, written.video_rows)
-    news = News(source, annotations, dataset_id, place, there)
+    there = ExistingRows(known, known_videos, written.rows, written.video_rows)
+    news = ChangedFiles(source, annotations, dataset_id, place, there)
     writer = _Writer(table, media_schema(encoder.dimension, of_videos=of_videos), written, keep)
     rows = _Rows(annotations, dataset_id, place)
-    examiner = Examiner(
+    examiner = FileDecoder(
         source,
         encoder,
         settings,
@@ -129,8 +129,8 @@ def ingest(
     meter = _Meter(source, news, progress)
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
     results = ahead(
-        in_chunks(news, _CHUNK, is_long),
-        is_long=is_long,
+        in_chunks(news, _CHUNK, is_video_item),
+        is_long=is_video_item,
         work=examiner.examine_all,
         long_work=examiner.examine_video,
         threads=_threads(source, settings),
@@ -162,14 +162,14 @@ class _Meter:
         progress: called with the share; raises to stop.
     """
 
-    def __init__(self, source: Source, news: News, progress: Callable[[float], None]) -> None:
+    def __init__(self, source: Source, news: ChangedFiles, progress: Callable[[float], None]) -> None:
         self._source, self._news, self._progress = source, news, progress
         self._total = sum(weight(source, item) for item in source.items())
         self._done = self._part = 0.0
 
     def count(self, seen: Seen) -> None:
         """Take note of what was decoded."""
-        if isinstance(seen, ExaminedVideo):
+        if isinstance(seen, DecodedVideo):
             self._done, self._part = self._done + weight(self._source, seen.file.item), 0.0
         elif seen.frame_number is None:
             self._done += 1
@@ -183,15 +183,15 @@ class _Meter:
 
 def _grouped(
     examined: Iterator[Seen | None], meter: _Meter, most: int
-) -> Iterator[tuple[list[Examined], ExaminedVideo | None]]:
+) -> Iterator[tuple[list[DecodedImage], DecodedVideo | None]]:
     """Yield pictures and frames some at a time, to be encoded together, and each video after its frames."""
-    group: list[Examined] = []
+    group: list[DecodedImage] = []
     for each in examined:
         if each is None:
             meter.tell()
             continue
         meter.count(each)
-        if isinstance(each, ExaminedVideo):
+        if isinstance(each, DecodedVideo):
             yield group, each
             group = []
             continue
@@ -203,9 +203,9 @@ def _grouped(
         yield group, None
 
 
-def _encode(group: list[Examined], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
-    prepared = stacked(group)
-    vectors = iter(() if prepared is None else checked(encoder, encoder.encode_images(prepared), len(prepared)))
+def _encode(group: list[DecodedImage], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
+    prepared = stack_inputs(group)
+    vectors = iter(() if prepared is None else check_encoding(encoder, encoder.encode_images(prepared), len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
@@ -214,7 +214,7 @@ def batch_of(encoder: Encoder) -> int:
     return int(getattr(encoder, "batch", _ENCODED))
 
 
-def checked(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
+def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
     """Return what an encoder made, if it kept its promise."""
     if np.shape(vectors) != (count, encoder.dimension):
         raise InvalidEmbedding(
@@ -234,7 +234,7 @@ class _Rows:
         place: where in it.
     """
 
-    def __init__(self, annotations: Annotations, dataset_id: str, place: Place) -> None:
+    def __init__(self, annotations: Annotations, dataset_id: str, place: SourcePlacement) -> None:
         self._annotations, self._dataset_id, self._place = annotations, dataset_id, place
 
     def id_of(self, item: Item, frame_number: int | None = None) -> str:
@@ -244,12 +244,12 @@ class _Rows:
             return place.media_id(self._dataset_id, item.path)
         return place.frame_id(self._dataset_id, item.path, frame_number)
 
-    def media(self, examined: Examined, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+    def media(self, examined: DecodedImage, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
         """Return a row of the media table: of a picture, of a frame, or of a video without frames."""
         item = examined.item
         labels, caption = self._annotations.find(item.path)
         kind = None
-        if is_long(item):
+        if is_video_item(item):
             kind = VIDEO if examined.frame_number is None else VIDEO_FRAME
         return {
             **self._file(examined),
@@ -268,7 +268,7 @@ class _Rows:
             "embedding": vector,
         }
 
-    def video(self, video: ExaminedVideo) -> dict[str, Any]:
+    def video(self, video: DecodedVideo) -> dict[str, Any]:
         """Return a row of the table of videos."""
         return {
             **self._file(video.file),
@@ -284,7 +284,7 @@ class _Rows:
             "error": video.file.error,
         }
 
-    def _file(self, examined: Examined) -> dict[str, Any]:
+    def _file(self, examined: DecodedImage) -> dict[str, Any]:
         place = self._place.of(examined.item)
         text, raw = text_of_path(place.prefix + examined.item.path)
         return {
@@ -306,7 +306,7 @@ class _Writer:
         videos, video_rows: version of the table of videos, 0 if nothing was written to it; and its rows.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, written: Written, keep: Keep) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, written: Checkpoint, keep: SaveCheckpoint) -> None:
         self.path, self.schema, self.keep = path, schema, keep
         self.pending: list[dict[str, Any]] = []
         self.pending_videos: list[dict[str, Any]] = []
@@ -333,10 +333,10 @@ class _Writer:
             self.version = tables.append(self.path, [batch], self.schema)
             self.rows += len(self.pending)
         if self.pending_videos:
-            self.videos = videos.append(self.path, self.pending_videos)
+            self.videos = videos.append_videos(self.path, self.pending_videos)
             self.video_rows += len(self.pending_videos)
         self.pending, self.pending_videos = [], []
-        self.keep(Written(self.version, self.rows, self.videos, self.video_rows))
+        self.keep(Checkpoint(self.version, self.rows, self.videos, self.video_rows))
         self.flushed_s = time.monotonic()
 
     def close(self, *, create: bool) -> None:

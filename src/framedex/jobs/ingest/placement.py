@@ -7,7 +7,7 @@ from framedex.media.sources import Item
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlacement:
     """Where added media belong in a dataset.
 
     Attributes:
@@ -22,7 +22,7 @@ class Place:
     batch: int = 0
     others: "tuple[Place, ...]" = ()
 
-    def of(self, item: Item) -> "Place":
+    def of(self, item: Item) -> "SourcePlacement":
         """Return the place of a source's item."""
         return self.others[item.part - 1] if item.part else self
 
@@ -40,4 +40,4 @@ class Place:
         return f"{self.root}\0{below}" if self.root else below
 
 
-FIRST_PLACE = Place()
+FIRST_PLACEMENT = SourcePlacement()

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,15 +11,15 @@ from typing import Any, BinaryIO
 from framedex.errors import InvalidInput
 from framedex.media.annotations import FILES as ANNOTATION_FILES
 from framedex.media.annotations import Annotations, read_annotations
-from framedex.media.archives import Limits, Member, clean_name, open_archive
+from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.box_sources import FILES as BOX_FILES
 from framedex.media.box_sources import BoxSource, find_boxes
 from framedex.media.sources import Item, Source
+from framedex.progress import ShareProgress
 from framedex.settings import Settings, user_path
 from framedex.storage.blobs import BLOBS_ROOT, Upload, blob_path, upload_folder, uploaded
 
 _PART = 2**20
-Progress = Callable[[float], None]
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _common_folder(upload: Path) -> tuple[str | None, bool]:
     return common, any_blob
 
 
-def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Progress) -> UploadSource:
+def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
     """Bring the pictures of an archive to the blob store. If it cannot be read to its end, none of them stays.
 
     Args:
@@ -95,7 +95,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Pr
     if not isinstance(archive, str | os.PathLike):
         raise InvalidInput(f"archive must be the path of a file, not {type(archive).__name__}")
     path, skipped = user_path(archive), Counter[str]()
-    limits = Limits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
+    limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
     pictures = 0
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped):
@@ -112,7 +112,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Pr
         return _settled(upload, dataset, skipped)
 
 
-def _put_beside(folder: Path, member: Member) -> None:
+def _put_beside(folder: Path, member: ArchiveMember) -> None:
     with (folder / member.name).open("wb") as file:
         file.writelines(member.parts)
 
@@ -131,7 +131,7 @@ def _settled(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSour
     return UploadSource(dataset, upload.id, skipped)
 
 
-def upload_files(files: Any, dataset: Path, settings: Settings, progress: Progress) -> UploadSource:
+def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
     """Take note of files that stay where they are, and bring given contents to the blob store.
 
     Args:

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.ids import media_id
-from framedex.jobs.ingest.ingest import NOTHING_WRITTEN, Ingested, Keep, Written, keep_nothing
-from framedex.jobs.ingest.placement import FIRST_PLACE, Place
+from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.media.labels import parse_labels
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import is_relative, media_schema
 
 _ROWS = 8192
@@ -116,10 +116,10 @@ def ingest_vectors(
     table: Path,
     dataset_id: str,
     progress: Callable[[float], None],
-    place: Place = FIRST_PLACE,
-    known: KnownIds | None = None,
-    written: Written = NOTHING_WRITTEN,
-    keep: Keep = keep_nothing,
+    place: SourcePlacement = FIRST_PLACEMENT,
+    known: IdIndex | None = None,
+    written: Checkpoint = NO_CHECKPOINT,
+    keep: SaveCheckpoint = discard_checkpoint,
     of_videos: bool = True,
 ) -> Ingested:
     """Write the rows of *source* to the table; return what was written.
@@ -149,14 +149,14 @@ def ingest_vectors(
         if rows.num_rows:
             version = tables.append(table, [rows], schema)
             rows_written += rows.num_rows
-            keep(Written(version, rows_written))
+            keep(Checkpoint(version, rows_written))
         read += batch.num_rows
         progress(read / max(source.rows or read, 1))
     return Ingested(version, rows_written, 0, read - rows_written)
 
 
 def _to_rows(
-    batch: pa.RecordBatch, *, first_row: int, place: Place, dataset_id: str, schema: pa.Schema
+    batch: pa.RecordBatch, *, first_row: int, place: SourcePlacement, dataset_id: str, schema: pa.Schema
 ) -> pa.RecordBatch:
     dimension = schema.field("embedding").type.list_size
     uris = batch.column("uri").to_pylist()

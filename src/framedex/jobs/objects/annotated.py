@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from framedex.encoders import Encoder
-from framedex.jobs.context import Base
-from framedex.jobs.ingest.placement import Place
+from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.objects import Write
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.box_index import BoxIndex
 from framedex.media.boxes import Box
 from framedex.media.decode import Picture
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.sql import Sql
@@ -23,15 +23,15 @@ from framedex.storage.videos import VIDEOS
 
 def writer(
     boxes: BoxIndex,
-    base: Base,
+    base: JobContext,
     encoder: Encoder,
     *,
     versions: Mapping[str, int],
     roots: Sequence[str],
     roles: Mapping[str, str],
     first: int = 0,
-    place: Place | None = None,
-    known: KnownIds | None = None,
+    place: SourcePlacement | None = None,
+    known: IdIndex | None = None,
 ) -> Write:
     """Return what writes the objects in the pictures of a media table that have boxes.
 
@@ -74,7 +74,7 @@ class _Names:
         place: see :func:`writer`.
     """
 
-    def __init__(self, boxes: BoxIndex, place: Place | None) -> None:
+    def __init__(self, boxes: BoxIndex, place: SourcePlacement | None) -> None:
         self._boxes, self._place = boxes, place
 
     def rows(self, media: Media, first: int) -> Iterator[dict[str, Any]]:

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.jobs.context import Base
+from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
-from framedex.jobs.index.index import Indexed, Tell, index, part
+from framedex.jobs.index.index import WrittenIndex, index, stage_progress
+from framedex.progress import Progress
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import object_schema
 from framedex.storage.objects import OBJECTS, objects_dataset, objects_generation, objects_path, with_objects
 from framedex.storage.table_names import MEDIA
@@ -43,9 +44,9 @@ class ObjectChange:
 
 
 def change_objects(
-    base: Base,
+    base: JobContext,
     *,
-    tell: Tell,
+    progress: Progress,
     write: Write | None = None,
     gone: Collection[str] = (),
     anew: bool = False,
@@ -56,7 +57,7 @@ def change_objects(
 
     Args:
         base: what the job starts from; its head may have no objects yet.
-        tell: called with the stage and the share that is done; raises to stop.
+        progress: called with the stage and the share that is done; raises to stop.
         write: writes new objects.
         gone: ids of media whose former objects go, though new ones may have their place.
         anew: index all of them, not only those that the change touches.
@@ -67,9 +68,9 @@ def change_objects(
     path, head = objects_path(base.table), objects_generation(base.head)
     if head is None and write is None:
         return None
-    start = begin(base)
+    start = roll_back_objects(base)
     own = replace(base, dataset_id=objects_dataset(base.dataset_id), head=head or base.head, table=path)
-    added = 0 if write is None else write(path, part(tell, "reading objects", 0.0, 0.5))
+    added = 0 if write is None else write(path, stage_progress(progress, "reading objects", 0.0, 0.5))
     if head is None and not added:
         return None
     table = Table(path, added or start)
@@ -78,12 +79,12 @@ def change_objects(
         return None
     if head is not None and lost.all() and not added:
         return ObjectChange({}, {"first_free": head.summary["first_free"]})
-    index_tell: Tell = lambda stage, share: tell(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
+    index_tell: Progress = lambda stage, share: progress(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
     indexed = _indexed(own, head is not None, table, start, lost, index_tell, anew=anew)
     return settled(base, indexed, path)
 
 
-def begin(base: Base) -> int:
+def roll_back_objects(base: JobContext) -> int:
     """Make the table of objects of the head its newest version, for the next writer; 0 where there is no table."""
     path, version = objects_path(base.table), base.head.tables.get(OBJECTS)
     if version is not None:
@@ -92,13 +93,13 @@ def begin(base: Base) -> int:
     return tables.replace(path, [], object_schema(base.config.dimension)) if path.exists() else 0
 
 
-def known_objects(base: Base) -> KnownIds | None:
+def object_ids(base: JobContext) -> IdIndex | None:
     """Return the objects that are there; None if there are none."""
     version = base.head.tables.get(OBJECTS)
-    return None if version is None else KnownIds(Table(objects_path(base.table), version))
+    return None if version is None else IdIndex(Table(objects_path(base.table), version))
 
 
-def settled(base: Base, indexed: Indexed, path: Path) -> ObjectChange:
+def settled(base: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange:
     """Write what is left to write of an index of objects, wait until all is on the disk, and return the change."""
     versions = {MEDIA: indexed.version, **write_rest(indexed, path)}
     tables.sync(path)
@@ -107,12 +108,19 @@ def settled(base: Base, indexed: Indexed, path: Path) -> ObjectChange:
 
 
 def _indexed(
-    own: Base, was_indexed: bool, table: Table, start: int, lost: npt.NDArray[np.bool_], tell: Tell, *, anew: bool
-) -> Indexed:
+    own: JobContext,
+    was_indexed: bool,
+    table: Table,
+    start: int,
+    lost: npt.NDArray[np.bool_],
+    progress: Progress,
+    *,
+    anew: bool,
+) -> WrittenIndex:
     if was_indexed:
-        return index_changed(own, Table(table.path, start), table.version, lost, tell, anew=anew)
+        return index_changed(own, Table(table.path, start), table.version, lost, progress, anew=anew)
     free = own.head.summary.get(OBJECTS, {}).get("first_free")
-    return index(table, own.config.thresholds, tell=tell, first_free=free, apart=own.apart)
+    return index(table, own.config.thresholds, progress=progress, first_free=free, cannot_link=own.cannot_link)
 
 
 def _rows_in(table: Table, media_ids: Collection[str]) -> npt.NDArray[np.bool_]:

@@ -14,14 +14,14 @@ from framedex.analysis.quality import Measures, measure
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import object_id
-from framedex.jobs.ingest.image_pass import examined_pictures
-from framedex.jobs.ingest.ingest import batch_of, checked, to_batch
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
 from framedex.media.boxes import Box
 from framedex.media.crops import cropped
 from framedex.media.decode import Picture
 from framedex.settings import Settings
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, MEASURES, object_schema
 
@@ -75,7 +75,7 @@ class ObjectRows:
     namespace: str
     find: FindBoxes
     source: str | None = None
-    known: KnownIds | None = None
+    known: IdIndex | None = None
 
     def write(self, path: Path, media: Media, rows: Iterable[Row], *, progress: Callable[[int], None]) -> int:
         """Append the objects of some media to the table of objects; return its new version, 0 if there were none.
@@ -101,9 +101,7 @@ class ObjectRows:
         self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield rows of objects, some at a time."""
-        looking = examined_pictures(
-            media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1
-        )
+        looking = decode_rows(media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1)
         held: list[tuple[Row, list[Crop]]] = []
         done = 0
         with closing(looking) as seen:
@@ -156,7 +154,7 @@ class ObjectRows:
         most = batch_of(self.encoder)
         parts = (np.stack(prepared[start : start + most]) for start in range(0, len(prepared), most))
         vectors = chain.from_iterable(
-            checked(self.encoder, self.encoder.encode_images(part), len(part)) for part in parts
+            check_encoding(self.encoder, self.encoder.encode_images(part), len(part)) for part in parts
         )
         return [
             _row_of(row, crop, None if crop.prepared is None else next(vectors))

@@ -20,9 +20,10 @@ import pyarrow as pa
 from framedex.encoders import TextEncoder, Weighted
 from framedex.errors import InvalidInput
 from framedex.fulltext.segment import Ints, Keys
+from framedex.progress import ShareProgress
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.captions.store import CaptionStore
-from framedex.search.state_cache import KnownStates, Progress
+from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
@@ -38,7 +39,7 @@ _SHOWN = 60
 
 
 def open_captions(
-    media: Media, encoder: TextEncoder, *, folder: Path, keep: bool, progress: Progress | None = None
+    media: Media, encoder: TextEncoder, *, folder: Path, keep: bool, progress: ShareProgress | None = None
 ) -> CaptionIndex:
     """Return the captions of a state of a dataset by their vectors; what is missing is made.
 
@@ -94,7 +95,7 @@ class _Captions:
 
     def __init__(self, store: CaptionStore, encoder: TextEncoder) -> None:
         self.encoder = encoder
-        self.states = KnownStates(_FIELDS.columns, lambda media, tell: _state(store, self.encoder, media, tell))
+        self.states = StateCache(_FIELDS.columns, lambda media, progress: _state(store, self.encoder, media, progress))
 
 
 _OPEN: OrderedDict[tuple[Path, bool], _Captions] = OrderedDict()
@@ -113,25 +114,25 @@ def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:
         return _OPEN[name]
 
 
-def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: Progress | None) -> CaptionIndex:
-    tell = progress or (lambda _share: None)
+def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: ShareProgress | None) -> CaptionIndex:
+    progress = progress or (lambda _share: None)
     keys = read_keys(media, _FIELDS)
     store.refresh()
     if not store.segments():
         with suppress(OSError):  # what cannot be copied is encoded
-            store.borrow(keys.keys[0][keys.present[0]], tell)
+            store.borrow(keys.keys[0][keys.present[0]], progress)
     texts = keys.texts(store.segments())
     if (keys.present & (texts < 0)).any():
-        _add_texts(media, keys, texts, store, encoder, lambda share: tell(_ENCODING * share))
+        _add_texts(media, keys, texts, store, encoder, lambda share: progress(_ENCODING * share))
         texts = keys.texts(store.segments())
     with suppress(OSError):  # many segments only cost time
-        if store.merge_some(store.used(texts[0]), lambda share: tell(_ENCODING + (1 - _ENCODING) * share)):
+        if store.merge_some(store.used(texts[0]), lambda share: progress(_ENCODING + (1 - _ENCODING) * share)):
             texts = keys.texts(store.segments())
     return CaptionIndex(keys.row_ids, texts[0], store.segments())
 
 
 def _add_texts(
-    media: Media, keys: RowKeys, texts: Ints, store: CaptionStore, encoder: TextEncoder, progress: Progress
+    media: Media, keys: RowKeys, texts: Ints, store: CaptionStore, encoder: TextEncoder, progress: ShareProgress
 ) -> None:
     """Encode the texts that are not known yet, each once."""
     wanted = keys.first_missing(texts)[0]

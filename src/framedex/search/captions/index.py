@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import grouped
-from framedex.analysis.coded_cells import Selection
-from framedex.analysis.relevance import Level, Relevance, query_relevance
+from framedex.analysis.cells import group_rows
+from framedex.analysis.quantized_ivf import Selection
+from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
 from framedex.fulltext.segment import Ints, Longs
 from framedex.search.captions.segments import CaptionSegment
 from framedex.storage.media import RowIds
@@ -56,7 +56,7 @@ class CaptionIndex:
         self.row_ids, self._text_of, self._segments = row_ids, text_of, tuple(segments)
         self._ends = np.cumsum([0, *map(len, self._segments)])
         self._held = np.flatnonzero(text_of >= 0)
-        order, self._starts = grouped(text_of[self._held], int(self._ends[-1]))
+        order, self._starts = group_rows(text_of[self._held], int(self._ends[-1]))
         self._rows = self._held[order]
         self._everything = self._chosen(None, np.diff(self._starts))
         self._lock, self._answers = threading.Lock(), OrderedDict[bytes, Vectors]()
@@ -94,7 +94,7 @@ class CaptionIndex:
         return found
 
     def nearest(
-        self, query: Vectors, k: int, selection: ChosenRows | None = None, *, compared: int | None = None
+        self, query: Vectors, k: int, selection: ChosenRows | None = None, *, n_candidates: int | None = None
     ) -> tuple[RowIds, Vectors]:
         """Return the rows with the nearest captions, nearest first; of equally near ones the first.
 
@@ -102,7 +102,7 @@ class CaptionIndex:
             query: float32, shape (D,), unit length.
             k: how many; fewer come back where there are no more.
             selection: what :meth:`select` returned; None for all.
-            compared: how many texts of each segment to compare; by default as many as find 98 % of the true nearest.
+            n_candidates: how many texts of each segment to compare; by default as many as find 98 % of the true nearest.
 
         Returns:
             row_ids: uint64, shape (≤ k,).
@@ -111,8 +111,8 @@ class CaptionIndex:
         chosen = selection or self._everything
         texts, similarity = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         for segment, start, some in zip(self._segments, self._ends, chosen.texts, strict=False):
-            enough = compared or max(segment.compared, 4 * k)
-            found, near = segment.cells.nearest(query, k, some, compared=enough)
+            enough = n_candidates or max(segment.n_candidates, 4 * k)
+            found, near = segment.cells.nearest(query, k, some, n_candidates=enough)
             texts.append(found + start)
             similarity.append(near)
         every, near = np.concatenate(texts), np.concatenate(similarity)
@@ -167,7 +167,7 @@ class CaptionIndex:
     def _spread(self) -> float:
         some = self._sample[np.random.default_rng(0).permutation(len(self._sample))[:_PAIRED]]
         pairs = (some @ some.T)[np.triu_indices(len(some), 1)]
-        return Level.of(pairs).spread if len(pairs) else 0.0
+        return SimilarityDistribution.of(pairs).spread if len(pairs) else 0.0
 
     @cached_property
     def _sample(self) -> Vectors:

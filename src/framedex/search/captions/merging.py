@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import assign, cell_count, find_centroids
-from framedex.analysis.coded_cells import CodedCells, Part, sorted_by_cell
 from framedex.analysis.codes import Codes, Rows, Vectors
 from framedex.analysis.products import best_products
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
 from framedex.fulltext.segment import Keys, Longs
 from framedex.search.captions.segments import CaptionSegment, SegmentWriter
-from framedex.search.vectors.building import measure_compared
+from framedex.search.vectors.building import measure_candidates
 
 ONE_CELL_BYTES = 32 * 2**20
 """Codes up to that size are in one cell, so that all of them are compared: that takes a few milliseconds."""
@@ -20,7 +20,7 @@ _BLOCK = 8192
 _SAMPLED = 32  # texts for each cell, where cells are found
 
 
-def merge(
+def merge_segments(
     segments: Sequence[CaptionSegment],
     chosen: Sequence[npt.NDArray[np.bool_]],
     folder: Path,
@@ -38,7 +38,7 @@ def merge(
         OSError: the disk refuses it; nothing stays of it.
     """
     source = _Source(segments, chosen)
-    writer = SegmentWriter(folder, len(source.keys), segments[0].codes.coarse.shape[1])
+    writer = SegmentWriter(folder, len(source.keys), segments[0].codes.int8.shape[1])
     try:
         centroids, cell = _cells(source, progress)
         place, starts = sorted_by_cell(cell, len(centroids))
@@ -51,8 +51,8 @@ def merge(
             progress(0.6 + 0.2 * done / len(place))
         order = np.empty_like(place)
         order[place] = np.arange(len(place))
-        compared = _compared(CodedCells(centroids, [Part(writer.codes, starts)]), progress)
-        return writer.finish(source.keys[order], centroids, starts, compared)
+        n_candidates = _compared(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
+        return writer.finish(source.keys[order], centroids, starts, n_candidates)
     except BaseException:
         writer.give_up()
         raise
@@ -132,11 +132,11 @@ def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors,
     return centroids, cell
 
 
-def _compared(cells: CodedCells, progress: Callable[[float], None]) -> int:
+def _compared(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
     """Return how many texts a search has to compare; all where there is but one cell."""
     if len(cells.centroids) == 1:
         return len(cells)
-    return measure_compared(cells, lambda share: progress(0.8 + 0.2 * share))
+    return measure_candidates(cells, lambda share: progress(0.8 + 0.2 * share))
 
 
 def one_cell(texts: int, dimension: int) -> tuple[Vectors, Longs, int]:

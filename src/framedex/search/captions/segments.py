@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.coded_cells import CodedCells, Part
 from framedex.analysis.codes import Codes
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf
 from framedex.fulltext.segment import Ints, Keys, Longs
 from framedex.ids import new_id
-from framedex.search.vectors.folder import finish
+from framedex.search.vectors.folder import publish
 
 UNFINISHED = ".part"
 _META = "segment.json"
@@ -38,14 +38,14 @@ class CaptionSegment:
         keys: of the texts, ascending by (low, high).
         key_text: int32, shape (texts,): the text of each key.
         cells: the vectors.
-        compared: how many texts a search compares.
+        n_candidates: how many texts a search compares.
         folder: where it lies.
     """
 
     keys: Keys
     key_text: Ints
-    cells: CodedCells
-    compared: int
+    cells: QuantizedIvf
+    n_candidates: int
     folder: Path
 
     def __len__(self) -> int:
@@ -83,22 +83,24 @@ class SegmentWriter:
         self._path = folder / f"{new_id()}{UNFINISHED}"
         self._path.mkdir(parents=True)
         self.codes = Codes(
-            coarse=self._mapped("coarse", np.int8, (texts, dimension)),
-            fine=self._mapped("fine", np.int8, (texts, dimension)),
+            int8=self._mapped("coarse", np.int8, (texts, dimension)),
+            residual=self._mapped("fine", np.int8, (texts, dimension)),
             scale=np.zeros(texts, np.float32),
         )
 
     def _mapped(self, name: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         return np.lib.format.open_memmap(self._path / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
 
-    def finish(self, keys: Keys, centroids: npt.NDArray[np.float32], starts: Longs, compared: int) -> CaptionSegment:
+    def finish(
+        self, keys: Keys, centroids: npt.NDArray[np.float32], starts: Longs, n_candidates: int
+    ) -> CaptionSegment:
         """Make the segment appear, and return it.
 
         Args:
             keys: of the texts, in the order of the codes.
             centroids: float32, shape (C, D), unit length: of the cells.
             starts: int64, shape (C + 1,): where the texts of each cell begin.
-            compared: how many texts a search is to compare.
+            n_candidates: how many texts a search is to compare.
         """
         order = keys.order()
         small: dict[str, npt.NDArray[Any]] = {
@@ -111,17 +113,17 @@ class SegmentWriter:
         }
         for name, array in small.items():
             np.save(self._path / f"{name}.npy", array)
-        arrays = {**small, "coarse": self.codes.coarse, "fine": self.codes.fine}
+        arrays = {**small, "coarse": self.codes.int8, "fine": self.codes.residual}
         sums = {name: _sum(array) for name, array in arrays.items()}
-        (self._path / _META).write_text(json.dumps({"format": _FORMAT, "compared": compared, "sums": sums}))
-        return _segment(arrays, compared, finish(self._path))
+        (self._path / _META).write_text(json.dumps({"format": _FORMAT, "compared": n_candidates, "sums": sums}))
+        return _segment(arrays, n_candidates, publish(self._path))
 
     def give_up(self) -> None:
         """Remove what was written."""
         shutil.rmtree(self._path, ignore_errors=True)
 
 
-def read_segment(folder: Path, dimension: int) -> CaptionSegment | None:
+def read_caption_segment(folder: Path, dimension: int) -> CaptionSegment | None:
     """Return the segment of a folder; None if it is damaged, unfinished, gone, or of another format or dimension."""
     if folder.name.endswith(UNFINISHED):
         return None
@@ -135,10 +137,10 @@ def read_segment(folder: Path, dimension: int) -> CaptionSegment | None:
     return None
 
 
-def _segment(arrays: dict[str, npt.NDArray[Any]], compared: int, folder: Path) -> CaptionSegment:
-    part = Part(Codes(arrays["coarse"], arrays["fine"], arrays["scale"]), arrays["starts"])
+def _segment(arrays: dict[str, npt.NDArray[Any]], n_candidates: int, folder: Path) -> CaptionSegment:
+    part = Block(Codes(arrays["coarse"], arrays["fine"], arrays["scale"]), arrays["starts"])
     keys = Keys(arrays["low"], arrays["high"])
-    return CaptionSegment(keys, arrays["key_text"], CodedCells(arrays["centroids"], [part]), compared, folder)
+    return CaptionSegment(keys, arrays["key_text"], QuantizedIvf(arrays["centroids"], [part]), n_candidates, folder)
 
 
 def _sum(array: npt.NDArray[Any]) -> int:

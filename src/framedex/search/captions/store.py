@@ -13,8 +13,8 @@ import numpy.typing as npt
 from framedex.analysis.codes import Vectors
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import due, find_texts
-from framedex.search.captions.merging import merge, one_cell
-from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_segment
+from framedex.search.captions.merging import merge_segments, one_cell
+from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_caption_segment
 
 _LOOKS = 3  # at a folder in which another process merges
 
@@ -44,7 +44,7 @@ class CaptionStore:
         for _ in range(_LOOKS):
             new = [path for path in self._folders() if path not in self._segments and path not in self._merged]
             for path in new:
-                segment = read_segment(path, self.dimension)
+                segment = read_caption_segment(path, self.dimension)
                 if segment is not None:
                     self._segments[path] = segment
                 elif self._keep:
@@ -71,7 +71,7 @@ class CaptionStore:
                 other.refresh()
             texts = find_texts(other.segments(), keys)
             if (texts >= 0).any():
-                merged = merge(other.segments(), other.used(texts), self._target(), progress)
+                merged = merge_segments(other.segments(), other.used(texts), self._target(), progress)
                 self._segments[merged.folder] = merged
                 keys = keys[texts < 0]
 
@@ -130,7 +130,7 @@ class CaptionStore:
         if 2 * wanted >= sum(map(len, chosen)):
             chosen = [np.ones_like(each) for each in chosen]
         if wanted:
-            merged = merge(before[-run:], chosen, self._target(), progress)
+            merged = merge_segments(before[-run:], chosen, self._target(), progress)
             self._segments[merged.folder] = merged
         for segment in before[-run:]:
             del self._segments[segment.folder]

@@ -16,7 +16,8 @@ from framedex.fulltext.rows import RowTexts
 from framedex.fulltext.segment import Ints, Keys, build
 from framedex.fulltext.store import SegmentStore
 from framedex.fulltext.words import GAP, Field
-from framedex.search.state_cache import KnownStates, Progress
+from framedex.progress import ShareProgress
+from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
 from framedex.settings import check_language
 from framedex.storage.media import Media, RowIds
@@ -48,7 +49,7 @@ class FullTextResult:
 
 
 def full_text(
-    media: Media, query: str, *, folder: Path, keep: bool, language: str, progress: Progress | None = None
+    media: Media, query: str, *, folder: Path, keep: bool, language: str, progress: ShareProgress | None = None
 ) -> FullTextResult:
     """Return what a query finds among a dataset's media; :mod:`framedex.fulltext.query` says what queries mean.
 
@@ -86,7 +87,7 @@ class _Index:
     """The index of one dataset in one language, and the states that were searched last."""
 
     store: SegmentStore
-    states: KnownStates[_State]
+    states: StateCache[_State]
 
 
 _INDICES: OrderedDict[tuple[Path, bool], _Index] = OrderedDict()
@@ -98,14 +99,14 @@ def _index(folder: Path, language: str, *, keep: bool) -> _Index:
     with _LOCK:
         if name not in _INDICES:
             store = SegmentStore(folder, language, keep=keep)
-            _INDICES[name] = _Index(store, KnownStates(_FIELDS.columns, partial(_state, store)))
+            _INDICES[name] = _Index(store, StateCache(_FIELDS.columns, partial(_state, store)))
         _INDICES.move_to_end(name)
         while len(_INDICES) > _MOST_INDICES:
             _INDICES.popitem(last=False)
         return _INDICES[name]
 
 
-def _state(store: SegmentStore, media: Media, progress: Progress | None) -> _State:
+def _state(store: SegmentStore, media: Media, progress: ShareProgress | None) -> _State:
     keys = read_keys(media, _FIELDS)
     store.refresh()
     texts = keys.texts(store.segments())
@@ -119,7 +120,7 @@ def _state(store: SegmentStore, media: Media, progress: Progress | None) -> _Sta
     return _State(keys.row_ids, rows)
 
 
-def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, progress: Progress | None) -> None:
+def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, progress: ShareProgress | None) -> None:
     """Index the texts that are not known yet, each once."""
     wanted = keys.first_missing(texts)
     batch, done, total = _Batch(store), 0, int(wanted.sum())

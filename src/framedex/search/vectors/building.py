@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import assign, cell_count, find_centroids
-from framedex.analysis.coded_cells import CodedCells, Part, sorted_by_cell
 from framedex.analysis.codes import Codes, empty_codes
 from framedex.analysis.products import best_products
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from framedex.progress import Progress
 from framedex.search.vectors.folder import (
     FilePart,
     PartWriter,
@@ -26,7 +27,6 @@ from framedex.storage.tables import Table
 from framedex.storage.vector_files import Addresses, FileRows, RowIds, files_with, row_ids_of, vector_blocks
 
 Vectors = npt.NDArray[np.float32]
-Tell = Callable[[str, float], None]
 """Told what is being done and how much of it, 0 to 1; raises to stop."""
 
 RECALL = 0.98
@@ -39,7 +39,7 @@ _CELLS, _CENTROID, _EMBEDDING = "cells", "centroid", "embedding"
 
 
 @dataclass(frozen=True)
-class Source:
+class IndexSource:
     """The vectors of a dataset at one state, as an index is made of them.
 
     Attributes:
@@ -57,7 +57,7 @@ class Source:
     row_ids: RowIds
 
     @classmethod
-    def of(cls, media: Media, column: str) -> "Source":
+    def of(cls, media: Media, column: str) -> "IndexSource":
         """Return the vectors of a state."""
         dimension = int(media.table.schema.field(column).type.list_size)
         return cls(media, column, dimension, files_with(media.table, column), row_ids_of(media.table))
@@ -80,14 +80,14 @@ class Source:
         return centroids, np.where(found < len(centroids), found, -1)
 
 
-def make_small(source: Source) -> StoredIndex:
+def make_small(source: IndexSource) -> StoredIndex:
     """Return an index in memory that compares all rows."""
     one = np.zeros((1, source.dimension), np.float32)
     part = _make_part(source, source.files, one, np.full(len(source.row_ids), -1, np.int32), None, _quietly)
     return StoredIndex(one, len(source.row_ids), [part])
 
 
-def make_index(source: Source, folder: Path, tell: Tell) -> StoredIndex:
+def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredIndex:
     """Make an index of all rows in a folder, and return it.
 
     Raises:
@@ -95,25 +95,27 @@ def make_index(source: Source, folder: Path, tell: Tell) -> StoredIndex:
     """
     centroids, cell = source.known_cells()
     if centroids is None:
-        centroids = _find_cells(source, tell)
+        centroids = _find_cells(source, progress)
     path = begin_index(folder, centroids)
-    part = _make_part(source, source.files, centroids, cell, path, tell)
-    compared = measure_compared(CodedCells(centroids, [part.part]), lambda share: tell("testing searches", share))
+    part = _make_part(source, source.files, centroids, cell, path, progress)
+    n_candidates = measure_candidates(
+        QuantizedIvf(centroids, [part.part]), lambda share: progress("testing searches", share)
+    )
     return StoredIndex(
         centroids,
-        compared,
+        n_candidates,
         [part],
-        finish_index(path, column=source.column, dimension=source.dimension, compared=compared),
+        finish_index(path, column=source.column, dimension=source.dimension, n_candidates=n_candidates),
     )
 
 
-def extend_index(source: Source, index: StoredIndex, *, keep: bool, tell: Tell) -> StoredIndex:
+def extend_index(source: IndexSource, index: StoredIndex, *, keep: bool, progress: Progress) -> StoredIndex:
     """Return an index with the files that it lacks, as one more part: in its folder, or in memory only."""
     missing = {name: each for name, each in source.files.items() if not any(name in part.files for part in index.parts)}
     if not missing:
         return index
     unknown = np.full(len(source.row_ids), -1, np.int32)
-    part = _make_part(source, missing, index.centroids, unknown, index.folder if keep else None, tell)
+    part = _make_part(source, missing, index.centroids, unknown, index.folder if keep else None, progress)
     return replace(index, parts=[*index.parts, part])
 
 
@@ -122,17 +124,17 @@ def _quietly(_stage: str, _share: float) -> None:
 
 
 def _make_part(
-    source: Source,
+    source: IndexSource,
     files: Mapping[str, FileRows],
     centroids: Vectors,
     cell: npt.NDArray[np.int32],
     folder: Path | None,
-    tell: Tell,
+    progress: Progress,
 ) -> FilePart:
     """Return the rows of some files in cells; *cell* has those that are known."""
     counts = {name: each.rows for name, each in files.items()}
     numbers = Addresses(counts, source.files).numbers(source.row_ids)
-    cell = _assigned(source, numbers >= 0, centroids, np.where(numbers >= 0, cell, -1), tell)
+    cell = _assigned(source, numbers >= 0, centroids, np.where(numbers >= 0, cell, -1), progress)
     places = np.flatnonzero(cell >= 0)
     target, starts = sorted_by_cell(cell[places], len(centroids))
     place_of = np.full(len(cell), -1, np.int64)
@@ -141,11 +143,11 @@ def _make_part(
     sorted_numbers[target] = numbers[places]
     if folder is None:
         codes = empty_codes(len(places), source.dimension)
-        _encode(source, codes, place_of, tell)
-        return FilePart(counts, Part(codes, starts), sorted_numbers)
+        _encode(source, codes, place_of, progress)
+        return FilePart(counts, Block(codes, starts), sorted_numbers)
     writer = PartWriter(folder, len(places), source.dimension)
     try:
-        _encode(source, writer.codes, place_of, tell)
+        _encode(source, writer.codes, place_of, progress)
         return writer.finish(counts, starts, sorted_numbers)
     except BaseException:
         writer.give_up()
@@ -153,7 +155,11 @@ def _make_part(
 
 
 def _assigned(
-    source: Source, wanted: npt.NDArray[np.bool_], centroids: Vectors, cell: npt.NDArray[np.int32], tell: Tell
+    source: IndexSource,
+    wanted: npt.NDArray[np.bool_],
+    centroids: Vectors,
+    cell: npt.NDArray[np.int32],
+    progress: Progress,
 ) -> npt.NDArray[np.int32]:
     """Return the cell of each wanted row that has a vector, -1 for others."""
     cell, unknown = cell.copy(), wanted & (cell < 0)
@@ -161,11 +167,11 @@ def _assigned(
     for places, vectors in vector_blocks(source.media.table, source.column, unknown):
         cell[places] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
         done += len(places)
-        tell("vectors into cells", done / count)
+        progress("vectors into cells", done / count)
     return cell
 
 
-def _encode(source: Source, codes: Codes, place_of: npt.NDArray[np.int64], tell: Tell) -> None:
+def _encode(source: IndexSource, codes: Codes, place_of: npt.NDArray[np.int64], progress: Progress) -> None:
     """Fill codes with the vectors of the rows that have a place in them."""
     done, count = 0, max(len(codes), 1)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as pool:
@@ -175,12 +181,12 @@ def _encode(source: Source, codes: Codes, place_of: npt.NDArray[np.int64], tell:
             if len(pending) > _AHEAD:
                 pending.pop(0).result()
             done += len(places)
-            tell("vectors", done / count)
+            progress("vectors", done / count)
         for each in pending:
             each.result()
 
 
-def _find_cells(source: Source, tell: Tell) -> Vectors:
+def _find_cells(source: IndexSource, progress: Progress) -> Vectors:
     """Return centroids for the rows, found on a sample of them."""
     count = cell_count(len(source.row_ids))
     random = np.random.default_rng(0)
@@ -193,18 +199,18 @@ def _find_cells(source: Source, tell: Tell) -> Vectors:
         min(count, max(len(sample), 1)),
         engine=best_products(),
         random=random,
-        progress=lambda share: tell("finding cells", share),
+        progress=lambda share: progress("finding cells", share),
     )
 
 
-def measure_compared(cells: CodedCells, progress: Callable[[float], None]) -> int:
+def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
     """Return how many rows a search has to compare to find the wanted share of the true nearest.
 
     It is measured on rows of the dataset, for twice the number that finds it: queries from outside are harder.
     """
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(0).choice(len(cells), min(_QUERIES, len(cells)), replace=False)
-    wanted, compared = [], _LEAST_COMPARED
+    wanted, n_candidates = [], _LEAST_COMPARED
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads:
         for place, row in enumerate(rows):
             query = cells.vector(int(row))
@@ -212,12 +218,12 @@ def measure_compared(cells: CodedCells, progress: Callable[[float], None]) -> in
             k = min(_NEAREST, len(similarity))
             wanted.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
             progress(place / len(rows))
-    while compared < len(cells):
+    while n_candidates < len(cells):
         found = [
-            (cells.nearest(query, k, everything, compared=compared)[1] >= least - 1e-6).sum() / k
+            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= least - 1e-6).sum() / k
             for query, k, least in wanted
         ]
         if np.mean(found) >= RECALL:
             break
-        compared *= 2
-    return min(2 * compared, max(len(cells), 1))
+        n_candidates *= 2
+    return min(2 * n_candidates, max(len(cells), 1))

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.coded_cells import Part
 from framedex.analysis.codes import Codes
+from framedex.analysis.quantized_ivf import Block
 from framedex.ids import new_id
 
 _FORMAT = 1
@@ -39,7 +39,7 @@ class FilePart:
     """
 
     files: Mapping[str, int]
-    part: Part
+    part: Block
     numbers: npt.NDArray[np.int64]
 
 
@@ -49,13 +49,13 @@ class StoredIndex:
 
     Attributes:
         centroids: float32, shape (C, D), unit length.
-        compared: how many rows a search compares.
+        n_candidates: how many rows a search compares.
         parts: the rows.
         folder: where it lies; None if it is in memory only.
     """
 
     centroids: npt.NDArray[np.float32]
-    compared: int
+    n_candidates: int
     parts: list[FilePart] = field(default_factory=list)
     folder: Path | None = None
 
@@ -92,9 +92,9 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
         codes = Codes(held["coarse"], held["fine"], np.asarray(held["scale"]))
         starts, numbers = np.asarray(held["starts"]), np.asarray(held["numbers"])
         rows = len(numbers)
-        fits = codes.coarse.shape == codes.fine.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
+        fits = codes.int8.shape == codes.residual.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
         if fits and len(starts) == len(centroids) + 1 and starts[-1] == rows:
-            return FilePart({str(name): int(count) for name, count in files}, Part(codes, starts), numbers)
+            return FilePart({str(name): int(count) for name, count in files}, Block(codes, starts), numbers)
     return None
 
 
@@ -106,11 +106,11 @@ def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
     return path
 
 
-def finish_index(path: Path, *, column: str, dimension: int, compared: int) -> Path:
+def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int) -> Path:
     """Make an index appear under its name, and return its folder."""
-    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "compared": compared}
+    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "compared": n_candidates}
     (path / "index.json").write_text(json.dumps(meta))
-    return finish(path)
+    return publish(path)
 
 
 class PartWriter:
@@ -125,8 +125,8 @@ class PartWriter:
         self._path = index / f"{new_id()}{_UNFINISHED}"
         self._path.mkdir()
         self.codes = Codes(
-            coarse=_array(self._path / "coarse.npy", np.int8, (rows, dimension)),
-            fine=_array(self._path / "fine.npy", np.int8, (rows, dimension)),
+            int8=_array(self._path / "coarse.npy", np.int8, (rows, dimension)),
+            residual=_array(self._path / "fine.npy", np.int8, (rows, dimension)),
             scale=_array(self._path / "scale.npy", np.float32, (rows,)),
         )
 
@@ -137,8 +137,8 @@ class PartWriter:
         np.save(self._path / "starts.npy", starts)
         np.save(self._path / "numbers.npy", numbers)
         (self._path / "part.json").write_text(json.dumps({"format": _FORMAT, "files": list(files.items())}))
-        finish(self._path)
-        return FilePart(files, Part(self.codes, starts), numbers)
+        publish(self._path)
+        return FilePart(files, Block(self.codes, starts), numbers)
 
     def give_up(self) -> None:
         """Remove what was written."""
@@ -152,7 +152,7 @@ def _array(path: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
 
 
-def finish(path: Path) -> Path:
+def publish(path: Path) -> Path:
     """Give something unfinished its name, once it is on the disk; return that."""
     for each in _entries(path):
         if each.is_file():

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.coded_cells import CodedCells, Selection
+from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
 from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
-from framedex.search.vectors.building import Source, Tell, extend_index, make_index, make_small
+from framedex.progress import Progress
+from framedex.search.vectors.building import IndexSource, extend_index, make_index, make_small
 from framedex.search.vectors.folder import StoredIndex, read_indices, remove_others
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media, RowIds
@@ -40,9 +41,9 @@ class VectorIndex:
         index: codes of at least all of its rows.
     """
 
-    def __init__(self, source: Source, index: StoredIndex) -> None:
-        self.row_ids, self.dimension, self._compared = source.row_ids, source.dimension, index.compared
-        self._cells = CodedCells(index.centroids, [each.part for each in index.parts])
+    def __init__(self, source: IndexSource, index: StoredIndex) -> None:
+        self.row_ids, self.dimension, self._compared = source.row_ids, source.dimension, index.n_candidates
+        self._cells = QuantizedIvf(index.centroids, [each.part for each in index.parts])
         self._code_of = np.full(len(source.row_ids), -1, np.int64)
         first = 0
         for each in index.parts:
@@ -88,7 +89,7 @@ class VectorIndex:
         return found
 
     def nearest(
-        self, query: Vectors, k: int, selection: Selection | None = None, *, compared: int | None = None
+        self, query: Vectors, k: int, selection: Selection | None = None, *, n_candidates: int | None = None
     ) -> tuple[RowIds, Vectors]:
         """Return the nearest rows, nearest first.
 
@@ -96,14 +97,14 @@ class VectorIndex:
             query: float32, shape (D,), unit length.
             k: how many; fewer come back where there are no more.
             selection: what :meth:`select` returned; None for all.
-            compared: how many rows to compare; by default as many as find 98 % of the true nearest.
+            n_candidates: how many rows to compare; by default as many as find 98 % of the true nearest.
 
         Returns:
             row_ids: uint64, shape (≤ k,).
             similarity: float32, shape (≤ k,): cosines.
         """
         rows, similarity = self._cells.nearest(
-            query, k, selection or self._everything, compared=compared or max(self._compared, 4 * k)
+            query, k, selection or self._everything, n_candidates=n_candidates or max(self._compared, 4 * k)
         )
         return self.row_ids[self._place_of[rows]], similarity
 
@@ -135,11 +136,11 @@ class VectorIndex:
         codes = np.flatnonzero(self._place_of >= 0)
         chosen = random.choice(codes, min(_SAMPLED, len(codes)), replace=False)
         vectors = np.stack([self._cells.vector(int(each)) for each in chosen]) if len(chosen) else np.empty((0, 1))
-        strangers = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)]
+        random_pairs = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)]
         found = [self.nearest(vector, _NEIGHBOURS + 1)[1] for vector in vectors[:_ASKED]]
         neighbours = np.concatenate([np.empty(0, np.float32), *found])
         # A copy, as of the query itself, says nothing of what is alike.
-        return measure_relevance(neighbours[neighbours < _COPY], np.asarray(strangers, np.float32))
+        return measure_relevance(neighbours[neighbours < _COPY], np.asarray(random_pairs, np.float32))
 
     def relevance_of(self, query: Vectors) -> Relevance:
         """Return what similarities to a text's vector mean."""
@@ -169,7 +170,7 @@ class VectorIndices:
         self._lock = threading.Lock()
 
     def open(
-        self, media: Media, *, folder: Path | None, column: str = "embedding", tell: Tell | None = None
+        self, media: Media, *, folder: Path | None, column: str = "embedding", progress: Progress | None = None
     ) -> VectorIndex:
         """Return the index of a dataset's vectors; it is made or extended where need be.
 
@@ -177,7 +178,7 @@ class VectorIndices:
             media: the state that is searched.
             folder: where indices of the dataset are kept; None where nothing may be written.
             column: which vectors.
-            tell: hears how far the making is.
+            progress: hears how far the making is.
 
         Raises:
             WorkspaceError: the table cannot be read, or the index not be written.
@@ -191,7 +192,7 @@ class VectorIndices:
                     self._open.move_to_end(key)
                     return found
             with own_errors(f"index the vectors of {media.table.path}"):
-                found = self._opened(Source.of(media, column), folder, tell or (lambda _stage, _share: None))
+                found = self._opened(IndexSource.of(media, column), folder, progress or (lambda _stage, _share: None))
             with self._lock:
                 self._open[key] = found
                 while len(self._open) > _OPEN:
@@ -203,33 +204,33 @@ class VectorIndices:
         with self._lock:
             self._open.clear()
 
-    def _opened(self, source: Source, folder: Path | None, tell: Tell) -> VectorIndex:
+    def _opened(self, source: IndexSource, folder: Path | None, progress: Progress) -> VectorIndex:
         rows = len(source.row_ids)
         if 2 * rows * source.dimension <= self._small_bytes:
             return VectorIndex(source, make_small(source))
         if folder is None:
             scratch = Path(tempfile.mkdtemp(prefix="framedex-"))
-            found = VectorIndex(source, make_index(source, scratch, tell))
+            found = VectorIndex(source, make_index(source, scratch, progress))
             weakref.finalize(found, shutil.rmtree, scratch, ignore_errors=True)
             return found
         known = read_indices(folder, column=source.column, dimension=source.dimension)
         best = max(known, key=lambda index: _covered(source, index), default=None)
         if best is None or not _is_worth_keeping(source, best):
-            made = make_index(source, folder, tell)
+            made = make_index(source, folder, progress)
             assert made.folder is not None, "it was given a folder"
             remove_others(folder, made.folder, is_old=_is_old)
             return VectorIndex(source, made)
         missing = sum(each.rows for each in source.files.values()) - _covered(source, best)
         keep = 2 * missing * source.dimension > self._tail_bytes
-        return VectorIndex(source, extend_index(source, best, keep=keep, tell=tell))
+        return VectorIndex(source, extend_index(source, best, keep=keep, progress=progress))
 
 
-def _covered(source: Source, index: StoredIndex) -> int:
+def _covered(source: IndexSource, index: StoredIndex) -> int:
     files = {name for part in index.parts for name in part.files}
     return sum(each.rows for name, each in source.files.items() if name in files)
 
 
-def _is_worth_keeping(source: Source, index: StoredIndex) -> bool:
+def _is_worth_keeping(source: IndexSource, index: StoredIndex) -> bool:
     """Return whether an index has most of the rows, and not too much else."""
     held = sum(len(part.numbers) for part in index.parts)
     covered = _covered(source, index)

@@ -14,7 +14,7 @@ _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 23)])
 
 
-class KnownIds:
+class IdIndex:
     """The ids of a table at one version: those of media, or of videos."""
 
     def __init__(self, table: Table | None, column: str = "media_id") -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import grouped
+from framedex.analysis.cells import group_rows
 from framedex.analysis.codes import Codes, Rows, Vectors
 
 _REFINED = 4  # times as many as are wanted are compared by both bytes
@@ -20,7 +20,7 @@ _LEAST_REFINED = 64
 
 
 @dataclass(frozen=True)
-class Part:
+class Block:
     """Rows, sorted by the cells that they are in.
 
     Attributes:
@@ -50,7 +50,7 @@ class Selection:
         return int(self.counts.sum())
 
 
-class CodedCells:
+class QuantizedIvf:
     """Rows in cells. Rows are numbered through the parts in their order.
 
     Args:
@@ -58,7 +58,7 @@ class CodedCells:
         parts: the rows; all by the same cells.
     """
 
-    def __init__(self, centroids: Vectors, parts: Sequence[Part]) -> None:
+    def __init__(self, centroids: Vectors, parts: Sequence[Block]) -> None:
         self.centroids, self.parts = centroids, tuple(parts)
         self._starts = np.cumsum([0, *(len(part.codes) for part in self.parts)])
 
@@ -78,14 +78,14 @@ class CodedCells:
             counts[number] = np.diff(before[part.starts])
         return Selection(mask, counts)
 
-    def nearest(self, query: Vectors, k: int, selection: Selection, *, compared: int) -> tuple[Rows, Vectors]:
+    def nearest(self, query: Vectors, k: int, selection: Selection, *, n_candidates: int) -> tuple[Rows, Vectors]:
         """Return the nearest rows of a query, nearest first; of equally near ones the first.
 
         Args:
             query: float32, shape (D,), unit length.
             k: how many; fewer come back where there are no more.
             selection: rows that may be answers.
-            compared: how many of these to compare before the search ends.
+            n_candidates: how many of these to compare before the search ends.
 
         Returns:
             rows: int64, shape (≤ k,).
@@ -93,11 +93,11 @@ class CodedCells:
         """
         found = [
             self._compare(number, query, cells, selection)
-            for number, cells in self._visited(query, selection, compared)
+            for number, cells in self._visited(query, selection, n_candidates)
         ]
         rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in found)])
-        roughly = np.concatenate([np.empty(0, np.float32), *(part for _, part in found)])
-        near = rows[_largest(roughly, max(_REFINED * k, _LEAST_REFINED))]
+        approximate_scores = np.concatenate([np.empty(0, np.float32), *(part for _, part in found)])
+        near = rows[_largest(approximate_scores, max(_REFINED * k, _LEAST_REFINED))]
         similarity = self.similarities(query, near)
         order = np.lexsort((near, -similarity))[:k]
         return near[order], similarity[order]
@@ -107,7 +107,7 @@ class CodedCells:
         out = np.empty(len(rows), np.float32)
         for number, part in enumerate(self.parts):
             here = np.flatnonzero((rows >= self._starts[number]) & (rows < self._starts[number + 1]))
-            out[here] = part.codes.exactly(query, rows[here] - self._starts[number])
+            out[here] = part.codes.exact_scores(query, rows[here] - self._starts[number])
         return out
 
     def vector(self, row: int) -> Vectors:
@@ -122,12 +122,14 @@ class CodedCells:
     def _rows(self, number: int) -> slice:
         return slice(int(self._starts[number]), int(self._starts[number + 1]))
 
-    def _visited(self, query: Vectors, selection: Selection, compared: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    def _visited(
+        self, query: Vectors, selection: Selection, n_candidates: int
+    ) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Return which cells of each part are looked into."""
         counts = selection.counts.sum(axis=0)
         order = np.argsort(-(self.centroids @ query), kind="stable")
         order = order[counts[order] > 0]
-        enough = int(np.searchsorted(np.cumsum(counts[order]), compared)) + 1
+        enough = int(np.searchsorted(np.cumsum(counts[order]), n_candidates)) + 1
         cells = np.sort(order[:enough])
         return [(number, cells[selection.counts[number][cells] > 0]) for number in range(len(self.parts))]
 
@@ -139,7 +141,7 @@ class CodedCells:
         runs = _runs(part.starts[cells], part.starts[cells + 1])
         if (selection.counts[number][cells] == np.diff(part.starts)[cells]).all():
             rows = [np.arange(start, stop) for start, stop in runs]
-            found = [part.codes.roughly(query, slice(start, stop)) for start, stop in runs]
+            found = [part.codes.approximate_scores(query, slice(start, stop)) for start, stop in runs]
             return (
                 np.concatenate([np.empty(0, np.int64), *rows]) + first,
                 np.concatenate([np.empty(0, np.float32), *found]),
@@ -150,12 +152,12 @@ class CodedCells:
             for start, stop in _runs(part.starts[cells], part.starts[cells + 1])
         ]
         chosen = np.concatenate([np.empty(0, np.int64), *held])
-        return chosen + first, part.codes.roughly(query, chosen)
+        return chosen + first, part.codes.approximate_scores(query, chosen)
 
 
 def sorted_by_cell(cell: npt.NDArray[np.integer], count: int) -> tuple[Rows, npt.NDArray[np.int64]]:
     """Return (place, starts): where each row goes when rows are sorted by cell, and where each cell begins."""
-    order, starts = grouped(cell, count)
+    order, starts = group_rows(cell, count)
     place = np.empty(len(cell), np.int64)
     place[order] = np.arange(len(cell))
     return place, starts

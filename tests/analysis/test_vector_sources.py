@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis.stored import Appended, InMemory, Stored
+from framedex.analysis.vector_sources import ConcatenatedVectors, VectorsInMemory, VectorSource
 from tests.analysis.arrays import Vectors, uniform
 
 
-def whole(stored: Stored) -> Vectors:
+def whole(stored: VectorSource) -> Vectors:
     """Return all rows as the blocks bring them, and check that the blocks follow each other."""
     parts: list[Vectors] = []
     for start, block in stored.blocks():
@@ -23,7 +23,7 @@ def whole(stored: Stored) -> Vectors:
 def test_appended__is_both(first: int) -> None:
     """Rows of either part are found by their numbers, in any order and more than once."""
     vectors = uniform(20, 4)
-    stored = Appended(InMemory(vectors[:first]), vectors[first:])
+    stored = ConcatenatedVectors(VectorsInMemory(vectors[:first]), vectors[first:])
     assert (len(stored), stored.dimension) == (20, 4)
     np.testing.assert_array_equal(whole(stored), vectors)
     for rows in ([], [19, 0, 7, 6, 7], [0], [19], [*range(20)]):
@@ -34,7 +34,7 @@ def test_appended__is_both(first: int) -> None:
 def test_in_memory__half_precision() -> None:
     """What is taken is float32 in memory, whatever the matrix holds."""
     vectors: npt.NDArray[Any] = uniform(5, 3).astype(np.float16)
-    taken = InMemory(vectors).take(np.array([4, 1]))
+    taken = VectorsInMemory(vectors).take(np.array([4, 1]))
     assert taken.dtype == np.float32
     assert taken.flags.c_contiguous
     np.testing.assert_array_equal(taken, vectors[[4, 1]].astype(np.float32))

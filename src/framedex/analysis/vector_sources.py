@@ -6,14 +6,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import rows_of
+from framedex.analysis.cells import take_rows
 from framedex.analysis.products import Vectors
 
 Rows = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384
 
 
-class Stored(Protocol):
+class VectorSource(Protocol):
     """Vectors, float32 of unit length, that are read block by block or a few at a time."""
 
     @property
@@ -30,7 +30,7 @@ class Stored(Protocol):
         """Return the vectors of some rows, in any order: float32, shape (len(rows), D), in memory."""
 
 
-class InMemory:
+class VectorsInMemory:
     """The rows of a matrix.
 
     Args:
@@ -54,10 +54,10 @@ class InMemory:
 
     def take(self, rows: Rows) -> Vectors:
         """Return some rows."""
-        return rows_of(self._vectors, rows)
+        return take_rows(self._vectors, rows)
 
 
-class Appended:
+class ConcatenatedVectors:
     """Rows, and further ones behind them.
 
     Args:
@@ -65,7 +65,7 @@ class Appended:
         more: float32, shape (A, D).
     """
 
-    def __init__(self, first: Stored, more: Vectors) -> None:
+    def __init__(self, first: VectorSource, more: Vectors) -> None:
         self._first, self._more = first, more
 
     @property
@@ -85,14 +85,14 @@ class Appended:
         """Return some rows of either kind."""
         behind = rows >= len(self._first)
         if behind.all():
-            return rows_of(self._more, rows - len(self._first))
+            return take_rows(self._more, rows - len(self._first))
         out = np.empty((len(rows), self._more.shape[1]), dtype=np.float32)
         out[~behind] = self._first.take(rows[~behind])
         out[behind] = self._more[rows[behind] - len(self._first)]
         return out
 
 
-class Chosen:
+class SelectedVectors:
     """Some rows of others, numbered anew.
 
     Args:
@@ -100,7 +100,7 @@ class Chosen:
         rows: int64, shape (M,), ascending: which.
     """
 
-    def __init__(self, stored: Stored, rows: Rows) -> None:
+    def __init__(self, stored: VectorSource, rows: Rows) -> None:
         self._stored, self._rows = stored, rows
 
     @property

@@ -6,7 +6,7 @@ import numpy.typing as npt
 _FEW = 16  # from so small a share on, each row is looked for by itself
 
 
-def places_of(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64] | None:
+def positions_of(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64] | None:
     """Return where some row ids stand among all of a table's; None where one is not found.
 
     Ids follow on each other within a file, but for rows that were deleted. So many rows are found by the few runs that

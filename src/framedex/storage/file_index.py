@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.tables import Table
 
 _HASH = 16
 
 
-class KnownFiles(KnownIds):
+class FileIndex(IdIndex):
     """The ids of a table at one version, of media or of videos, with size, time and content of their files.
 
     Memory: 56 bytes a row.
@@ -39,7 +39,7 @@ class KnownFiles(KnownIds):
         return bytes(self._hashes[place]) == digest
 
 
-def replaced_rows(before: KnownIds, added: Sequence[str], rows: int) -> npt.NDArray[np.bool_]:
+def replaced_rows(before: IdIndex, added: Sequence[str], rows: int) -> npt.NDArray[np.bool_]:
     """Return which of the first rows of a table were replaced by added ones of the same ids: bool, shape (rows,)."""
     gone = np.zeros(rows, dtype=bool)
     places = before.places(added)

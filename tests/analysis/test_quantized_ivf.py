@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framedex.analysis.cells import assign
-from framedex.analysis.coded_cells import CodedCells, Part, sorted_by_cell
 from framedex.analysis.codes import Vectors, empty_codes
 from framedex.analysis.products import CpuProducts
+from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
@@ -19,7 +19,7 @@ def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
 
-def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[CodedCells, Vectors]:
+def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[QuantizedIvf, Vectors]:
     """Return an index of vectors in some parts, and the vectors in the order of its rows."""
     made, ordered = [], []
     for some in np.array_split(vectors, parts):
@@ -27,11 +27,11 @@ def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[CodedCells,
         place, starts = sorted_by_cell(cell, len(centroids))
         codes = empty_codes(len(some), vectors.shape[1])
         codes.put(place, some)
-        made.append(Part(codes, starts))
+        made.append(Block(codes, starts))
         placed = np.empty_like(some)
         placed[place] = some
         ordered.append(placed)
-    return CodedCells(centroids, made), np.concatenate(ordered)
+    return QuantizedIvf(centroids, made), np.concatenate(ordered)
 
 
 @settings(deadline=None, max_examples=60)
@@ -51,7 +51,7 @@ def test_nearest__of_some(seed: int, rows: int, dimension: int, cells: int, part
     index, ordered = coded(vectors, unit(random.standard_normal((cells, dimension))), parts)
     query = unit(random.standard_normal((1, dimension)))[0]
     mask = random.random(rows) < share
-    found, similarity = index.nearest(query, k, index.select(mask), compared=rows)
+    found, similarity = index.nearest(query, k, index.select(mask), n_candidates=rows)
     true = ordered @ query
     wanted = np.sort(true[mask])[::-1][:k]
     assert len(found) == len(set(found.tolist())) == min(k, int(mask.sum()))
@@ -70,7 +70,7 @@ def test_nearest__filters_widen_the_search() -> None:
     for share in (0.001, 0.01, 0.02):
         mask = random.random(4000) < share
         for query in unit(random.standard_normal((20, 16))):
-            found, _ = index.nearest(query, 10, index.select(mask), compared=100)
+            found, _ = index.nearest(query, 10, index.select(mask), n_candidates=100)
             wanted = np.flatnonzero(mask)[np.argsort(-(ordered[mask] @ query), kind="stable")[:10]]
             assert set(found.tolist()) == set(wanted.tolist())
 
@@ -82,9 +82,9 @@ def test_nearest__looks_into_few_cells() -> None:
     vectors = unit(np.repeat(centroids, 50, axis=0) + 0.01 * random.standard_normal((2000, 32)).astype(np.float32))
     index, _ = coded(vectors, centroids, 2)
     everything = index.select(np.ones(2000, bool))
-    found, _ = index.nearest(centroids[7], 200, everything, compared=60)
+    found, _ = index.nearest(centroids[7], 200, everything, n_candidates=60)
     assert len(found) == 100  # the rows of two cells
-    assert index.nearest(centroids[7], 50, everything, compared=50)[1].min() > 0.99
+    assert index.nearest(centroids[7], 50, everything, n_candidates=50)[1].min() > 0.99
 
 
 def test_nearest__many_copies() -> None:
@@ -93,9 +93,9 @@ def test_nearest__many_copies() -> None:
     index, _ = coded(vectors, unit(np.eye(4, dtype=np.float32)), 3)
     everything = index.select(np.ones(2000, bool))
     query = np.array([1, 0, 0, 0], np.float32)
-    first, similarity = index.nearest(query, 30, everything, compared=600)
+    first, similarity = index.nearest(query, 30, everything, n_candidates=600)
     assert similarity == pytest.approx(np.ones(30))
-    assert (index.nearest(query, 30, everything, compared=600)[0] == first).all()
+    assert (index.nearest(query, 30, everything, n_candidates=600)[0] == first).all()
 
 
 def test_all() -> None:
@@ -114,5 +114,7 @@ def test_all() -> None:
 def test_empty() -> None:
     """An index of nothing finds nothing."""
     index, _ = coded(np.empty((0, 3), np.float32), unit(np.eye(3, dtype=np.float32)), 1)
-    rows, similarity = index.nearest(np.array([1, 0, 0], np.float32), 5, index.select(np.empty(0, bool)), compared=10)
+    rows, similarity = index.nearest(
+        np.array([1, 0, 0], np.float32), 5, index.select(np.empty(0, bool)), n_candidates=10
+    )
     assert (len(rows), len(similarity), len(index)) == (0, 0, 0)

@@ -13,7 +13,7 @@ from framedex.analysis.quality import Measures, measure
 from framedex.encoders import Encoder, reading_detail
 from framedex.errors import CannotDecode
 from framedex.jobs.ingest.read_ahead import Stream
-from framedex.media.decode import Picture, PixelBudget, decode, decoded, holding
+from framedex.media.decode import Picture, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
 from framedex.media.formats import is_video
 from framedex.media.frame_sampling import Sampling, kept_frames
@@ -25,7 +25,7 @@ _PART = 2**20
 
 
 @dataclass(frozen=True)
-class Examined:
+class DecodedImage:
     """What one look at a picture, or at a frame of a video, gives.
 
     Attributes:
@@ -55,7 +55,7 @@ class Examined:
 
 
 @dataclass(frozen=True)
-class ExaminedVideo:
+class DecodedVideo:
     """What is known of a video once it was decoded; it comes behind its frames.
 
     Attributes:
@@ -65,7 +65,7 @@ class ExaminedVideo:
         frames, kept_frames: how many were decoded and kept.
     """
 
-    file: Examined
+    file: DecodedImage
     container: str | None = None
     codec: str | None = None
     fps: float | None = None
@@ -76,7 +76,7 @@ class ExaminedVideo:
     kept_frames: int = 0
 
 
-Seen = Examined | ExaminedVideo
+Seen = DecodedImage | DecodedVideo
 HasFrame = Callable[[Item, int], bool]
 """Whether the frame of a number is in the table already."""
 
@@ -86,12 +86,12 @@ def location_of(source: Source, item: Item) -> str:
     return item.location or locate((source.root, *source.other_roots)[item.part], item.path)
 
 
-def is_long(item: Item) -> bool:
+def is_video_item(item: Item) -> bool:
     """Return whether an item is a video, by its name."""
     return is_video(item.path)
 
 
-class Examiner:
+class FileDecoder:
     """Looks at files; used by several threads at once.
 
     Args:
@@ -115,12 +115,12 @@ class Examiner:
         """Look at pictures."""
         return [self.examine(item) for item in items]
 
-    def examine(self, item: Item) -> Examined:
+    def examine(self, item: Item) -> DecodedImage:
         """Read, decode, measure and prepare one picture; all that is large is let go before returning."""
         try:
             modified_ns, data = self.reader.read(location_of(self.source, item))
         except CannotDecode as error:
-            return Examined(item, error=str(error))
+            return DecodedImage(item, error=str(error))
         found: dict[str, Any] = {
             "size_bytes": len(data),
             "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
@@ -129,21 +129,21 @@ class Examiner:
         try:
             picture = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
         except CannotDecode as error:
-            return Examined(item, **found, error=str(error))
-        return Examined(item, **found, **self._look(picture))
+            return DecodedImage(item, **found, error=str(error))
+        return DecodedImage(item, **found, **self._look(picture))
 
     def examine_video(self, item: Item, stream: Stream[Seen]) -> None:
         """Hand over what is kept of a video, frame by frame, and then what is known of it as a whole."""
-        file = Examined(item)
+        file = DecodedImage(item)
         try:
             with self.reader.open(location_of(self.source, item)) as (modified_s, content):
                 file = self._identified(item, modified_s, content, stream)
                 with Video(content, max_pixels=self.settings.max_pixels, threads=self.settings.threads) as video:
                     stream.put(self._frames(file, video, stream))
         except CannotDecode as error:
-            stream.put(ExaminedVideo(replace(file, error=str(error))))
+            stream.put(DecodedVideo(replace(file, error=str(error))))
 
-    def _identified(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Seen]) -> Examined:
+    def _identified(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Seen]) -> DecodedImage:
         digest, size = hashlib.blake2b(digest_size=16), 0
         modified_ns = _modified_ns(content, modified_s) if item.modified_ns is None else item.modified_ns
         try:
@@ -153,21 +153,21 @@ class Examiner:
                 stream.check()
         except OSError as error:
             raise CannotDecode(f"cannot be read: {error.strerror or error}") from None
-        return Examined(item, size, modified_ns, digest.digest())
+        return DecodedImage(item, size, modified_ns, digest.digest())
 
-    def _frames(self, file: Examined, video: Video, stream: Stream[Seen]) -> ExaminedVideo:
+    def _frames(self, file: DecodedImage, video: Video, stream: Stream[Seen]) -> DecodedVideo:
         """Hand over the kept frames of a video; return what is known of it then.
 
         Raises:
             CannotDecode: it has no frames that can be decoded.
         """
 
-        def tell(_time_s: float) -> None:
+        def progress(_time_s: float) -> None:
             stream.check()
 
         kept, error = 0, None
         try:
-            for number in kept_frames(video, self.sampling, tell=tell):
+            for number in kept_frames(video, self.sampling, progress=progress):
                 if not self.has_frame(file.item, number):
                     stream.put(self._frame(file, video))
                 kept += 1
@@ -176,7 +176,7 @@ class Examiner:
         error = error or video.reason_short()
         if not kept:
             raise CannotDecode(error or "it has no frames")
-        return ExaminedVideo(
+        return DecodedVideo(
             replace(file, error=error),
             video.container,
             video.codec or None,
@@ -188,8 +188,8 @@ class Examiner:
             kept,
         )
 
-    def _frame(self, file: Examined, video: Video) -> Examined:
-        with holding(self.budget, video.width * video.height):
+    def _frame(self, file: DecodedImage, video: Video) -> DecodedImage:
+        with reserve_pixels(self.budget, video.width * video.height):
             picture = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
         seen = self._look(picture)
@@ -219,7 +219,7 @@ def _modified_ns(content: Any, modified_s: float | None) -> int | None:
         return None if modified_s is None else int(modified_s * 1e9)
 
 
-def stacked(examined: Iterable[Examined]) -> npt.NDArray[Any] | None:
+def stack_inputs(examined: Iterable[DecodedImage]) -> npt.NDArray[Any] | None:
     """Return the encoder's inputs of those that have one; None if none has."""
     prepared = [each.prepared for each in examined if each.prepared is not None]
     return np.stack(prepared) if prepared else None

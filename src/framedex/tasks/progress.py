@@ -6,12 +6,12 @@ from typing import Any
 
 from framedex.errors import Aborted
 
-Watcher = Callable[[str, float], None]
+Progress = Callable[[str, float], None]
 Commit = Callable[[Any], None]
 """Given an open transaction of the catalog, makes a job's result visible in it."""
 
 
-class Report:
+class TaskProgress:
     """What a job tells of its progress; the way by which it learns that it should stop.
 
     Attributes:
@@ -23,7 +23,7 @@ class Report:
         self, resume: dict[str, Any] | None = None, keep: Callable[[dict[str, Any]], None] | None = None
     ) -> None:
         self.stage, self.share, self.resume = "starting", 0.0, resume
-        self.watcher: Watcher | None = None
+        self.progress: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()
         self.reason: BaseException = Aborted("aborted on request")
@@ -40,8 +40,8 @@ class Report:
             Aborted: the job should stop.
         """
         self.stage, self.share = stage, min(max(share, 0.0), 1.0)
-        if self.watcher is not None:
-            self.watcher(self.stage, self.share)
+        if self.progress is not None:
+            self.progress(self.stage, self.share)
         self.check()
 
     def check(self) -> None:
@@ -67,9 +67,9 @@ class Report:
         """Return a function that reports shares of one stage, which takes the job from *start* to *end*."""
         return lambda share: self(stage, start + (end - start) * share)
 
-    def stages(self, start: float, end: float) -> Watcher:
+    def stages(self, start: float, end: float) -> Progress:
         """Return a function that reports stages by name, which take the job from *start* to *end*."""
         return lambda stage, share: self(stage, start + (end - start) * share)
 
 
-Job = Callable[[Report], Commit]
+Job = Callable[[TaskProgress], Commit]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from framedex.ids import media_id
 from framedex.storage import tables
-from framedex.storage.known_ids import KnownIds
+from framedex.storage.id_index import IdIndex
 from framedex.storage.tables import Table
 
 SCHEMA = pa.schema([pa.field("media_id", pa.string(), nullable=False)])
@@ -19,12 +19,12 @@ HALVES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1
 IDS = st.tuples(HALVES, HALVES).map(lambda halves: str(uuid.UUID(int=halves[0] << 64 | halves[1])))
 
 
-def known(path: Path, *batches: list[str]) -> KnownIds:
+def known(path: Path, *batches: list[str]) -> IdIndex:
     """Return the ids of a table that was written in batches."""
     version = 0
     for ids in batches:
         version = tables.append(path, [pa.RecordBatch.from_pydict({"media_id": ids}, schema=SCHEMA)], SCHEMA)
-    return KnownIds(Table(path, version))
+    return IdIndex(Table(path, version))
 
 
 @settings(deadline=None)
@@ -49,7 +49,7 @@ def test_contains__ids_that_we_make(tmp_path: Path) -> None:
 def test_contains__nothing(tmp_path: Path) -> None:
     """Without a table, or with an empty one, nothing is known; nobody asking gets no answer."""
     ids = [str(uuid.uuid4())]
-    for found in (KnownIds(None), known(tmp_path / "media.lance", [])):
+    for found in (IdIndex(None), known(tmp_path / "media.lance", [])):
         assert len(found) == 0
         assert found.contains(ids).tolist() == [False]
         assert found.contains([]).tolist() == []
@@ -62,4 +62,4 @@ def test_known_ids__of_one_version(tmp_path: Path) -> None:
     batches = [pa.RecordBatch.from_pydict({"media_id": [each]}, schema=SCHEMA) for each in ids]
     versions = [tables.append(path, [batch], SCHEMA) for batch in batches]
     for count, version in enumerate(versions, start=1):
-        assert KnownIds(Table(path, version)).contains(ids).tolist() == [place < count for place in range(3)]
+        assert IdIndex(Table(path, version)).contains(ids).tolist() == [place < count for place in range(3)]
