@@ -470,6 +470,43 @@ class VacuumResult(Record):
     skipped: dict[str, str]
 
 
+class Finding(Record):
+    """A fault that a check found: ``path`` is the file or folder, ``remedy`` what can be done about it."""
+
+    path: str
+    fault: str
+    remedy: str
+    repaired: bool = False
+
+
+class CheckResult(Record):
+    """What :meth:`framedex.Workspace.check` found.
+
+    ``counts`` are of what was looked at: ``datasets, table versions, columns, uploaded files, cached files``.
+    """
+
+    findings: list[Finding]
+    counts: dict[str, int]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong, or nothing any more."""
+        return all(finding.repaired for finding in self.findings)
+
+
+class RecoveryResult(Record):
+    """What :meth:`framedex.Workspace.recover` brought back.
+
+    ``datasets`` are the names of the datasets, oldest first, and ``snapshots`` counts theirs. ``kept_as`` are the files
+    that the damaged catalog was moved to. ``left_out`` says in a line each what could not be brought back.
+    """
+
+    datasets: list[str]
+    snapshots: int
+    kept_as: list[str]
+    left_out: list[str]
+
+
 class Generation(Record):
     """The versions of a dataset's tables that belong together, and what was measured with them.
 

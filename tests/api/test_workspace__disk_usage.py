@@ -42,7 +42,8 @@ def test_disk_usage__of_a_fresh_dataset(workspace: Workspace, dataset: Dataset) 
     assert 4 * 64 * 300 <= parts["embeddings"] < 1.2 * 4 * 64 * 300
     assert 300 * 20 * 8 <= parts["index columns"] < 300 * 400
     assert parts["other columns"] >= 300 * 36
-    assert {*parts} <= {"embeddings", "other columns", "index columns", "other tables", "old versions"}
+    assert {*parts} <= {"embeddings", "other columns", "index columns", "other tables", "old versions", "catalog"}
+    assert parts["catalog"] < 20_000, "its manifest, and that of the snapshot of its creation"
     assert parts.get("old versions", 0) < 20_000
     assert usage.total_bytes == files_of(workspace.path)
     assert parts_of(usage, None).keys() == {"catalog"}

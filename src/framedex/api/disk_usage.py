@@ -15,6 +15,7 @@ from framedex.render import html
 from framedex.render.sizes import bytes_text
 from framedex.storage import datasets, disk, task_rows
 from framedex.storage.layout import names_dataset
+from framedex.storage.manifest import MANIFEST, has_manifest
 from framedex.storage.media_rows import INDEX_SCHEMA
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import RetainedStates, RetentionLimits, read_retained
@@ -66,7 +67,7 @@ class DiskUsage:
         lets go when they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and ``vector index``,
         for searches; ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried;
         ``old versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the
-        marker of the workspace.
+        marker of the workspace and, of each dataset, its manifest.
         """
         return self._rows
 
@@ -160,7 +161,7 @@ def read_usage(context: Context) -> DiskUsage:
     for parent in (context.layout.datasets, *context.layout.caches):
         for folder in disk.entries(parent):
             if folder.name not in known and names_dataset(folder):
-                counter.add_all(folder, ORPHANS)
+                counter.add_all(folder, TABLES if has_manifest(folder) else ORPHANS)
     for _, status in disk.files_in(context.layout.root):
         counter.add(status, {CATALOG: status.st_size})
     rows += counter.rows(None)
@@ -182,6 +183,8 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
                 counter.add_all(path, COLUMNS if path.stem in _OF_ROWS else TABLES)
             else:
                 _count_table(path, part_of, known, WORK if busy else OLD, counter)
+        elif path.name == MANIFEST:
+            counter.add_all(path, CATALOG)
         else:
             counter.add_all(path, OLD if disk.is_aside(path) else UPLOADS)
     layout = context.layout

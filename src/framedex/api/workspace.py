@@ -19,12 +19,16 @@ from framedex.jobs.ingest.vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
 from framedex.naming import check_dataset_name
 from framedex.operations.context import Context
+from framedex.operations.integrity.check import check
+from framedex.operations.integrity.recover import recover
 from framedex.operations.starting import delete_dataset, gone_if_stopped, new_job_context, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, vacuum
 from framedex.records import (
+    CheckResult,
     DatasetRecord,
     EmbeddingConfig,
+    RecoveryResult,
     TaskFilters,
     TaskPage,
     TaskType,
@@ -91,6 +95,23 @@ class Workspace:
         runner.revive = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
+        if not catalog.read_only:
+            catalog.settle_manifests()
+
+    @staticmethod
+    def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
+        """Make the catalog of a workspace again, of what the folder of each dataset says, and return what came back.
+
+        Datasets come back as they were committed last, with tags, labels, captions, fields, decisions and snapshots.
+        The history of tasks and exports does not. A damaged catalog is kept under another name. No other process may
+        use the workspace meanwhile.
+
+        Raises:
+            Conflict: the catalog is there and sound, so that there is nothing to recover.
+            WorkspaceError: the folder is no workspace, or cannot be read or written.
+        """
+        with progress_bar("Recovering") as progress:
+            return recover(folder, progress=progress)
 
     @property
     def path(self) -> Path:
@@ -239,6 +260,24 @@ class Workspace:
         """
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
+
+    def check(self, *names: str, repair: bool = False) -> CheckResult:
+        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return what is wrong.
+
+        Everything is read once, some of it at a time. Others may read and write meanwhile.
+
+        Args:
+            names: names or ids of datasets; without any all are checked, and what belongs to none.
+            repair: repair what can be: damaged caches and leftovers go, manifests are written again, and an entry of
+                the catalog that is missing, older or damaged is made of what the dataset's folder says. What became of
+                each finding is its ``repaired``.
+
+        Raises:
+            NotFound: there is no dataset of a name.
+            ReadOnly: repairs are asked for, and the workspace was opened for reading.
+        """
+        with progress_bar("Checking") as progress:
+            return check(self._context, names or None, repair=repair, progress=progress)
 
     def disk_usage(self) -> DiskUsage:
         """Return what uses the disk: which parts of which datasets, and how much of it :meth:`vacuum` can free."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from framedex.api.workspace import Workspace
 from framedex.cli.options import (
     JsonOption,
     LimitOption,
@@ -16,14 +17,15 @@ from framedex.cli.options import (
     number,
     open_workspace,
     parse_vql,
+    workspace_folder,
 )
 from framedex.cli.output import print_json, print_table, say
-from framedex.errors import InvalidInput
+from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
 from framedex.settings import load_settings
 
 if TYPE_CHECKING:
-    from framedex.records import CleanupResult
+    from framedex.records import CheckResult, CleanupResult
 
 
 def cleanup(
@@ -97,6 +99,56 @@ def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
         ]
         print_table(("dataset", "part", "size", "shared with others"), shown)
         say(f"{bytes_text(usage.total_bytes)} in all; {bytes_text(usage.freeable_bytes)} to be freed by vacuum")
+
+
+def check(
+    name: Annotated[str | None, typer.Argument(help="A dataset's name or id; all datasets if not given.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Verify the catalog, tables, uploaded files and caches; exit with status 1 if something is wrong."""
+    result = _checked(workspace, name, repair=repair)
+    if as_json:
+        print_json(result)
+    else:
+        for finding in result.findings:
+            say(f"{finding.path}: {finding.fault} ({'repaired' if finding.repaired else finding.remedy})")
+        counts = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
+        say(f"{len(result.findings):,} findings; checked {counts or 'the catalog alone'}")
+    return 0 if result.is_sound else 1
+
+
+def _checked(workspace: Path | None, name: str | None, *, repair: bool) -> "CheckResult":
+    from framedex.operations.integrity.check import unopened_findings
+    from framedex.records import CheckResult
+
+    try:
+        with open_workspace(workspace) as ws:
+            return ws.check(*([] if name is None else [name]), repair=repair)
+    except WorkspaceError:
+        # A catalog that is damaged may be the reason.
+        if findings := unopened_findings(workspace_folder(workspace)):
+            return CheckResult(findings=findings, counts={})
+        raise
+
+
+def recover(
+    folder: Annotated[Path, typer.Argument(help="The workspace folder.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make the catalog of a workspace again that is gone or damaged, of what the datasets' folders say."""
+    result = Workspace.recover(folder)
+    if as_json:
+        print_json(result)
+        return
+    for path in result.kept_as:
+        say(f"kept as {path}")
+    for line in result.left_out:
+        say(line)
+    say(
+        f"recovered {len(result.datasets):,} datasets with {result.snapshots:,} snapshots: {', '.join(result.datasets)}"
+    )
 
 
 def vacuum(

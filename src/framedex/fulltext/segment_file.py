@@ -92,6 +92,15 @@ def open_segment(path: Path, key: str, *, checked: bool = False) -> Segment | No
     return Segment(keys=keys, **arrays, **{name: cells[name] for name in _STRINGS})
 
 
+def is_sound(path: Path) -> bool:
+    """Return whether the content of a segment's file fits its name.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return _digest(path) == path.stem
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -15,6 +15,8 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.create import boxes_of, read, read_share, resume_checkpoint, roots_of, skipped, with_box_problems
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
+from framedex.jobs.index.index import WrittenIndex
+from framedex.jobs.index.measures import add_measure_columns
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
@@ -30,7 +32,7 @@ from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
-from framedex.tasks import Commit, TaskProgress
+from framedex.tasks import DONE, Commit, TaskProgress
 
 
 def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
@@ -68,6 +70,7 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
     indexed = index_changed(
         base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
     )
+    progress.outcome = _outcome(indexed)
     others = base.kept | _settled_videos(base.table, ingested)
     summary = with_box_problems(summary, boxes, unmatched=False)
     if objects is not None:
@@ -91,7 +94,8 @@ def _ingested(
 ) -> Ingested:
     """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
     written = resume_checkpoint(base.table, progress, head=base.head.id)
-    there, of_videos = _with_frame_columns(base.table, written.version or start, content)
+    begun = add_measure_columns(Table(base.table, written.version or start)).version
+    there, of_videos = _with_frame_columns(base.table, begun, content)
     return read(
         content,
         dataset_id=base.namespace,
@@ -199,6 +203,7 @@ def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
     assert version is not None, "a head has a media table"
     share = _objects_share(base)
     indexed = rebuild_index(base, Table(base.table, version), progress.stages(0.0, 1 - share), base.head.summary)
+    progress.outcome = _outcome(indexed)
     others, summary = base.kept, base.head.summary
     if (objects := change_objects(base, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
         others, summary = objects.apply(others, summary)
@@ -212,6 +217,13 @@ def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
         summary=summary,
         others=others,
     )
+
+
+def _outcome(indexed: WrittenIndex) -> str:
+    """Return the message of a task that ended well."""
+    if not indexed.unread:
+        return DONE
+    return f"{DONE}; {indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
 
 
 def _objects_share(base: JobContext) -> float:

@@ -28,6 +28,7 @@ from framedex.records import DatasetRecord, Generation, VacuumResult
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
+from framedex.storage.manifest import has_manifest
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import (
     RetentionLimits,
@@ -267,7 +268,10 @@ def _remove_partial(files: Iterator[Path], count: _Count) -> None:
 
 
 def _remove_orphans(context: Context, count: _Count) -> None:
-    """Remove what is left of datasets that were deleted, as by a process that was killed in the middle of it."""
+    """Remove what is left of datasets that were deleted, as by a process that was killed in the middle of it.
+
+    A folder that still has its manifest was not deleted: the catalog may be an older copy; ``check`` says so.
+    """
     folders = disk.entries(context.layout.datasets)
     caches = [path for cache in context.layout.caches for path in disk.entries(cache)]
     # A dataset has its row before its folder, so that one whose row is not there now will never have one.
@@ -275,7 +279,7 @@ def _remove_orphans(context: Context, count: _Count) -> None:
         there = {record.id for record in datasets.list_datasets(connection)}
     there |= {objects_dataset(dataset_id) for dataset_id in there}
     for place, path in enumerate([*folders, *caches]):
-        if path.name not in there and names_dataset(path):
+        if path.name not in there and names_dataset(path) and not has_manifest(path):
             count.freed_bytes += disk.remove_tree(path)
             count.datasets += place < len(folders)
 

@@ -194,6 +194,11 @@ def upload_folder(dataset: Path, upload_id: str) -> Path:
     return folder
 
 
+def uploads_folder(dataset: Path) -> Path:
+    """Return the folder with a folder for each upload of a dataset; may be missing."""
+    return dataset / _UPLOADS
+
+
 def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
     """Yield (name, digest) of each file of an upload, in order; for files that stay elsewhere (absolute path, None)."""
     with pq.ParquetFile(folder / _LIST) as file:

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from framedex import forks
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.disk import hard_link
-from framedex.storage.schema import metadata
+from framedex.storage.manifest import TransactionManifests, note_change, unsettled
+from framedex.storage.schema import datasets, metadata
 from framedex.storage.turns import Turns
 
 HEAD_REVISION = "0002"
@@ -86,12 +87,28 @@ class Catalog:
                 raise WorkspaceError(f"cannot write the catalog {self._path}: {_reason(fault, self._path)}")
             # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+            manifests = TransactionManifests(connection, self._path.parent / "datasets")
             try:
                 yield connection
+                manifests.write()
+                connection.commit()
             except BaseException:
                 connection.rollback()
+                manifests.discard()
                 raise
-            connection.commit()
+            manifests.confirm()
+
+    def settle_manifests(self) -> None:
+        """Write the manifests of datasets that have none yet, or whose last commit was cut off before it was confirmed.
+
+        What cannot be written now, as on a full disk, is left for the next time.
+        """
+        folder = self._path.parent / "datasets"
+        with self.read() as connection:
+            committed = list(connection.execute(sa.select(datasets.c.id).where(datasets.c.head.is_not(None))).scalars())
+        for dataset_id in unsettled(folder, committed):
+            with suppress(WorkspaceError), self.write() as connection:
+                note_change(connection, dataset_id)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -189,8 +206,10 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
         if read_only:
             raise WorkspaceError(f"{path} is missing")
         if any((path.parent / "datasets").glob("*")):
-            raise WorkspaceError(f"{path} is missing, but there are datasets beside it; restore it from a copy")
-        _create(path)
+            raise WorkspaceError(
+                f"{path} is missing, but there are datasets beside it; `framedex recover {path.parent}` makes it again"
+            )
+        create_catalog(path)
     if not path.stat().st_size:  # SQLite would take it for a new one
         raise WorkspaceError(f"{path} is not a Framedex catalog: it is empty; restore it from a copy")
     catalog = Catalog(path, read_only=read_only)
@@ -339,8 +358,16 @@ def _free_bytes(path: Path) -> int:
         return 2**62
 
 
-def _create(path: Path) -> None:
-    """Build the catalog beside its place and put it there whole; the first of two processes or threads wins."""
+def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _connection: None) -> None:
+    """Build a catalog beside its place and put it there whole; the first of two processes or threads wins.
+
+    Args:
+        path: its place.
+        fill: adds the first rows.
+
+    Raises:
+        WorkspaceError: it cannot be written.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
     try:
@@ -348,6 +375,7 @@ def _create(path: Path) -> None:
             metadata.create_all(connection)
             _ALEMBIC_VERSION.create(connection)
             connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
+            fill(connection)
         engine.dispose()
         _put(partial, path)
     except sa.exc.DatabaseError as error:

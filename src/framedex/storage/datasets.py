@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation
+from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.schema import datasets, generations, source_roots
 
 
@@ -73,6 +74,7 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
         update_dataset(connection, dataset_id, name=name)
     except sa.exc.IntegrityError:
         raise Conflict(f"a dataset named {name!r} exists already; choose another name") from None
+    note_change(connection, dataset_id)
 
 
 def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
@@ -129,6 +131,7 @@ def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
 def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
     """Delete a dataset's row, with its generations and source roots."""
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
+    note_removal(connection, dataset_id)
 
 
 def commit_generation(
@@ -166,6 +169,7 @@ def commit_generation(
         n_videos=generation.n_videos,
         embedding_config=config.model_dump(mode="json"),
     )
+    note_change(connection, dataset_id)
     return generation
 
 
@@ -190,6 +194,7 @@ def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) 
     connection.execute(source_roots.delete().where(source_roots.c.dataset_id == dataset_id))
     for number, root in enumerate(roots):
         connection.execute(source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root)))
+    note_change(connection, dataset_id)
 
 
 def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:

@@ -10,6 +10,7 @@ from framedex.ids import new_id
 from framedex.records import EmbeddingConfig, Generation, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
 from framedex.storage.datasets import find_dataset, now
+from framedex.storage.manifest import note_change
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots
 
 CURRENT = "current"
@@ -61,6 +62,7 @@ def insert_snapshot(
 def set_current(connection: sa.Connection, dataset_id: str, snapshot_id: str) -> None:
     """Make a snapshot the one that represents the active state of its dataset."""
     connection.execute(datasets.update().where(datasets.c.id == dataset_id).values(current_snapshot=snapshot_id))
+    note_change(connection, dataset_id)
 
 
 def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) -> Snapshot:
@@ -107,6 +109,7 @@ def generation_of(connection: sa.Connection, snapshot_id: str) -> Generation:
 def update_snapshot(connection: sa.Connection, snapshot_id: str, **values: str) -> None:
     """Set the name or the description of a snapshot."""
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(**values))
+    _note_change(connection, snapshot_id)
 
 
 def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
@@ -122,6 +125,7 @@ def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
     if record.is_restoring:
         raise Conflict(f"snapshot {record.snapshot_id} cannot be deleted while it is restored")
     connection.execute(snapshots.update().where(snapshots.c.id == record.snapshot_id).values(deleted_at=now()))
+    _note_change(connection, record.snapshot_id)
 
 
 def kept_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
@@ -155,6 +159,11 @@ def prune(connection: sa.Connection, dataset_id: str, since: datetime | None = N
         snapshots.delete().where(snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_not(None))
     )
     return gone
+
+
+def _note_change(connection: sa.Connection, snapshot_id: str) -> None:
+    query = sa.select(snapshots.c.dataset_id).where(snapshots.c.id == snapshot_id)
+    note_change(connection, connection.execute(query).scalar_one())
 
 
 def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:

@@ -1,8 +1,8 @@
 """Long operations: run in the background, watched, aborted, committed whole."""
 
 from framedex.tasks.exports import Exports, ExportTask
-from framedex.tasks.progress import Commit, Job, Progress, TaskProgress
+from framedex.tasks.progress import DONE, Commit, Job, Progress, TaskProgress
 from framedex.tasks.runner import Runner
 from framedex.tasks.task import Task
 
-__all__ = ["Commit", "ExportTask", "Exports", "Job", "Progress", "Runner", "Task", "TaskProgress"]
+__all__ = ["DONE", "Commit", "ExportTask", "Exports", "Job", "Progress", "Runner", "Task", "TaskProgress"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from framedex.errors import Aborted
 
+DONE = "done"
 Progress = Callable[[str, float], None]
 Commit = Callable[[Any], None]
 """Given an open transaction of the catalog, makes a job's result visible in it."""
@@ -16,6 +17,7 @@ class TaskProgress:
 
     Attributes:
         stage, share: what is being done, and how much of the whole job is done, 0 to 1.
+        outcome: the message of the task once it has ended well.
         resume: what the job kept when it ran before and was stopped; None when there is nothing to go on from.
     """
 
@@ -26,6 +28,7 @@ class TaskProgress:
     ) -> None:
         self.stage, self.share = "starting", 0.0
         self.resume: dict[str, Any] | None = None
+        self.outcome = DONE
         self.progress: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()

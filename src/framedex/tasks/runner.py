@@ -70,7 +70,7 @@ class Run:
                     self.task_id,
                     TaskStatus.COMPLETED,
                     progress_percentage=100,
-                    status_message="done",
+                    status_message=self.progress.outcome,
                     resume=None,
                 )
                 task_rows.release_source(connection, self.task_id)

@@ -8,8 +8,10 @@ from framedex.jobs.remove import remove
 from framedex.naming import check_dataset_name
 from framedex.operations import snapshots
 from framedex.operations.context import Context
+from framedex.operations.integrity.check import check
 from framedex.operations.starting import start, wait_for
-from framedex.records import Snapshot, TaskType
+from framedex.records import CheckResult, Snapshot, TaskType
+from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.tasks import Task
 
@@ -117,6 +119,14 @@ class DatasetLifecycle:
         if wait:
             wait_for(self.task, "delete_media")
         return self.task
+
+    def check(self, *, repair: bool = False) -> CheckResult:
+        """Verify the tables, uploaded files and caches of the dataset; return what is wrong.
+
+        See :meth:`framedex.Workspace.check`.
+        """
+        with progress_bar("Checking") as progress:
+            return check(self._context, [self.id], repair=repair, progress=progress)
 
     def rename(self, name: str) -> None:
         """Give the dataset another name.

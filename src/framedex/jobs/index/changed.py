@@ -1,6 +1,7 @@
 """The index of a table of which rows were added and replaced: anew, or as far as these touch it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.added import index_added
 from framedex.jobs.index.finish import read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex, index
+from framedex.jobs.index.measures import fill_measures
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
 from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.tables import Table
+
+_MEASURING = 0.02  # of the whole; nothing is left to measure in all but the first index by a newer version
 
 
 def index_changed(
@@ -64,12 +68,17 @@ def index_changed(
 
 
 def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: Mapping[str, Any]) -> WrittenIndex:
-    """Index all rows of a table anew; *summary* is that of its last index."""
-    return index(
+    """Index all rows of a table anew; *summary* is that of its last index.
+
+    Measures that the table lacks, because it was made before there were as many, are taken from the images first.
+    """
+    table, unread = fill_measures(base, table, lambda stage, share: progress(stage, _MEASURING * share))
+    indexed = index(
         table,
         base.config.thresholds,
-        progress=progress,
+        progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
         first_free=summary.get("first_free"),
         settled=summary.get("settled"),
         cannot_link=base.cannot_link,
     )
+    return replace(indexed, unread=unread)

@@ -41,9 +41,12 @@ def issue_columns(table: Table, columns: Columns, limits: dict[str, float]) -> C
         columns: the index columns that issues are judged by, a value for each row.
         limits: limits that were computed from the dataset.
     """
-    measured = {rule.column for rule in RULES.values()} & set(table.schema.names) - set(INDEX_SCHEMA.names)
+    measures = {rule.column for rule in RULES.values()} - set(INDEX_SCHEMA.names)
+    measured = measures & set(table.schema.names)
     held = table.scan([*sorted(measured), "width", "height", "error"]).read_all()
     values = {name: held.column(name).to_numpy().astype(np.float32) for name in measured | {"width", "height"}}
+    # A table that was made before there was a measure has no values of it, which is no issue.
+    values |= {name: np.full(len(held), np.nan, dtype=np.float32) for name in measures - measured}
     found: Columns = {"size_distance": size_distance(values["width"], values["height"])}
     values |= columns | found
     for issue, rule in RULES.items():

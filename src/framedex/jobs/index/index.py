@@ -49,6 +49,7 @@ class WrittenIndex:
         settled: how many of the table's first rows were grouped all at once; those behind them joined later.
         graph: the neighbours, with the cells that they were found by.
         sums: of large clusters.
+        unread: rows that lack measures because their image could not be read; they keep the values they had.
     """
 
     version: int
@@ -58,6 +59,7 @@ class WrittenIndex:
     settled: int
     graph: Graph = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
+    unread: int = field(default=0, compare=False)
 
     @property
     def summary(self) -> dict[str, Any]:

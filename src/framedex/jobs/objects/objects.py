@@ -15,6 +15,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
 from framedex.jobs.index.index import WrittenIndex, index, stage_progress
+from framedex.jobs.index.measures import add_measure_columns
 from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
@@ -89,7 +90,7 @@ def roll_back_objects(base: JobContext) -> int:
     """Make the table of objects of the head its newest version, for the next writer; 0 where there is no table."""
     path, version = objects_path(base.table), base.head.tables.get(OBJECTS)
     if version is not None:
-        return tables.roll_back(path, version) or 0
+        return add_measure_columns(Table(path, tables.roll_back(path, version) or 0)).version
     # A state of the dataset that is kept may have objects, though the head has none.
     return tables.replace(path, [], object_schema(base.config.dimension)) if path.exists() else 0
 

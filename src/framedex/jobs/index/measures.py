@@ -1,0 +1,109 @@
+"""Quality measures of datasets that were made before there were as many: their columns, and their values."""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framedex.analysis.quality import measure
+from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.media.decode import Picture
+from framedex.progress import Progress
+from framedex.storage import tables
+from framedex.storage.media import Media
+from framedex.storage.media_rows import MEASURES
+from framedex.storage.objects import OBJECTS
+from framedex.storage.sql import Sql
+from framedex.storage.tables import Table
+
+_DETAIL = 128  # pixels of the shorter side, as at ingestion by most encoders
+_ROWS = 65_536
+_STAGE = "measuring images"
+_UNREAD = np.empty(0, dtype=np.float32)
+_Array = npt.NDArray[np.float32]
+
+
+def add_measure_columns(table: Table) -> Table:
+    """Add the columns of measures that a table lacks, without values; return the table at its new version.
+
+    Args:
+        table: of media or objects, at its newest version.
+    """
+    had = set(table.schema.names)
+    if not (missing := [pa.field(name, pa.float32()) for name in MEASURES if name not in had]):
+        return table
+    return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
+
+
+def fill_measures(base: JobContext, table: Table, progress: Progress) -> tuple[Table, int]:
+    """Measure the images of rows that have some measures and lack others, and write these.
+
+    Rows without any measure are left alone: their images cannot be decoded, or were never looked at.
+
+    Args:
+        base: what the job started from.
+        table: of media or objects, at its newest version.
+        progress: called with the stage and the share that is done, 0 to 1; raises to stop.
+
+    Returns:
+        The table at its new version, and of how many rows the image could not be read; they keep the values they had.
+    """
+    table = add_measure_columns(table)
+    values = _values(table)
+    missing = np.isnan(values)
+    chosen: npt.NDArray[np.bool_] = np.asarray(missing.any(axis=1) & ~missing.all(axis=1))
+    if not (rows := np.flatnonzero(chosen)).size:
+        return table, 0
+    unread = 0
+    with closing(_measured(base, table, chosen)) as measured:
+        for done, (row, measures) in enumerate(zip(rows, measured, strict=True)):
+            progress(_STAGE, done / len(rows))
+            if measures is None:
+                unread += 1
+            else:
+                values[row] = np.where(missing[row], measures, values[row])
+    filled = [name for name, column in zip(MEASURES, (missing & ~np.isnan(values)).T, strict=True) if column.any()]
+    if filled:
+        schema = pa.schema([pa.field(name, pa.float32()) for name in filled])
+        table = Table(table.path, tables.put_columns(table, _batches(values, schema), schema))
+    return table, unread
+
+
+def _values(table: Table) -> _Array:
+    """Return the measures of all rows, NaN for none: float32, shape (rows, measures), in the order of MEASURES."""
+    read = table.scan(MEASURES).read_all()
+    columns = [read.column(name).to_numpy().astype(np.float32) for name in MEASURES]
+    return np.stack(columns, axis=1)
+
+
+def _batches(values: _Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    places = [MEASURES.index(name) for name in schema.names]
+    for start in range(0, len(values), _ROWS):
+        some = np.ascontiguousarray(values[start : start + _ROWS, places].T)
+        yield pa.RecordBatch.from_arrays([pa.array(each, mask=np.isnan(each)) for each in some], schema=schema)
+
+
+def _measured(base: JobContext, table: Table, chosen: npt.NDArray[np.bool_]) -> Generator[_Array | None, None, None]:
+    """Yield the measures of the images of some rows, in their order; None where an image cannot be read."""
+    media = Media(base.dataset_id, base.head, table, Sql(), base.roots)
+    if table.path.stem == OBJECTS:
+        media = replace(media, parents=media)
+    rows = (row for batch in table.scan([*media.location, "error"]) for row in batch.to_pylist())
+    examined = decode_rows(
+        media, compress(rows, chosen), _measure, lambda _row, _reason: _UNREAD, detail=_DETAIL, settings=base.settings
+    )
+    with closing(examined) as results:
+        yield from (None if each is _UNREAD else each for each in results if each is not None)
+
+
+def _measure(_row: Any, picture: Picture) -> _Array:
+    measures = measure(
+        picture.pixels, width=picture.width, height=picture.height, sample=picture.sample, bands=picture.bands
+    )
+    return np.array(measures, dtype=np.float32)

@@ -1,0 +1,103 @@
+"""Checks of what is cached and can be made again: thumbnails, texts, vectors, captions, images of searches."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from framedex.errors import CannotDecode
+from framedex.fulltext.segment_file import SUFFIX, is_sound
+from framedex.ids import objects_dataset
+from framedex.media.decode import decode
+from framedex.operations.integrity.inspection import Inspection
+from framedex.storage import datasets, disk
+from framedex.storage.layout import Layout, names_dataset
+
+_PARTIAL_S = 3600.0
+_MOST_PIXELS = 2**24  # a thumbnail has far fewer
+_MOST_BYTES = 2**24
+_REMOVED = "`--repair` removes it; it is made again when it is needed"
+_UNFINISHED = (".part", ".partial")
+
+
+def check_caches(inspection: Inspection, dataset_id: str) -> None:
+    """Check all that is cached of a dataset and of its objects; of each file only a part is in memory at a time."""
+    for folder in inspection.context.layout.cached(dataset_id):
+        for path, status in disk.files_below(folder):
+            inspection.step()
+            inspection.counts["cached files"] += 1
+            if fault := _fault(path, status.st_mtime):
+                inspection.add(path, fault, _REMOVED, kind="cached files", repair=_removal(path))
+
+
+def check_orphans(inspection: Inspection) -> None:
+    """Check that nothing is cached of datasets that are gone."""
+    layout: Layout = inspection.context.layout
+    folders = [path for cache in layout.caches for path in disk.entries(cache) if names_dataset(path)]
+    with inspection.context.catalog.read() as connection:
+        records = datasets.list_datasets(connection)
+    known = {each for record in records for each in (record.id, objects_dataset(record.id))}
+    for path in folders:
+        if path.name not in known and not layout.dataset(path.name).exists():
+            fault, remedy = "is the cache of a dataset that is gone", "`--repair` and vacuum remove it"
+            inspection.add(path, fault, remedy, kind="caches", repair=lambda path=path: disk.remove_tree(path))  # type: ignore[misc]
+
+
+def _removal(path: Path) -> Callable[[], object]:
+    """Return what removes a damaged file, with the others that are of no use without it."""
+    if path.suffix in (".npy", ".json") and (
+        (path.parent / "part.json").exists() or (path.parent / "index.json").exists()
+    ):
+        return lambda: disk.remove_tree(path.parent)
+    if path.suffix == ".npy" and not names_dataset(path.parent):
+        return lambda: disk.remove_tree(path.parent)
+    return lambda: disk.remove_file(path)
+
+
+def _fault(path: Path, changed_s: float) -> str | None:
+    if any(part.endswith(_UNFINISHED) for part in (path.name, path.parent.name)):
+        return "never became whole" if changed_s < time.time() - _PARTIAL_S else None
+    check = {".jpg": _thumbnail_fault, SUFFIX: _text_fault, ".npy": _array_fault, ".json": _json_fault}.get(path.suffix)
+    with suppress(FileNotFoundError):  # removed meanwhile
+        try:
+            return None if check is None else check(path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+    return None
+
+
+def _thumbnail_fault(path: Path) -> str | None:
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES)
+    if not (data.startswith(b"\xff\xd8") and data.endswith(b"\xff\xd9")):
+        return "is no whole JPEG"
+    try:
+        decode(data, max_pixels=_MOST_PIXELS)
+    except CannotDecode as error:
+        return f"cannot be decoded: {error}"
+    return None
+
+
+def _text_fault(path: Path) -> str | None:
+    return None if is_sound(path) else "is damaged: its content does not fit its name, which is its hash"
+
+
+def _array_fault(path: Path) -> str | None:
+    try:
+        np.load(path, mmap_mode="r" if path.stat().st_size else None)
+    except (ValueError, EOFError) as error:
+        return f"is damaged: {error}"
+    return None
+
+
+def _json_fault(path: Path) -> str | None:
+    try:
+        json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        return f"is damaged: {error}"
+    return None

@@ -1,0 +1,153 @@
+"""Making the catalog of a workspace again, of the manifests in the folders of its datasets."""
+
+import os
+from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from framedex.errors import Conflict, WorkspaceError
+from framedex.naming import copy_name
+from framedex.records import RecoveryResult
+from framedex.storage import disk
+from framedex.storage.catalog import create_catalog, open_catalog
+from framedex.storage.catalog_checks import file_faults
+from framedex.storage.layout import Layout, names_dataset, open_layout
+from framedex.storage.manifest import Manifest, note_change, read_manifest
+from framedex.storage.manifest_rows import Plain, insert_described
+from framedex.storage.table_checks import opening_fault
+
+LEFT_OUT = ".left-out"
+"""What the name of a folder ends with that became no dataset; vacuum leaves it alone."""
+_CATALOG_FILES = ("", "-wal", "-shm")
+
+
+@dataclass
+class _Plan:
+    """What is to be in the new catalog.
+
+    Attributes:
+        manifests: of the datasets.
+        left_out: what is not, a line each.
+        folders: of what is no dataset.
+    """
+
+    manifests: list[Manifest] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+
+
+def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], None] | None = None) -> RecoveryResult:
+    """Make the catalog of a workspace again; see :meth:`framedex.Workspace.recover`.
+
+    Args:
+        folder: the workspace.
+        progress: called with the name of a dataset and the share that is done; raises to stop, with nothing changed.
+    """
+    layout = open_layout(folder, read_only=True)
+    if not file_faults(layout.catalog):
+        raise Conflict(f"{layout.catalog} is sound; there is nothing to recover (see `framedex check`)")
+    plan = _planned(layout, progress or (lambda _name, _share: None))
+    if not plan.manifests and not plan.folders and not layout.catalog.exists():
+        raise WorkspaceError(f"{layout.datasets} holds no dataset that could be recovered")
+    names = _unique_names(plan.manifests)
+
+    def fill(connection: Any) -> None:
+        for manifest, name in zip(plan.manifests, names, strict=True):
+            insert_described(connection, manifest.body, manifest.kept, name=name)
+
+    kept_as = [str(path) for path in _set_catalog_aside(layout)]
+    create_catalog(layout.catalog, fill)
+    for path in plan.folders:
+        path.rename(path.with_name(path.name + LEFT_OUT))
+    with closing(open_catalog(layout.catalog, read_only=False)) as catalog, catalog.write() as connection:
+        for manifest in plan.manifests:
+            note_change(connection, manifest.dataset_id)
+    return RecoveryResult(
+        datasets=names,
+        snapshots=sum(len(manifest.kept) for manifest in plan.manifests),
+        kept_as=kept_as,
+        left_out=plan.left_out,
+    )
+
+
+def _planned(layout: Layout, progress: Callable[[str, float], None]) -> _Plan:
+    plan = _Plan()
+    folders = [path for path in disk.entries(layout.datasets) if names_dataset(path) and path.is_dir()]
+    for done, path in enumerate(folders):
+        progress(path.name, done / len(folders))
+        try:
+            manifest = read_manifest(path)
+        except WorkspaceError as error:
+            manifest, reason = None, str(error)
+        else:
+            reason = f"{path}: nothing was committed to it, or it was written by an older version only, or deleted"
+        usable = None if manifest is None else _usable(layout, manifest, plan.left_out)
+        if usable is not None:
+            plan.manifests.append(usable)
+            continue
+        if manifest is None:
+            plan.left_out.append(f"{reason}; kept as {path.name}{LEFT_OUT}")
+        plan.folders.append(path)
+    plan.manifests.sort(key=lambda each: (str(each.body["dataset"]["created_at"]), each.dataset_id))
+    return plan
+
+
+def _usable(layout: Layout, manifest: Manifest, left_out: list[str]) -> Manifest | None:
+    """Return what of a manifest has its tables; None if not even one state of the dataset has.
+
+    Args:
+        layout: of the workspace.
+        manifest: of a dataset.
+        left_out: gains a line for each thing that is left out.
+    """
+    name = manifest.name
+    if manifest.unsettled:
+        left_out.append(f"{name}: a change that was under way when its process ended is left out")
+    left_out += [f"{name}: a snapshot is left out: {reason}" for reason in manifest.unread.values()]
+    kept = []
+    for each in manifest.kept:
+        if (fault := _fault(layout, each.generation)) is None:
+            kept.append(each)
+        else:
+            left_out.append(f"{name}: the snapshot {each.snapshot['name']!r} is left out: {fault}")
+    manifest = replace(manifest, kept=tuple(kept))
+    if (fault := _fault(layout, manifest.body["head"])) is None:
+        return manifest
+    if not kept:
+        left_out.append(f"{name}: {fault}; kept as {manifest.dataset_id}{LEFT_OUT}")
+        return None
+    left_out.append(f"{name}: its last state cannot be read: {fault}; it is that of {kept[-1].snapshot['name']!r} now")
+    row = {**manifest.body["dataset"], "current_snapshot": kept[-1].snapshot["id"]}
+    return replace(manifest, body={**manifest.body, "dataset": row, "head": kept[-1].generation})
+
+
+def _fault(layout: Layout, generation: Plain) -> str | None:
+    """Return why the tables of a generation cannot be opened; None if they can."""
+    for name, version in generation["tables"].items():
+        if (fault := opening_fault(layout.table(generation["dataset_id"], name), version)) is not None:
+            return fault
+    return None
+
+
+def _unique_names(manifests: Collection[Manifest]) -> list[str]:
+    names: list[str] = []
+    for manifest in manifests:
+        names.append(manifest.name if manifest.name not in names else copy_name(manifest.name, "recovered", names))
+    return names
+
+
+def _set_catalog_aside(layout: Layout) -> list[Path]:
+    """Move what is left of the catalog, also a log without it, which SQLite would take for the new one's."""
+    number = 1
+    while any(
+        layout.catalog.with_name(f"{layout.catalog.name}.damaged-{number}{end}").exists() for end in _CATALOG_FILES
+    ):
+        number += 1
+    moved = []
+    for end in _CATALOG_FILES:
+        path = layout.catalog.with_name(layout.catalog.name + end)
+        if path.exists():
+            moved.append(path.rename(path.with_name(f"{layout.catalog.name}.damaged-{number}{end}")))
+    return moved

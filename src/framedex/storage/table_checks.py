@@ -1,0 +1,133 @@
+"""Faults of tables: versions that cannot be opened, columns that cannot be read, files that no version has."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from framedex.errors import Aborted
+from framedex.storage.disk import files_below
+
+_ROWS = 8192
+_MOST_TEXT = 240
+_PANIC = "PanicException"  # of the engine; no Exception, and of a module that cannot be imported
+_PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
+_OF_ROWS = ("data", "_deletions")
+
+
+def opening_fault(path: Path, version: int) -> str | None:
+    """Return why a version of a table cannot be opened; None if it can."""
+    fault = engine_fault(lambda: _open(path, version).count_rows())
+    return None if fault is None else f"version {version} of the table {path.stem!r} cannot be opened: {fault}"
+
+
+class ColumnReader:
+    """Reads columns of versions of one table, each file only once.
+
+    Args:
+        path: folder of the table.
+        progress: called after each batch of rows; raises to stop.
+    """
+
+    def __init__(self, path: Path, progress: Callable[[], None]) -> None:
+        self._path, self._tell = path, progress
+        self._sound: set[tuple[str, tuple[str, ...]]] = set()
+
+    def faults(self, version: int) -> dict[str, str]:
+        """Return why columns of a version cannot be read, by their names; the version must open.
+
+        What concerns all of them is said once, under the name "".
+        """
+        dataset: Any = _open(self._path, version)
+        faults: dict[str, str] = {}
+        keys: list[tuple[str, tuple[str, ...]]] = []
+        if (fault := engine_fault(lambda: keys.extend(_columns(dataset)))) is not None:
+            return {"": fault}
+        for key in keys:
+            if key in self._sound:
+                continue
+            if (fault := engine_fault(lambda name=key[0]: self._read(dataset, name))) is None:  # type: ignore[misc]
+                self._sound.add(key)
+            else:
+                faults[key[0]] = fault
+        return faults
+
+    def _read(self, dataset: Any, name: str) -> None:
+        rows = 0
+        for batch in dataset.scanner(
+            columns=[name], batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
+        ).to_batches():
+            batch.validate(full=True)
+            rows += batch.num_rows
+            self._tell()
+        if rows != dataset.count_rows():
+            raise ValueError(f"it has {rows:,} values for {dataset.count_rows():,} rows")
+
+
+def unreferenced_files(path: Path) -> list[Path]:
+    """Return the files with rows of a table that none of its versions has, as those of a writer that was killed.
+
+    Of a table whose versions cannot be read none is known to be such a file.
+    """
+    known: set[str] = set()
+    if engine_fault(lambda: known.update(_tracked(path))) is not None:
+        return []
+    there = (file for name in _OF_ROWS for file, _ in files_below(path / name))
+    return sorted(file for file in there if file.relative_to(path).as_posix() not in known)
+
+
+def _tracked(path: Path) -> Iterator[str]:
+    import lance
+
+    for batch in lance.dataset(str(path)).tracked_files():
+        yield from batch.column("path").unique().to_pylist()
+
+
+def _open(path: Path, version: int) -> Any:
+    import lance
+
+    return lance.dataset(str(path), version=version)
+
+
+def _columns(dataset: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the columns of a version, with the files that hold them."""
+    for field in dataset.lance_schema.fields():
+        yield field.name(), _files_with(dataset, field)
+
+
+def _files_with(dataset: Any, field: Any) -> tuple[str, ...]:
+    numbers = set(_numbers(field))
+    return tuple(
+        file.path
+        for fragment in dataset.get_fragments()
+        for file in fragment.metadata.files
+        if numbers.intersection(file.fields)
+    )
+
+
+def _numbers(field: Any) -> list[int]:
+    return [field.id(), *(number for child in field.children() for number in _numbers(child))]
+
+
+def engine_fault(work: Callable[[], object]) -> str | None:
+    """Do something with tables and return why that failed, in one line; None if it did not.
+
+    Raises:
+        Aborted: it was stopped.
+    """
+    try:
+        work()
+    except Aborted:
+        raise
+    except Exception as error:
+        return _line(error)
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        return f"the engine failed: {_line(error)}"
+    return None
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(_PLACE_IN_SOURCE.sub("", str(error)).split()) or type(error).__name__
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"

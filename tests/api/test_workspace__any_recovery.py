@@ -1,0 +1,145 @@
+"""Whatever is done to a workspace, when its catalog is lost everything that was committed comes back."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from framedex import Dataset, Workspace
+from framedex.settings import Settings
+from tests.gallery import embedded
+from tests.manifests import contents_of_all
+
+SETTINGS = Settings(threads=1, user="tester@example.org", clean_every_s=0, keep_versions_s=0)
+_VECTORS = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+_SOME = st.integers(0, 9)
+
+
+class AnyRecovery(RuleBasedStateMachine):
+    """A workspace on which operations run in any order, and which loses its catalog in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp())
+        self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
+        self.rows = embedded(_VECTORS.tolist())
+        self.made = self.added = 0
+        self.create()
+
+    def one(self, choice: int) -> Dataset:
+        """Return one of the datasets."""
+        records = sorted(self.workspace.datasets(), key=lambda record: record.created_at)
+        return self.workspace.dataset(records[choice % len(records)].id)
+
+    def some(self, dataset: Dataset, choice: int) -> list[str]:
+        """Return some media ids of a dataset."""
+        return dataset.where([]).media_ids()[: 1 + choice % 4]
+
+    @precondition(lambda self: len(self.workspace.datasets()) < 3)
+    @rule()
+    def create(self) -> None:
+        self.workspace.create_dataset(f"dataset {self.made}", self.rows.slice(0, 6))
+        self.made += 1
+
+    @rule(choice=_SOME)
+    def add(self, choice: int) -> None:
+        self.added = (self.added + 3) % 60
+        self.one(choice).add_media(self.rows.slice(self.added, 4), auto_reindex=choice % 2 == 0)
+
+    @rule(choice=_SOME, name=st.sampled_from("abc"))
+    def tag(self, choice: int, name: str) -> None:
+        dataset = self.one(choice)
+        dataset.tag(self.some(dataset, choice), name)
+
+    @rule(choice=_SOME, text=st.text(min_size=1, max_size=5))
+    def edit(self, choice: int, text: str) -> None:
+        dataset = self.one(choice)
+        ids = self.some(dataset, choice)
+        dataset.set_labels({ids[0]: [f"label {choice}"]})
+        dataset.set_captions({ids[-1]: f"caption {text.encode('utf-8', 'ignore').decode()}"})
+
+    @rule(choice=_SOME)
+    def fill(self, choice: int) -> None:
+        dataset = self.one(choice)
+        ids = self.some(dataset, choice)
+        if any(field.field_name == "rating" for field in dataset.fields()):
+            dataset.set_field("rating", {ids[0]: float(choice)})
+        else:
+            dataset.add_field("rating", "float", values={ids[-1]: float(choice)})
+
+    @rule(choice=_SOME)
+    def decide(self, choice: int) -> None:
+        dataset = self.one(choice)
+        ids = dataset.where([]).media_ids()[:2]
+        if dataset.duplicate_decisions():
+            dataset.withdraw_decision(dataset.duplicate_decisions()[0].decision_id)
+        elif len(ids) == 2:
+            dataset.not_duplicates(ids)
+
+    @rule(choice=_SOME)
+    def remove(self, choice: int) -> None:
+        dataset = self.one(choice)
+        if dataset.count() > 3:
+            dataset.delete_media(self.some(dataset, choice)[:2])
+
+    @rule(choice=_SOME)
+    def snapshot(self, choice: int) -> None:
+        dataset = self.one(choice)
+        if dataset.info.status == "READY":
+            dataset.snapshot(f"number {choice}", description="as it is")
+
+    @rule(choice=_SOME, which=_SOME)
+    def restore(self, choice: int, which: int) -> None:
+        snapshots = self.one(choice).snapshots()
+        self.one(choice).restore(snapshots[which % len(snapshots)])
+
+    @rule(choice=_SOME, which=_SOME)
+    def forget(self, choice: int, which: int) -> None:
+        dataset = self.one(choice)
+        old = [each for each in dataset.snapshots() if not each.is_current]
+        if old:
+            dataset.delete_snapshot(old[which % len(old)])
+
+    @precondition(lambda self: len(self.workspace.datasets()) < 3)
+    @rule(choice=_SOME)
+    def clone(self, choice: int) -> None:
+        self.one(choice).clone("current")
+
+    @precondition(lambda self: len(self.workspace.datasets()) > 1)
+    @rule(choice=_SOME)
+    def delete(self, choice: int) -> None:
+        self.workspace.delete_dataset(self.one(choice).id)
+
+    @rule(choice=_SOME)
+    def rename(self, choice: int) -> None:
+        self.made += 1
+        self.one(choice).rename(f"renamed {self.made}")
+
+    @rule()
+    def vacuum(self) -> None:
+        assert self.workspace.vacuum(older_than_s=0).skipped == {}
+
+    @rule()
+    def lose(self) -> None:
+        before: Any = contents_of_all(self.workspace)
+        self.workspace.close()
+        for path in (self.home / "ws").glob("catalog.db*"):
+            path.unlink()
+        assert Workspace.recover(self.home / "ws").left_out == []
+        self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
+        assert contents_of_all(self.workspace) == before
+
+    def teardown(self) -> None:
+        self.lose()
+        assert self.workspace.check().findings == []
+        self.workspace.close()
+        shutil.rmtree(self.home)
+
+
+AnyRecovery.TestCase.settings = settings(max_examples=5, stateful_step_count=15, deadline=None)
+test_workspace__any_recovery = AnyRecovery.TestCase

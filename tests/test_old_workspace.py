@@ -1,0 +1,172 @@
+"""A workspace that an earlier version of the code wrote, kept as an archive, can be used as one of today's.
+
+``tests/make_old_workspace.py`` made the archive, at the commit that it is named by.
+"""
+
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framedex import Dataset, Workspace
+from framedex.records import TaskStatus
+from framedex.storage import datasets, tables
+from framedex.storage.tables import Table
+from framedex.vql import issues, tags
+from tests.gallery import SETTINGS
+from tests.pictures import photo, write
+
+ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
+COLUMNS = ("media_id", "image_filename", "labels", "caption", "tags", "rating", "cluster_3", "issues")
+MEASURE = "colourfulness"
+THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The folder with the images and the workspace, whose source root is where the images are now."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
+        for record in workspace.datasets():
+            with workspace._context.catalog.write() as connection:
+                datasets.put_roots(connection, record.id, [str(tmp_path / "images")])
+    return tmp_path
+
+
+@pytest.fixture
+def old(home: Path) -> Iterator[Workspace]:
+    """That workspace, opened."""
+    with Workspace(home / "workspace", settings=SETTINGS) as workspace:
+        yield workspace
+
+
+def expected(home: Path) -> dict[str, Any]:
+    """Return what the earlier version read from the workspace."""
+    read: dict[str, Any] = json.loads((home / "expected.json").read_text())
+    return read
+
+
+def contents(dataset: Dataset) -> dict[str, Any]:
+    """Return the same, as it is read now."""
+    read = {
+        "rows": sorted(dataset.to_arrow(COLUMNS).to_pylist(), key=lambda row: str(row["image_filename"])),
+        "objects": sorted(dataset.objects.media_ids()),
+        "tags": {tag.name: tag.count for tag in dataset.tags()},
+        "fields": [field.field_name for field in dataset.fields()],
+        "decisions": [decision.media_ids for decision in dataset.duplicate_decisions()],
+        "snapshots": {snapshot.snapshot_name: snapshot.description for snapshot in dataset.snapshots()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(read, default=str))
+    return plain
+
+
+def ids_of(dataset: Dataset) -> dict[str, str]:
+    """Return media ids by file name."""
+    rows = dataset.to_arrow(["image_filename", "media_id"]).to_pylist()
+    return {row["image_filename"]: row["media_id"] for row in rows}
+
+
+def colours_of(dataset: Dataset) -> dict[str, float | None]:
+    """Return the values of one measure, by the path of the image."""
+    head = head_of(dataset)
+    table = Table(dataset._context.layout.media(dataset.id), head.tables["media"])
+    rows = table.scan(["path", MEASURE]).read_all().to_pylist()
+    return {row["path"]: row[MEASURE] for row in rows}
+
+
+def head_of(dataset: Dataset) -> Any:
+    """Return the generation that readers see."""
+    with dataset._context.catalog.read() as connection:
+        head = datasets.head(connection, dataset.id)
+    assert head is not None
+    return head
+
+
+def without_measure(dataset: Dataset) -> None:
+    """Make the dataset one of a time when there was a measure less, of images and of objects."""
+    head, context = head_of(dataset), dataset._context
+    versions = dict(head.tables)
+    for name in ("media", "objects"):
+        versions[name] = tables.drop_columns(Table(context.layout.table(dataset.id, name), versions[name]), [MEASURE])
+    with context.catalog.write() as connection:
+        datasets.commit_generation(
+            connection,
+            dataset.id,
+            tables=versions,
+            n_images=head.n_images,
+            status=dataset.info.status_new,
+            config=dataset.embedding_config,
+            summary=head.summary,
+        )
+
+
+def test_old_workspace__shows_what_it_held(home: Path, old: Workspace) -> None:
+    """Rows, tags, labels, captions, fields, decisions, objects and snapshots are those of the earlier version."""
+    read = {record.display_name: contents(old.dataset(record.id)) for record in old.datasets()}
+    assert read == expected(home)
+    assert len(read) == 2
+
+
+def test_old_workspace__is_searched(old: Workspace) -> None:
+    """Filters, texts and similar images are found."""
+    dataset = old.dataset("old")
+    ids = ids_of(dataset)
+    assert sorted(dataset.where([tags("keep")]).media_ids()) == sorted([ids["01.png"], ids["02.png"]])
+    assert dataset.where([issues("dark")]).media_ids() == [ids["05.png"]]
+    assert dataset.search("ball").media_ids()[:1] == [ids["02.png"]]
+    assert set(dataset.similar(ids["00.png"]).media_ids()[:2]) == {ids["00.png"], ids["11.png"]}
+    assert dataset.thumbnail(ids["03.png"]).startswith(b"\xff\xd8")
+
+
+def test_old_workspace__takes_additions_and_restores(home: Path, old: Workspace) -> None:
+    """New images join the dataset, those that are there add nothing, and the snapshot brings the state of then back."""
+    dataset, then = old.dataset("old"), expected(home)["old (cloned)"]
+    write(home / "images" / "new.png", photo(77))
+    dataset.add_media(home / "images")
+    assert dataset.count() == len(then["rows"]) + 1
+    kept = next(each for each in dataset.snapshots() if each.snapshot_name == "kept")
+    dataset.restore(kept)
+    numbered = {"cluster_3": None, "issues": None}  # a cluster's id is made of its dataset's
+    rows = [row | numbered for row in contents(dataset)["rows"]]
+    assert rows == [row | numbered for row in then["rows"]]
+    assert contents(dataset)["tags"] == then["tags"]
+
+
+def test_old_workspace__reindexes(home: Path, old: Workspace) -> None:
+    """A reindex needs no image for what was measured already: all may be gone, and what is known of them stays."""
+    shutil.rmtree(home / "images")
+    dataset = old.dataset("old")
+    before = contents(dataset)
+    task = dataset.reindex(thresholds=THRESHOLDS)
+    assert (task.status, task.record.status_message) == (TaskStatus.COMPLETED, "done")
+    after = contents(dataset)
+    for row in (*before["rows"], *after["rows"]):
+        del row["cluster_3"]
+    assert after == before
+
+
+def test_reindex__measures_what_older_versions_did_not(home: Path, old: Workspace) -> None:
+    """A measure that the tables lack is taken from the images; rows of images that are gone keep what they had."""
+    dataset = old.dataset("old")
+    before = colours_of(dataset)
+    without_measure(dataset)
+    write(home / "images" / "new.png", photo(77))
+    dataset.add_media(home / "images", auto_reindex=False)
+    (home / "images" / "01.png").unlink()
+    (home / "images" / "02.png").unlink()
+    task = dataset.reindex()
+    after = colours_of(dataset)
+    assert task.record.status_message == (
+        "done; 2 images could not be read to be measured; their rows keep the values they had"
+    )
+    assert after.pop("new.png") is not None
+    assert after == before | {"01.png": None, "02.png": None}
+    assert dataset.objects.count() == 3
+    write(home / "images" / "01.png", photo(1))
+    assert dataset.reindex(thresholds=THRESHOLDS).status is TaskStatus.COMPLETED
+    assert (colours_of(dataset)["01.png"] is None, colours_of(dataset)["02.png"] is None) == (False, True)
