@@ -34,6 +34,7 @@ from framedex.errors import (
     Unavailable,
     WorkspaceError,
 )
+from framedex.plugin_list import list_plugins
 from framedex.tasks import ExportTask, Task
 
 __all__ = [
@@ -66,4 +67,5 @@ __all__ = [
     "View",
     "Workspace",
     "WorkspaceError",
+    "list_plugins",
 ]

@@ -24,7 +24,8 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from framedex.analysis.neighbours import Graph, ignore_progress, nearest
-from framedex.analysis.products import Products, Vectors
+from framedex.analysis.products import Products
+from framedex.arrays import Vectors
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 

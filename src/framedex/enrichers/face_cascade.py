@@ -5,7 +5,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from framedex.enrichers.detector import Detections, Pixels
+from framedex.arrays import Pixels
+from framedex.enrichers.detector import Detections
 
 _LONGER = 640  # pixels of the longer side that are looked at
 _SMALLEST = 24  # pixels of a face in these: what the cascade was trained on

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.export.columns import export_batches, gathered
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
-from framedex.progress import ShareProgress
+from framedex.progress import Progress
 from framedex.records import Condition, DatasetRecord
 from framedex.settings import Settings
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 
 T = TypeVar("T")
 
@@ -59,14 +60,14 @@ class Chosen:
         """Whether the export is one with objects, of which there may be none all the same."""
         return self.objects is not None or self.boxes_only
 
-    def blocks(self, schema: pa.Schema, progress: ShareProgress, *, ahead: int = 1) -> Iterator[pa.Table]:
+    def blocks(self, schema: pa.Schema, progress: Progress, *, ahead: int = 1) -> Iterator[pa.Table]:
         """Yield the columns of a schema, some ten thousand rows at a time, in the order of ingestion.
 
         The next ones, so many as *ahead*, are made while the caller works on the last.
         """
         return self._counted(self._batches(schema), lambda block: block, progress, ahead=ahead)
 
-    def made_of(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: ShareProgress) -> Iterator[T]:
+    def made_of(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: Progress) -> Iterator[T]:
         """Yield what *make*, which runs ahead of the caller too, makes of each such block."""
         return self._counted(self._batches(schema), make, progress)
 
@@ -76,12 +77,12 @@ class Chosen:
         own = pa.schema([field for field in schema if field.name not in (OBJECTS, N_OBJECTS.name)])
         return self.objects.added_to(export_batches(self.media, self.rows, own), schema)
 
-    def object_blocks(self, schema: pa.Schema, progress: ShareProgress, *, ahead: int = 1) -> Iterator[pa.Table]:
+    def object_blocks(self, schema: pa.Schema, progress: Progress, *, ahead: int = 1) -> Iterator[pa.Table]:
         """Yield the columns of a schema of :mod:`framedex.export.object_columns`, a row an object."""
         blocks = iter(()) if self.objects is None else self.objects.blocks(schema)
         return self._counted(blocks, lambda block: block, progress, ahead=ahead, total=self.n_objects)
 
-    def places(self, progress: ShareProgress) -> Iterator[pa.Table]:
+    def places(self, progress: Progress) -> Iterator[pa.Table]:
         """Yield what :mod:`framedex.export.places` and the names of pictures need: stored columns."""
         blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format"]))
         return self._counted(blocks, lambda block: block, progress)
@@ -90,7 +91,7 @@ class Chosen:
         self,
         blocks: Iterator[pa.Table],
         make: Callable[[pa.Table], T],
-        progress: ShareProgress,
+        progress: Progress,
         *,
         ahead: int = 1,
         total: int | None = None,
@@ -100,11 +101,6 @@ class Chosen:
             yield made
             done += rows
             progress(done / max(total, 1))
-
-
-def part(progress: ShareProgress, start: float, end: float) -> ShareProgress:
-    """Return a function for the shares of one stage, which takes the whole from *start* to *end*."""
-    return lambda share: progress(start + (end - start) * share)
 
 
 def _ahead(values: Iterator[T], count: int) -> Iterator[T]:

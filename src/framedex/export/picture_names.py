@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.folders import stems
 from framedex.export.chosen import Chosen
 from framedex.export.places import image_names, marked_name
-from framedex.media.formats import IMAGE_SUFFIXES, is_image
-from framedex.progress import ShareProgress
+from framedex.progress import Progress
 from framedex.storage.media import Media
+from framedex.suffixes import IMAGE_SUFFIXES, is_image
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
@@ -33,7 +34,12 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
 
 
-def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
+def plain_names(_chosen: Chosen, _progress: Progress) -> Names:
+    """Return :func:`readable_names`, for formats that do not name files after images."""
+    return readable_names
+
+
+def yolo_names(chosen: Chosen, progress: Progress) -> Names:
     """Return a function that gives :func:`readable_names` without two that differ in the suffix only.
 
     The label file of a picture has its name with another suffix, below ``labels`` in the place of the last ``images``
@@ -42,7 +48,7 @@ def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
     return _without_folders(chosen, progress, ("images",))
 
 
-def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
+def voc_names(chosen: Chosen, progress: Progress) -> Names:
     """Return names as :func:`yolo_names`, for files below ``annotations`` beside ``images``.
 
     Without pictures, files lie where those of the source would be, whose folders keep their names.
@@ -50,7 +56,7 @@ def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
     return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
-def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
+def _without_folders(chosen: Chosen, progress: Progress, folders: tuple[str, ...]) -> Names:
     parts = [
         np.fromiter(map(hash, stems(readable_names(chosen.media, block)).to_pylist()), np.int64, len(block))
         for block in chosen.places(progress)
@@ -67,16 +73,6 @@ def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str
         return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names
-
-
-def stem(name: str) -> str:
-    """Return the name of a picture without its suffix."""
-    return re.sub(_IMAGE, "", name)
-
-
-def stems(names: pa.Array) -> pa.Array:
-    """Return names of pictures without their suffixes."""
-    return pc.replace_substring_regex(names, _IMAGE, "")
 
 
 def _replaced(

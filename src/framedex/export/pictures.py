@@ -9,16 +9,16 @@ from datetime import datetime
 from io import BytesIO
 from typing import BinaryIO
 
+from framedex.annotations.written import IMAGES
 from framedex.errors import CannotDecode
 from framedex.export.chosen import Chosen
 from framedex.export.frames import Frames
-from framedex.export.label_columns import IMAGES
 from framedex.export.picture_names import Names
 from framedex.export.places import shown_text
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
-from framedex.progress import ShareProgress
+from framedex.progress import Progress
 from framedex.settings import Settings
 
 _PART = 2**20
@@ -47,7 +47,7 @@ class Copied:
             self.missing.append(path)
 
 
-def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> Copied:
+def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: Progress) -> Copied:
     """Copy the pictures' files into the archive; return how many, and which cannot be read.
 
     Raises:

@@ -14,10 +14,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from framedex.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
-
-Pixels = npt.NDArray[np.uint8]
 
 _SAMPLE = 100
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framedex.annotations.sources import BoxSource, given_boxes
 from framedex.encoders import Encoder
 from framedex.errors import Forbidden, InvalidInput, NotIndexed
 from framedex.jobs.add import add
@@ -11,7 +12,6 @@ from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
 from framedex.jobs.ingest.uploads import UploadSource
-from framedex.media.box_sources import BoxSource, given_boxes
 from framedex.operations import starting as operations
 from framedex.operations.context import Context
 from framedex.records import TaskType

@@ -3,15 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from framedex.analysis.relevance import Relevance
+from framedex.arrays import RowIds, Vectors
 from framedex.errors import InvalidInput
 from framedex.fulltext.query import MOST_CHARACTERS
-from framedex.storage.media import RowIds
-
-Vectors = npt.NDArray[np.float32]
 
 
 def check_text(text: Any) -> str:

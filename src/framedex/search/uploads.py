@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from framedex.arrays import Vectors
 from framedex.errors import NotFound
 from framedex.ids import new_id
 
-Vectors = npt.NDArray[np.float32]
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

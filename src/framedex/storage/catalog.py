@@ -1,7 +1,6 @@
 """The catalog: opening it, bringing its schema up to date, and its transactions."""
 
 import os
-import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.atomic import atomic_file
 from framedex.errors import FormatTooNew, ReadOnly, WorkspaceError
 from framedex.storage.schema import metadata
 
@@ -136,20 +136,17 @@ def _query(path: Path, *, read_only: bool) -> dict[str, str]:
 
 def _create(path: Path) -> None:
     """Build the catalog beside its place and put it there whole; the first of two processes or threads wins."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
-    engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
-    try:
-        with engine.begin() as connection:
-            metadata.create_all(connection)
-            _ALEMBIC_VERSION.create(connection)
-            connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
-        engine.dispose()
-        _put(partial, path)
-    except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
-    finally:
-        engine.dispose()
-        partial.unlink(missing_ok=True)
+    with atomic_file(path, put=_put) as partial:
+        engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
+        try:
+            with engine.begin() as connection:
+                metadata.create_all(connection)
+                _ALEMBIC_VERSION.create(connection)
+                connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
+        except sa.exc.DatabaseError as error:
+            raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
+        finally:
+            engine.dispose()
 
 
 def _put(partial: Path, path: Path) -> None:

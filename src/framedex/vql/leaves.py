@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from framedex.records import IssueType
+from framedex.issue_types import IssueName
 from framedex.vql.values import (
     MAX_VALUES,
     BatchNumber,
@@ -79,7 +79,7 @@ class IssuesTest(Node):
     """Pictures with an issue of that confidence (``in``), or all others (``out``)."""
 
     op: Literal["issue"]
-    value: IssueType
+    value: IssueName
     mode: Literal["in", "out"] = "in"
     confidence_min: Share = 0.0
     confidence_max: Share = 1.0

@@ -11,24 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from framedex.annotations.label_index import Annotations
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
 from framedex.ids import media_id
+from framedex.issue_types import measure_columns
 from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest.ingest import Ingested, ingest
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import MEASURES, media_schema
+from framedex.storage.media_rows import media_schema
 from framedex.storage.tables import Table
 from tests.jobs.fakes import Colours, StopAt, ignore
 from tests.pictures import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
+
+MEASURES = measure_columns()
 
 
 def run(
