@@ -21,8 +21,9 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.remove import remove_chosen
 from framedex.operations.context import Context, open_media
 from framedex.operations.starting import with_job_context
-from framedex.records import Generation, SnapshotReason
+from framedex.records import SnapshotReason
 from framedex.storage import datasets, file_readers, snapshot_rows
+from framedex.storage.generation import Generation
 from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key

@@ -18,8 +18,9 @@ from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import Edit, editing
 from framedex.operations.starting import start, with_job_context
-from framedex.records import Condition, Field, FieldResult, FieldValue, Tag, TaskType
+from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage import tables
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, held_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
@@ -155,7 +156,12 @@ def start_adding_field(
         lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress),
         operation="add_field",
         config=_asked(
-            rows, "add_field", name=name, field_type=spec.type.value, enum_options=enum_options, is_multi=is_multi
+            rows,
+            "add_field",
+            name=name,
+            field_type=spec.type.value,
+            enum_options=enum_options,
+            is_multi=is_multi,
         ),
     )
 

@@ -14,14 +14,6 @@ from framedex.enrichers import (
     models_without_files,
     read_models,
 )
-from framedex.enrichment_records import (
-    AppliedModels,
-    EnrichmentContext,
-    EnrichmentModel,
-    EnrichmentStatus,
-    EnrichmentType,
-    ModelStatus,
-)
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
@@ -30,7 +22,16 @@ from framedex.jobs.ingest.image_pass import has_pictures
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
 from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
-from framedex.records import DatasetStatus, TaskType
+from framedex.records import (
+    AppliedModels,
+    DatasetStatus,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+    TaskType,
+)
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects

@@ -104,7 +104,9 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
         source = datasets.find_dataset(connection, dataset_id)
         if source.status_new not in _RESTORABLE:
             wanted = " or ".join(_RESTORABLE)
-            raise Conflict(f"Operation 'clone' needs the dataset status {wanted}; it is {source.status_new}")
+            raise Conflict(
+                f"Operation 'clone' needs the dataset status {wanted}; it is {source.status_new}"
+            )
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "cloned", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)

@@ -9,9 +9,10 @@ from framedex.errors import Conflict, Error, NotIndexed
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import read_decisions
 from framedex.operations.context import Context
-from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskStatus, TaskType
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, TaskStatus, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
+from framedex.storage.generation import Generation
 from framedex.tasks import Commit, Job, Task, TaskProgress
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)

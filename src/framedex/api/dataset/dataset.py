@@ -24,7 +24,6 @@ from framedex.export.files import whole_file
 from framedex.images import reading as pictures
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import BOX_PROBLEMS
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
@@ -91,12 +90,12 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
     @property
     def skipped(self) -> dict[str, int]:
         """What ingestion left out, by reason."""
-        return dict(open_media(self._context, self.id).generation.summary.get("skipped", {}))
+        return dict(open_media(self._context, self.id).generation.summary.skipped)
 
     @property
     def box_problems(self) -> list[str]:
         """What was wrong with the annotations of objects, with the place and what would be right; the first hundred."""
-        return list(open_media(self._context, self.id).generation.summary.get(BOX_PROBLEMS, []))
+        return list(open_media(self._context, self.id).generation.summary.box_problems)
 
     @property
     def last_task(self) -> TaskRecord | None:
