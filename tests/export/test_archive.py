@@ -25,7 +25,8 @@ from framedex.export.items import size_texts
 from framedex.export.pictures import _copy
 from framedex.export.zip_writer import ZipWriter
 from framedex.operations.context import open_media
-from framedex.records import Condition, ExportResult
+from framedex.records import ExportResult
+from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.pictures import encode, photo
 from tests.processes import run

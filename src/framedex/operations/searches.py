@@ -13,7 +13,6 @@ from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
 from framedex.operations.context import Context
 from framedex.progress import Progress
-from framedex.records import Condition
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
@@ -21,6 +20,7 @@ from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, media_containing
 from framedex.storage.tables import ROW_ID

@@ -1,8 +1,7 @@
 """Rows that were appended to an indexed table: what they join, without computing the index anew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +33,7 @@ from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, k
 from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
@@ -41,7 +41,7 @@ from framedex.storage.tables import StoredVectors, Table
 def index_added(
     table: Table,
     thresholds: Sequence[float],
-    summary: Mapping[str, Any],
+    summary: IndexSummary,
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
@@ -57,7 +57,7 @@ def index_added(
     Args:
         table: the media table, at its newest version.
         thresholds: five ascending cosine distances.
-        summary: of the last index: :attr:`Indexed.summary`.
+        summary: of the last index.
         centroids: float32, shape (C, D): of the cells of the last index; None if it had none.
         sums: of large clusters, as the last index left them.
         progress: called with the stage and the share that is done; raises to stop.
@@ -65,14 +65,14 @@ def index_added(
     """
     count = table.count()
     progress("reading the index", 0.0)
-    known = read_indexed_rows(table, centroids, summary["reach"] or 0.0)
+    known = read_indexed_rows(table, centroids, summary.reach or 0.0)
     places, vectors = table.vectors(start=known.rows)
     positions = np.concatenate([known.positions, places])
     more = _extended(table, known, vectors, positions, progress)
-    free = dict(summary["first_free"])
+    free = dict(summary.first_free)
     columns, sums = _clusters(known, more, positions, count, thresholds, sums, free, progress)
     columns |= _duplicates(table, known, more, positions, count, free, cannot_link, progress)
-    scores, scale = _scores(known, more, positions, count, summary["uniqueness_scale"])
+    scores, scale = _scores(known, more, positions, count, summary.uniqueness_scale)
     columns |= scores
     columns |= graph_columns(more.graph, more.first, more.inverse, positions, count)
     labelled = read_labels(table, positions)
@@ -80,14 +80,15 @@ def index_added(
         more.graph, more.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.8, 0.9)
     )
     columns |= label_columns(quality, labelled.names, positions, count)
-    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limit = summary.issue_thresholds[OUTLIERS.name]
     limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, limits)
     progress("writing", 0.9)
     written = index_schema()
     version = tables.put_columns(table, to_batches(columns, count, written.names), written)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(limits), scale, free, summary["settled"], more.graph, sums)
+    settled = known.rows if summary.settled is None else summary.settled
+    return WrittenIndex(version, finite(limits), scale, free, settled, more.graph, sums)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """The index of a table of which rows were added and replaced: anew, or as far as these touch it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +14,7 @@ from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
 from framedex.progress import Progress
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.tables import Table
 
 _MEASURING = 0.02  # of the whole; nothing is left to measure in all but the first index by a newer version
@@ -52,8 +51,8 @@ def index_changed(
                 progress=progress,
                 cannot_link=base.cannot_link,
             )
-            table, summary, sums = Table(base.table, left.version), {**summary, **left.summary}, left.sums
-        summary = {**summary, "settled": int(np.count_nonzero(~gone[: base.head.summary["settled"]]))}
+            table, summary, sums = Table(base.table, left.version), summary.with_index(left.summary), left.sums
+        summary = summary.with_(settled=int(np.count_nonzero(~gone[: base.head.summary.settled])))
     if anew:
         return rebuild_index(base, table, progress, summary)
     return index_added(
@@ -67,7 +66,7 @@ def index_changed(
     )
 
 
-def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: Mapping[str, Any]) -> WrittenIndex:
+def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
     """Index all rows of a table anew; *summary* is that of its last index.
 
     Measures that the table lacks, because it was made before there were as many, are taken from the images first.
@@ -77,8 +76,8 @@ def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: M
         table,
         base.config.thresholds,
         progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
-        first_free=summary.get("first_free"),
-        settled=summary.get("settled"),
+        first_free=summary.first_free,
+        settled=summary.settled,
         cannot_link=base.cannot_link,
     )
     return replace(indexed, unread=unread)

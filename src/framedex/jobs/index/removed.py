@@ -1,6 +1,6 @@
 """Rows that were deleted from an indexed table: what the others lose by it, without computing the index anew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, s
 from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
@@ -44,7 +45,7 @@ def index_removed(
     before: Table,
     after: Table,
     gone: npt.NDArray[np.bool_],
-    summary: Mapping[str, Any],
+    summary: IndexSummary,
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
@@ -60,22 +61,22 @@ def index_removed(
         before: the media table with all rows, indexed.
         after: the same without the deleted ones, at its newest version; rows behind those are left without an index.
         gone: bool, shape (rows before,): the deleted ones.
-        summary: of the last index: :attr:`Indexed.summary`.
+        summary: of the last index.
         centroids: float32, shape (C, D): of the cells of the last index; None if it had none.
         sums: of large clusters, as the last index left them.
         progress: called with the stage and the share that is done; raises to stop.
         cannot_link: sets of media ids of which no two are duplicates.
     """
     progress("reading the index", 0.0)
-    known = read_indexed_rows(before, centroids, summary["reach"] or 0.0)
+    known = read_indexed_rows(before, centroids, summary.reach or 0.0)
     left = _left(before, known, gone, stage_progress(progress, "finding neighbours", 0.2, 0.6))
     count, positions = after.count(), left.positions
     further = np.full(count - int(np.count_nonzero(~gone)), -1, dtype=np.int32)
     columns: Columns = {name: np.append(known.columns[name][~gone], further) for name in CLUSTERS}
     progress("finding duplicates", 0.6)
-    free = dict(summary["first_free"])
+    free = dict(summary.first_free)
     columns |= _duplicates(known, left, gone, cannot_link_items(after, positions, cannot_link), free, count)
-    scores, scale = _scores(known, left, gone, summary["uniqueness_scale"], count)
+    scores, scale = _scores(known, left, gone, summary.uniqueness_scale, count)
     columns |= scores
     columns |= graph_columns(left.graph, left.first, left.inverse, positions, count)
     labelled = read_labels(after, positions)
@@ -83,7 +84,7 @@ def index_removed(
         left.graph, left.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.7, 0.8)
     )
     columns |= label_columns(quality, labelled.names, positions, count)
-    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limit = summary.issue_thresholds[OUTLIERS.name]
     limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, limits)
     progress("writing", 0.9)
@@ -91,7 +92,7 @@ def index_removed(
     version = tables.put_columns(after, to_batches(columns, count, written.names), written)
     sums = None if sums is None else _without(sums, before, known, gone)
     progress("writing", 1.0)
-    settled = int(np.count_nonzero(~gone[: summary["settled"]]))
+    settled = int(np.count_nonzero(~gone[: summary.settled]))
     return WrittenIndex(version, finite(limits), scale, free, settled, left.graph, sums)
 
 
