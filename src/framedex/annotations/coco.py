@@ -1,6 +1,6 @@
 """COCO files (``annotations.json``): labels, captions and boxes, read item by item and written as columns.
 
-Images and categories are held by their ids; annotations are not, so memory does not grow with their number.
+Image and category names are held in memory by id. Annotations are not, so memory does not grow with their number.
 """
 
 import json as plain_json
@@ -38,9 +38,9 @@ from framedex.progress import ShareProgress
 FILE = "annotations.json"
 _ARRAYS = ("images", "categories", "annotations")
 _ID = "an 'id', a number or a text that no other has"
-_AMBIGUOUS = ""  # stands for the name of images that share an id; no file has it
+_AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
 _NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
-"""Ids of annotations that are numbers in the file."""
+"""Pattern of annotation ids that are numbers in the file."""
 
 
 # Reading labels and captions
@@ -48,7 +48,7 @@ _NUMBER = "^(0|-?[1-9][0-9]{0,17})$"
 
 @dataclass(frozen=True)
 class _Names:
-    """The names of images and of categories, by id, and the labels of the images that list them."""
+    """Names of images and categories by id, and the label lists of images."""
 
     images: dict[str, str]
     categories: dict[str, str]
@@ -56,14 +56,15 @@ class _Names:
 
 
 def read_labels(path: Path) -> Iterator[ImageLabels]:
-    """Yield a row for each image, and one for each annotation with its category, or its caption.
+    """Yield one row for each image, and one for each annotation with its category or caption.
 
-    An image that has ``labels``, a list of names, has these, whatever categories its annotations have. Otherwise the
-    categories of boxes are labels of their image, too. A box whose image or category is missing is passed over here;
-    :func:`read_boxes` names it as a problem.
+    If an image has ``labels``, a list of names, they are its labels, and categories of its annotations do not count.
+    Otherwise the categories of boxes are labels of their image, too. A box with an unknown image or category is
+    skipped here; :func:`read_boxes` adds it to the problems.
 
     Raises:
-        InvalidInput: it is no COCO file, or an image, a category or an annotation without a box cannot be understood.
+        InvalidInput: the file is not in COCO format, or an image, a category or an annotation without a box is
+            malformed.
     """
     names = _Names({}, {}, {})
     for key, place, item in _images_and_categories(path):
@@ -80,7 +81,7 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
 
 
 def _images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield (array, position, item) of the images and categories, and check that the file is one of COCO."""
+    """Yield (array, position, item) of the images and categories, and check that the file is in COCO format."""
     arrays = set()
     for key, place, item in read_items(path):
         if key not in _ARRAYS:
@@ -90,7 +91,7 @@ def _images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
                 raise InvalidInput(f"{os.fspath(path)!r}: {key!r} must be an array, not {type(item).__name__}")
             arrays.add(key if item is not None else "")
             if key == "annotations" and arrays >= set(_ARRAYS):
-                break  # most files have the long array last; it need not be read twice
+                break  # most files have the long array last, so it is read only once
         elif key != "annotations":
             yield key, place, item
     if "images" not in arrays:
@@ -111,7 +112,7 @@ def _add_unique(names: _Names, path: Path, array: str, place: int, item: Any) ->
 
 
 def _labels_of(path: Path, place: int, item: Any, names: _Names) -> ImageLabels | None:
-    """Return what an annotation says of its image; None for a box that cannot be assigned."""
+    """Return the label or caption of an annotation's image, or None for a box without a valid image or category."""
     parts = item if isinstance(item, dict) else {}
     image, category, caption = _id(parts.get("image_id")), parts.get("category_id"), parts.get("caption")
     name, label = names.images.get(image or ""), names.categories.get(_id(category) or "")
@@ -129,17 +130,17 @@ def _labels_of(path: Path, place: int, item: Any, names: _Names) -> ImageLabels 
 
 
 def read_boxes(path: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the boxes of a COCO file, in its order; annotations without a ``bbox`` are captions or labels of images.
+    """Yield the boxes of a COCO file in file order. Annotations without ``bbox`` are captions or image labels.
 
-    ``[x, y, width, height]`` in pixels is taken as it is, ``score`` as the confidence, the ``id`` as text. The file is
-    read item by item, and twice where the annotations come first. Outlines (``segmentation``) are not kept.
+    ``bbox`` is ``[x, y, width, height]`` in pixels, ``score`` is the confidence, and ``id`` is stored as text. The file
+    is read item by item, and twice if the annotations come first. Outlines (``segmentation``) are not stored.
 
     Args:
         path: the file.
-        problems: gets what is wrong with images, categories and annotations.
+        problems: collects the problems of images, categories and annotations.
 
     Raises:
-        InvalidInput: it is no COCO file: a JSON object with an array ``images``.
+        InvalidInput: the file is not in COCO format: a JSON object with an array ``images``.
     """
     names = _Names({}, {}, {})
     for key, place, item in _images_and_categories(path):
@@ -197,7 +198,7 @@ def _number(value: Any) -> float | None:
 
 
 def _id(value: Any) -> str | None:
-    """Return an id as text; whole numbers are the same however they are written."""
+    """Return an id as text. Equal whole numbers give equal texts (1, 1.0, "1")."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
@@ -207,11 +208,11 @@ def _id(value: Any) -> str | None:
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write ``annotations.json``; return in words what it does not hold.
+    """Write ``annotations.json``, and return sentences about the data that it cannot hold.
 
-    Images and categories are numbered from 1. Ids of annotations stay; those of labels, captions and boxes without one
-    are above them. Where there are boxes, an image has all its ``labels`` beside its name, as boxes say others; those
-    that no box has are annotations too.
+    Images and categories are numbered from 1. Annotations keep their ids. Labels, captions and boxes without an id get
+    higher numbers. If boxes are written, each image also lists all its ``labels``, because the categories of its boxes
+    may be others. Labels that no box of the image has are written as annotations, too.
     """
     labels = all_labels(images, part(progress, 0.0, 0.1))
     info = {"description": images.title, "contributor": images.author}
@@ -254,7 +255,7 @@ def _image_texts(images: AnnotatedImages, progress: ShareProgress) -> Iterator[p
 
 
 def _annotation_texts(images: AnnotatedImages, labels: pa.Array, progress: ShareProgress) -> Iterator[pa.Array]:
-    """Yield the texts of the annotations: the labels, the boxes and then the captions of some thousand images."""
+    """Yield annotations as JSON texts: labels, boxes, then captions of a block of some thousand images."""
     columns = [*["labels", "caption"] * images.with_labels, *[OBJECTS] * images.with_boxes]
     done, ids = 0, _Ids(images)
     for block in images.blocks(["file_name", *columns], progress):
@@ -274,13 +275,13 @@ def _annotation_texts(images: AnnotatedImages, labels: pa.Array, progress: Share
 
 
 class _Ids:
-    """Numbers for annotations without an id, above all ids of the others."""
+    """Generator of annotation ids above the existing ones."""
 
     def __init__(self, images: AnnotatedImages) -> None:
         self._last = max(images.highest_id(_NUMBER), 0) if images.with_boxes else 0
 
     def new(self, count: int) -> pa.Array:
-        """Return so many ids as JSON."""
+        """Return *count* new ids as JSON."""
         first, self._last = self._last + 1, self._last + count
         return json.integers(pa.array(np.arange(first, first + count)))
 

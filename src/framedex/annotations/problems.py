@@ -1,11 +1,11 @@
-"""Problems of single parts of annotation files, which are counted while the other parts are read."""
+"""Problems of single parts of annotation files. They are counted, and reading continues."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_SHOWN = 80  # characters of a value that cannot be used
+_SHOWN = 80  # maximum number of characters of an invalid value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Problem:
 
     Attributes:
         place: the file, and the line, annotation or object in it.
-        value: the value there, as text, cut where it is long.
-        reason: what is wrong, and what would be right.
+        value: the invalid value as text; a long value is cut.
+        reason: the error, and what would be valid.
     """
 
     place: str
@@ -28,11 +28,11 @@ class Problem:
 
 
 class Problems:
-    """A count of problems, with the first of them.
+    """The number of problems, and a sample.
 
     Attributes:
-        count: how many there were.
-        sample: the first hundred.
+        count: the number of problems.
+        sample: the first hundred problems.
     """
 
     KEPT = 100
@@ -42,14 +42,14 @@ class Problems:
         self.sample: list[Problem] = []
 
     def add(self, problem: Problem) -> None:
-        """Count a problem, and keep it if it is one of the first."""
+        """Count a problem, and add it to the sample if it is among the first hundred."""
         self.count += 1
         if len(self.sample) < self.KEPT:
             self.sample.append(problem)
 
 
 def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterator[T]:
-    """Yield the rows that can be used, in order; add the others to *problems*."""
+    """Yield the valid rows in order, and add the others to *problems*."""
     for row in rows:
         if isinstance(row, Problem):
             problems.add(row)
@@ -58,6 +58,6 @@ def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterato
 
 
 def problem(place: str, value: Any, reason: str) -> Problem:
-    """Return a problem with a value, which is shown as in code, up to a length."""
+    """Return a problem with the ``repr`` of a value, cut to a maximum length."""
     text = repr(value)
     return Problem(place, text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", reason)

@@ -1,4 +1,4 @@
-"""Sources of annotations: found in a folder by their names, or named by the user, and read into indices."""
+"""Sources of annotations: discovered in a folder or passed by the user, and read into indices."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ class BoxSource:
     Attributes:
         path: the file or the folder.
         format: the format, which reads boxes.
-        loose: whether it lies elsewhere than the images, so that paths in it may differ from theirs.
+        loose: whether the source lies in another folder than the images, so that its paths may differ from theirs.
     """
 
     path: Path
@@ -31,10 +31,10 @@ class BoxSource:
 
 
 def read_annotations(folder: str) -> Annotations:
-    """Return the labels and captions in the annotation files of a folder; none where there are no such files.
+    """Return the labels and captions of the annotation files in a folder.
 
     Raises:
-        InvalidInput: a file is there and cannot be understood; the message names it and what would be right.
+        InvalidInput: a file is malformed. The message names the file and what would be valid.
     """
     annotations = Annotations()
     for each in annotation_formats():
@@ -51,17 +51,17 @@ def read_annotations(folder: str) -> Annotations:
 
 
 def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
-    """Return the sources of boxes in a folder, which each format recognises by their names."""
+    """Return the sources of boxes in a folder. Each format recognises its own by their names."""
     root = Path(folder)
     places = ((each, each.boxes_in(root)) for each in annotation_formats())
     return [BoxSource(path, each, loose) for each, path in places if path is not None]
 
 
 def given_boxes(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
-    """Return the sources of boxes that a user names: a file, a folder of VOC or YOLO files, or several of these.
+    """Return the sources of boxes that a user passes: a file, a folder of VOC or YOLO files, or a list of these.
 
     Raises:
-        InvalidInput: one is not there, or is of no known kind.
+        InvalidInput: a path does not exist, or no format reads it.
     """
     several = [given] if isinstance(given, str | os.PathLike) else given
     if not isinstance(several, Sequence) or not several:
@@ -72,7 +72,7 @@ def given_boxes(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def _given(given: str | os.PathLike[str]) -> list[BoxSource]:
     if not isinstance(given, str | os.PathLike):
         raise InvalidInput(f"boxes are given as the path of a file or a folder, not {given!r}")
-    path = Path(os.path.abspath(user_path(given)))  # noqa: PTH100 - keeps links, unlike resolve
+    path = Path(os.path.abspath(user_path(given)))  # noqa: PTH100 - does not follow links, unlike resolve
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
         return [BoxSource(path, matching[0], loose=True)]
     if path.is_dir() and (found := find_boxes(path, loose=True)):
@@ -84,16 +84,16 @@ def _given(given: str | os.PathLike[str]) -> list[BoxSource]:
 
 
 def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambda _count: None) -> BoxIndex:
-    """Return all boxes of some sources. What cannot be used is in the index's ``problems``.
+    """Return the index of all boxes of some sources. The index's ``problems`` list the parts that cannot be used.
 
-    A folder that was found by itself and turns out to have none is a problem, too; one that was named is an error.
+    A discovered folder without boxes is a problem. A folder without boxes that the user passed is an error.
 
     Args:
-        sources: what is read.
-        tell: called now and then with the number of boxes so far; raises to stop.
+        sources: the files and folders to read.
+        tell: called now and then with the number of boxes so far; it may raise to stop.
 
     Raises:
-        InvalidInput: a file, or a folder that was named, cannot be read.
+        InvalidInput: a file, or a folder that the user passed, cannot be read.
     """
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
@@ -108,7 +108,7 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
 
 
 def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
-    """Return each source once, however often it was named or found."""
+    """Return the sources without duplicates."""
     return list({(os.path.realpath(each.path), each.format.name): each for each in reversed(sources)}.values())[::-1]
 
 

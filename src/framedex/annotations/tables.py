@@ -1,8 +1,8 @@
-"""Annotations in tables, CSV and Parquet: a row for each image in one, a row for each box in the other.
+"""Annotation tables, CSV and Parquet: one with a row for each image, and one with a row for each box.
 
-``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``; ``object_annotations`` has ``filename,
-col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are not looked at. Lengths are
-in pixels. Ids and flags of boxes have no column and are not kept.
+``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``. ``object_annotations`` has ``filename,
+col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are ignored. Lengths are in
+pixels. Ids and flags of boxes have no column and are left out.
 """
 
 import csv
@@ -33,9 +33,9 @@ BOXES_CSV, BOXES_PARQUET = "object_annotations.csv", "object_annotations.parquet
 LABEL_COLUMNS = ("filename", "label", "caption")
 COLUMNS = ("filename", "col_x", "row_y", "width", "height", "label")
 CONFIDENCE = "confidence"
-_ROWS = 2**16  # of a batch
+_ROWS = 2**16  # in a batch
 _LINE_END = "\r\n"  # RFC 4180
-_csv_readers, _csv_lock = [0, 0], forks.Lock()  # how many read, and the limit before the first of them
+_csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, and the limit before the first began
 
 
 # Reading labels and captions
@@ -45,7 +45,7 @@ def read_csv_labels(path: Path) -> Iterator[ImageLabels]:
     """Yield the rows of a CSV file with labels and captions.
 
     Raises:
-        InvalidInput: it cannot be read as CSV, or lacks a column.
+        InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
     for row in _csv_rows(path, _check_label_columns):
         if row[1]["filename"]:
@@ -56,7 +56,7 @@ def read_parquet_labels(path: Path) -> Iterator[ImageLabels]:
     """Yield the rows of a Parquet file with labels and captions.
 
     Raises:
-        InvalidInput: it cannot be read as Parquet, or lacks a column.
+        InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
     for _, row in _parquet_rows(path, LABEL_COLUMNS, _check_label_columns):
         if row["filename"]:
@@ -86,10 +86,10 @@ def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
 
     Args:
         path: the file, in UTF-8, with a line of column names.
-        problems: gets the rows that lack something.
+        problems: collects the problems of invalid rows.
 
     Raises:
-        InvalidInput: it cannot be read as CSV, or lacks a column.
+        InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
     rows = (_box(place, row, "csv") for place, row in _csv_rows(path, _check_box_columns))
     yield from without_problems(rows, problems)
@@ -100,10 +100,10 @@ def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
 
     Args:
         path: the file.
-        problems: gets the rows that lack something.
+        problems: collects the problems of invalid rows.
 
     Raises:
-        InvalidInput: it cannot be read as Parquet, or lacks a column.
+        InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
     rows = _parquet_rows(path, (*COLUMNS, CONFIDENCE), _check_box_columns)
     yield from without_problems((_box(place, row, "parquet") for place, row in rows), problems)
@@ -128,7 +128,7 @@ def _box(place: str, row: Mapping[str, Any], source: str) -> Box | Problem:
         shown = {name: row[name] for name in COLUMNS[1:5]}
         return problem(place, shown, "col_x, row_y, width and height must be finite numbers of pixels")
     cell = row.get(CONFIDENCE)
-    if cell in (None, "") or cell != cell:  # noqa: PLR0124 - tables say "missing" by an empty cell or by NaN
+    if cell in (None, "") or cell != cell:  # noqa: PLR0124 - an empty cell or NaN is a missing value
         cell = None
     confidence = number(cell)
     if cell is not None and not is_confidence(confidence):
@@ -136,11 +136,11 @@ def _box(place: str, row: Mapping[str, Any], source: str) -> Box | Problem:
     return Box(name, x, y, width, height, label, confidence, source=source, place=place)
 
 
-# Rows of both kinds of file
+# Rows of CSV and Parquet files
 
 
 def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of a CSV file whose column names pass a check."""
+    """Yield (place, row) of a CSV file, after a check of its column names."""
     try:
         with open_text(path, newline="") as text, _long_fields():
             rows = csv.DictReader(text, strict=True)
@@ -152,7 +152,7 @@ def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let CSV fields have any length. The csv module has one limit for the process, which is restored."""
+    """Allow CSV fields of any length. The csv module has one limit for the process; it is restored afterwards."""
     with _csv_lock:
         _csv_readers[0] += 1
         if _csv_readers[0] == 1:
@@ -167,7 +167,7 @@ def _long_fields() -> Iterator[None]:
 
 
 def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of some columns of a Parquet file whose column names pass a check."""
+    """Yield (place, row) of some columns of a Parquet file, after a check of its column names."""
     import pyarrow.parquet as pq
 
     try:
@@ -186,7 +186,10 @@ def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tu
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write the CSV tables; return in words what they do not hold. Without boxes there is no table of boxes."""
+    """Write the CSV tables, and return sentences about the data that they cannot hold.
+
+    The table of boxes is written only if boxes are exported.
+    """
     if not images.with_boxes:
         write_labels(files, images, progress)
         return []
@@ -196,10 +199,10 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
 
 
 def write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
-    """Write the table of labels and captions: a row for each image, its labels as a JSON array.
+    """Write the table of labels and captions: one row for each image, with its labels as a JSON array.
 
-    Images without labels and captions are in it too, as otherwise those of another image of the same base name would
-    be taken for theirs. Texts are written as they are, also where a spreadsheet would take them for a formula.
+    Images without labels and captions get a row, too. Otherwise a reader would give them the labels of another image
+    with the same base name. Texts are written unchanged, even if a spreadsheet would read them as formulas.
     """
     if not images.with_labels:
         return
@@ -230,7 +233,7 @@ def _lines(*cells: Any) -> memoryview:
 
 
 def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:
-    """Return JSON arrays; null for empty ones, unless boxes would be taken for labels of an image without any."""
+    """Return JSON arrays; null for an empty list, unless boxes would then become labels of an unlabelled image."""
     cells = json.arrays(labels)
     return cells if with_empty else pc.if_else(pc.equal(cells, "[]"), None, cells)
 

@@ -1,7 +1,7 @@
-"""YOLO folders: a text file for each image, a line for each box, in fractions of the image's sides.
+"""YOLO folders: one text file for each image, one line for each box, in fractions of the image's sides.
 
-Label files are below a folder ``labels``, whose images are in ``images`` beside it, or beside their images. The names
-of the classes are in a file of :mod:`framedex.annotations.class_names`.
+Label files lie below a folder ``labels`` with the images in ``images`` beside it, or beside their images. A file of
+:mod:`framedex.annotations.class_names` has the class names.
 """
 
 import os
@@ -39,12 +39,12 @@ _IMAGES, _LABELS = "images", "labels"
 _FORMS = "class x y width height [confidence], or class and the corners of an outline x1 y1 x2 y2 x3 y3 … [confidence]"
 _WHOLE = "0.5 0.5 1 1"
 _NEARLY_WHOLE = "0.5 0.5 1 0.9999999999999999"
-"""The largest box that is no label of the image; less than a billionth of a pixel is missing."""
-_DIGITS = 14  # behind the point: a billionth of a pixel in an image of 100,000 pixels a side
+"""The largest box that is not a label of the image; it is less than a billionth of a pixel smaller than the image."""
+_DIGITS = 14  # after the decimal point: a billionth of a pixel in an image of 100,000 pixels a side
 
 
 def is_yolo(folder: Path) -> bool:
-    """Return whether a folder has a file of class names, and ``labels`` in it or in a folder in it."""
+    """Return whether a folder has a file of class names, and ``labels`` in itself or in a subfolder."""
     return any((folder / name).is_file() for name in NAMES) and any(
         is_folder(part_ / _LABELS) for part_ in (folder, *subfolders(folder))
     )
@@ -54,13 +54,13 @@ def is_yolo(folder: Path) -> bool:
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels]:
-    """Yield the classes of each image's boxes, each once, by the image's path within the folder without its suffix.
+    """Yield the distinct classes of each image's boxes, by the image's path within the folder without its suffix.
 
-    Only folders with class names, and with ``labels`` beside ``images`` in themselves or in folders in them such as
-    ``train``, have any.
+    Only folders with class names have labels. ``labels`` and ``images`` must lie side by side in the folder, or in a
+    subfolder such as ``train``.
 
     Raises:
-        InvalidInput: a file of such a folder cannot be understood; the message names it and what would be right.
+        InvalidInput: a file of such a folder is malformed. The message names the file and what would be valid.
     """
     parts = [each for each in (folder, *subfolders(folder)) if is_folder(each / _IMAGES) and is_folder(each / _LABELS)]
     names = class_names_of(folder) if parts else None
@@ -100,15 +100,15 @@ def _class(path: str, place: int, line: str, names: Mapping[int, str]) -> str:
 def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     """Yield the boxes of all label files below a folder, file by file.
 
-    Of an outline its bounding box is taken. Lines with key points look like outlines and cannot be distinguished from
-    them. Lines and files that cannot be understood are problems.
+    An outline becomes its bounding box. Lines with key points look like outlines and cannot be distinguished from
+    them. Malformed lines and files are problems.
 
     Args:
-        folder: with the names of the classes.
-        problems: gets the lines and files that cannot be used.
+        folder: with the class names.
+        problems: collects malformed lines and files.
 
     Raises:
-        InvalidInput: there are no names of classes or no label files, or a folder cannot be read.
+        InvalidInput: the folder has no class names or no label files, or cannot be read.
     """
     names, beside, found = class_names_of(folder), pictures_beside(os.fspath(folder)), 0
     if not names:
@@ -161,7 +161,7 @@ def _box(place: str, columns: list[str], image: str, names: Mapping[int, str]) -
 
 
 def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
-    """Return centre and size of a line's numbers without the class; None where they are too few."""
+    """Return the centre and size that a line gives, without its class; None for too few numbers."""
     if len(numbers) in (4, 5):
         return numbers[0], numbers[1], numbers[2], numbers[3]
     if len(numbers) < 6:
@@ -175,10 +175,13 @@ def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write ``data.yaml`` and a file below ``labels`` for each image that has boxes; return what they do not hold.
+    """Write ``data.yaml``, and a file below ``labels`` for each image with boxes.
 
-    Labels and captions of whole images are beside them as a table. Where there are no boxes at all, a label of an image
-    becomes a box around all of it instead: ``class 0.5 0.5 1 1``; captions have no place there.
+    A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
+    becomes a box around the whole image instead (``class 0.5 0.5 1 1``), and captions are left out.
+
+    Returns:
+        Sentences about the data that the files cannot hold.
     """
     if not images.with_boxes:
         return _write_classes(files, images, progress)
@@ -204,7 +207,7 @@ def _line(box: Box, size: tuple[int, int], numbers: Mapping[str, int]) -> str:
 
 
 def _text(fraction: float) -> str:
-    """Return a fraction without an exponent and without zeros at its end."""
+    """Return a fraction without an exponent and without trailing zeros."""
     return f"{fraction:.{_DIGITS}f}".rstrip("0").rstrip(".")
 
 
@@ -221,12 +224,12 @@ def _write_classes(files: Files, images: AnnotatedImages, progress: ShareProgres
 
 
 def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:
-    """Return (path, content) of the files that have some."""
+    """Return (path, content) of the files with content."""
     some = pc.is_valid(texts)
     return zip(paths.filter(some).to_pylist(), texts.filter(some).to_pylist(), strict=True)
 
 
 def _class_lines(lists: pa.Array, labels: pa.Array) -> pa.Array:
-    """Return a line for each label of each image; null where there are none."""
+    """Return one line for each label of each image; null for an image without labels."""
     lines = pc.binary_join_element_wise(json.integers(label_numbers(lists, labels)), f" {_WHOLE}\n", "")
     return json.grouped(lines, lists, separator="")

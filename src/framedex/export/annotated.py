@@ -1,4 +1,4 @@
-"""Exported media as the annotated images that the writers of annotation formats take."""
+"""Exported media as input of the annotation writers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -17,9 +17,9 @@ from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
-"""Writes annotation files; returns in words what they do not hold."""
+"""Write annotation files, and return sentences about the data that they cannot hold."""
 _BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS]))
-_NAMES_SHARE = 0.2  # of the work: finding names of images
+_NAMES_SHARE = 0.2  # of the work: computing the names of images
 _COUNTS = {
     "original_id": "count(original_id)",
     "confidence": "count(confidence)",
@@ -39,8 +39,8 @@ def annotation_files(
         find_names: returns the names of images that suit the format.
 
     Returns:
-        A function that writes the files of a selection, and returns the names of its images and in words what the
-        files do not hold.
+        A function that writes the files of a selection. It returns the names of the images, and sentences about the
+        data that the files cannot hold.
     """
 
     def write_files(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
@@ -75,14 +75,14 @@ class ExportedImages:
             yield pa.table({name: names if name == FILE_NAME else block[name] for name in columns})
 
     def image_labels(self, progress: ShareProgress) -> pa.Array:
-        """Return the labels of whole images, each once, sorted."""
+        """Return the distinct labels of whole images, sorted."""
         labels = pa.array([], pa.string())
         for block in self._chosen.blocks(pa.schema([EXPORTED.field("labels")]), progress):
             labels = pc.unique(pa.concat_arrays([labels, pc.unique(column(block, "labels").flatten())]))
         return labels.take(pc.sort_indices(labels))
 
     def box_labels(self) -> pa.Array:
-        """Return the labels of boxes, each once, sorted."""
+        """Return the distinct labels of boxes, sorted."""
         if self._chosen.objects is None:
             return pa.array([], pa.string())
         text = "SELECT DISTINCT labels[1] AS label FROM chosen"
@@ -90,7 +90,7 @@ class ExportedImages:
         return labels.take(pc.sort_indices(labels))
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
-        """Return, for each of some columns of boxes, how many boxes have a value there that is not null or false."""
+        """Return, by column, the number of boxes whose value is neither null nor false."""
         if self._chosen.objects is None:
             return dict.fromkeys(columns, 0)
         counts = ", ".join(f"{_COUNTS[name]} AS {name}" for name in columns)
@@ -98,7 +98,7 @@ class ExportedImages:
         return rows[0]
 
     def highest_id(self, pattern: str) -> int:
-        """Return the highest original id among those that match a regular expression; 0 where none does."""
+        """Return the highest original id that matches a regular expression, or 0."""
         if self._chosen.objects is None:
             return 0
         highest = "max(TRY_CAST(original_id AS BIGINT)) AS highest"

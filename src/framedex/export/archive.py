@@ -1,4 +1,4 @@
-"""The ZIP of an export: the files of a format, and the pictures if wanted; a stream, visible when whole."""
+"""The ZIP file of an export: the files of a format and, on request, the images. It appears when it is complete."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from framedex.settings import Settings, load_settings
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import objects_of
 
-_METADATA_SHARE = 0.2  # of an export with pictures
+_METADATA_SHARE = 0.2  # of an export with images
 _OUTSIDE = "a link leads out of their source folder, and not to an image that was indexed"
 
 
@@ -41,25 +41,25 @@ def export_archive(
     settle: Callable[[], None] = lambda: None,
     settings: Settings | None = None,
 ) -> ExportResult:
-    """Write media to a ZIP file and return what was written. An existing file is replaced when the new one is whole.
+    """Write media to a ZIP file and return the result. The new file replaces an existing one when it is complete.
 
     Args:
-        media: what is exported, with all objects in them.
-        dataset: whose media they are.
-        rows: which of them; or which objects.
+        media: the media of the dataset, with all objects in them.
+        dataset: the dataset.
+        rows: the selected media, or the selected objects if *boxes_only* is true.
         path: the ZIP file.
-        format: the name of one of :data:`framedex.export.formats.FORMATS`.
-        include_images: also put the pictures' files under ``images/``.
-        exported_by: who is named as the exporter.
-        progress: called with the share that is done; raises to stop, which leaves nothing behind.
-        boxes_only: whether objects are chosen, with the media that they are in.
-        begin: called with the number of media, or of objects, when writing begins.
-        settle: called when all is written, before the file appears; raises to give it up.
-        settings: limits, and how buckets are reached; by default those of the environment.
+        format: the name of an export format, such as one of :data:`framedex.export.formats.FORMATS`.
+        include_images: whether the image files are written, too, under ``images/``.
+        exported_by: the exporter's name.
+        progress: called with the fraction that is done. If it raises, the export stops and leaves no file.
+        boxes_only: whether *rows* selects objects. Their media are then exported, too.
+        begin: called with the number of media, or of objects, before writing.
+        settle: called after the last write, before the file appears. If it raises, the export is discarded.
+        settings: limits, and access to buckets; by default from the environment.
 
     Raises:
-        InvalidInput: the format is another one, or the file cannot be written there.
-        Unavailable: pictures are wanted that lie in a bucket that cannot be reached.
+        InvalidInput: the format does not exist, or the file cannot be written.
+        Unavailable: images are in a bucket that cannot be reached.
     """
     format_ = find_format(format)
     objects = _objects(media, rows, boxes_only=boxes_only)
@@ -83,7 +83,7 @@ def export_archive(
 
 
 def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> ObjectsByMedia | None:
-    """Return the objects that were chosen, or those in media that were; None if the dataset has none."""
+    """Return the selected objects, or the objects in the selected media; None if the dataset has no objects."""
     objects = objects_of(media)
     if objects is None:
         return None
@@ -97,10 +97,10 @@ def _write(
     format_: ExportFormat,
     progress: ShareProgress,
 ) -> tuple[Copied, list[str]]:
-    """Write the ZIP; return the pictures that were copied, and what the format does not hold.
+    """Write the ZIP file; return the result of copying the images, and sentences about data that is left out.
 
-    The same export of the same state is the same bytes, but for ``export_time`` in JSON: what is no file has the time
-    of the state.
+    Two exports of the same state have the same bytes, except for ``export_time`` in JSON: members without a source file
+    have the time of the state.
     """
     copied, share = Copied(), _METADATA_SHARE if chosen.include_images else 1.0
     with ZipWriter(file, modified=chosen.media.generation.created_at) as archive:
@@ -111,7 +111,7 @@ def _write(
 
 
 def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
-    """Return in words what was written and what was not."""
+    """Return a summary of the written and the missing files."""
     written = (
         f"{chosen.n_objects:,} objects in {chosen.total:,} media" if chosen.boxes_only else f"{chosen.total:,} media"
     )

@@ -1,4 +1,4 @@
-"""What people edited, as columns and as items of the JSON export: tags with their dates, and custom fields."""
+"""User edits as columns and as JSON items: tags with their dates, and custom fields."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_
 from framedex.storage.media import Media
 
 TAG_DATES = TAGGED_SCHEMA.field(TAGGED_AT)
-"""When the tags were put on, parallel to ``tags``; a column of the JSON export only."""
-_STORED, _TYPE = b"custom_field", b"field_type"  # metadata that tell the columns of custom fields from others
+"""The dates of the tags, parallel to ``tags``; a column of the JSON export only."""
+_STORED, _TYPE = b"custom_field", b"field_type"  # metadata that mark the columns of custom fields
 
 
 def custom_fields(media: Media) -> list[pa.Field]:
@@ -25,18 +25,18 @@ def custom_fields(media: Media) -> list[pa.Field]:
 
 
 def stored_name(field: pa.Field) -> str | None:
-    """Return the column of the media table that a custom field's column is; None for other columns."""
+    """Return the name of the stored column of a custom field; None for other columns."""
     name = (field.metadata or {}).get(_STORED)
     return None if name is None else name.decode()
 
 
 def edited_column(media: Media, block: pa.Table, field: pa.Field) -> Any:
-    """Return a column of what people edited; None if the field is another column.
+    """Return a column of user edits; None if the field is another column.
 
     Args:
-        media: whose block it is.
-        block: rows with the stored columns, as far as the table has them yet.
-        field: ``tags`` (the names, in the order in which they were put on), ``TAG_DATES`` or a custom field.
+        media: the dataset's media.
+        block: rows with the stored columns that exist in the table.
+        field: ``tags`` (the names, in the order of assignment), ``TAG_DATES`` or a custom field.
     """
     if (stored := stored_name(field)) is not None:
         return block[stored] if stored in block.column_names else pa.nulls(len(block), field.type)
@@ -54,10 +54,10 @@ def _lists(lengths: Any, values: pa.Array) -> pa.ListArray:
 
 
 def edited_items(block: pa.Table) -> list[pa.Array]:
-    """Return texts of JSON items of a block with ``tags``, ``TAG_DATES`` and custom fields; null where there are none.
+    """Return the JSON items of tags and custom fields, one array for each kind; null for rows without a value.
 
-    First ``user_tag`` with tag_name and assigned_date; then, for each field, ``custom_field`` with field_name,
-    field_type and value.
+    Items of tags are ``user_tag`` with tag_name and assigned_date. Items of fields are ``custom_field`` with
+    field_name, field_type and value.
     """
     return [_user_tags(block), *(_values(block, field) for field in block.schema if stored_name(field) is not None)]
 

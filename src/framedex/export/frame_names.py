@@ -1,4 +1,4 @@
-"""What frames of videos are called in an export, where each is a picture of its own."""
+"""Paths of video frames in an export, where each frame is an image of its own."""
 
 import re
 from functools import lru_cache
@@ -17,16 +17,16 @@ _DIGITS = 6
 
 
 def with_frame_paths(media: Media, block: pa.Table) -> tuple[pa.Table, pa.Array | None]:
-    """Return a block in which frames have paths of their own, as ``clip_frame_000123.jpg`` beside ``clip.mp4``.
+    """Return a block in which frames have their own paths, such as ``clip_frame_000123.jpg`` beside ``clip.mp4``.
 
     Args:
-        media: whose rows they are.
+        media: the dataset's media.
         block: rows with the columns ``path``, ``root`` and ``frame_number``.
 
     Returns:
-        block: with those paths.
-        shared: bool: the rows whose path another row may have, too; None if there is none. These are frames of videos
-            that differ in their suffixes alone, and pictures that are called as frames of a video are.
+        block: with the paths of frames.
+        shared: bool, true in the rows whose path another row may have, too; None if all are distinct. Such rows are
+            frames of videos whose names differ in the suffix only, and images named like a frame of a video.
     """
     numbers = block["frame_number"].combine_chunks()
     path, root = block["path"].combine_chunks(), block["root"].combine_chunks()
@@ -50,7 +50,7 @@ def with_frame_paths(media: Media, block: pa.Table) -> tuple[pa.Table, pa.Array 
 
 @lru_cache(maxsize=4)
 def _stems(path: Path, version: int) -> tuple[frozenset[tuple[int | None, str]], frozenset[tuple[int | None, str]]]:
-    """Return the paths of videos without their suffixes, by root: those that several have, and all."""
+    """Return the paths of videos without their suffixes, by root: those of several videos, and all."""
     seen: set[tuple[int | None, str]] = set()
     shared: set[tuple[int | None, str]] = set()
     for row in read_videos(path, version, ("root", "path")).to_pylist():

@@ -1,4 +1,4 @@
-"""Frames of videos as files of an export."""
+"""Video frames as JPEG files of an export."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ _QUALITY = 95
 
 
 class Frames:
-    """Decodes frames, one after another; those of one video in ascending order without opening it anew.
+    """A decoder of video frames. It opens a video once for frames in ascending order.
 
     Args:
         settings: limits.
@@ -40,13 +40,13 @@ class Frames:
 
         Args:
             reader: reads the video.
-            location: where that is.
-            number: of the frame.
-            time_s: its presentation time.
-            check: given the video's file when it is opened, raises CannotDecode to refuse it.
+            location: the path or URI of the video.
+            number: the frame number.
+            time_s: the frame's presentation time.
+            check: called with the video's file when it is opened; raises CannotDecode to reject it.
 
         Raises:
-            CannotDecode: the video cannot be read, or has no such frame any more.
+            CannotDecode: the video cannot be read, or no longer has the frame.
         """
         if location != self._location:
             self.close()
@@ -63,6 +63,6 @@ class Frames:
         return self._modified_s, data.tobytes()
 
     def close(self) -> None:
-        """Close the video that is open."""
+        """Close the open video."""
         self._location = self._video = None
         self._opened.close()

@@ -1,4 +1,4 @@
-"""Media as the items of the JSON export."""
+"""Media as items of the JSON export."""
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,11 @@ _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
-    """Return the columns that items are made of, as :class:`framedex.export.chosen.Chosen` has them.
+    """Return the columns that items consist of, as :class:`framedex.export.chosen.Chosen` reads them.
 
     Args:
-        media: whose items they are.
-        objects: those in them that are exported, too.
+        media: the dataset's media.
+        objects: the exported objects in them, or None.
     """
     written = _model_caption(media)
     lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
@@ -33,12 +33,12 @@ def _model_caption(media: Media) -> list[pa.Field]:
 
 
 def media_items(block: pa.Table) -> pa.Array:
-    """Return the JSON text of an item, and the end of its line, for each row of a block of :func:`item_columns`."""
+    """Return the JSON text of an item with its line end, for each row of a block of :func:`item_columns`."""
     return json.objects(
         {
             "media_id": json.quoted(column(block, "media_id")),
             "media_type": json.quoted(column(block, "media_type")),
-            "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the picture
+            "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the image
             "file_path": json.strings(column(block, "file_path")),
             "file_size": json.quoted(size_texts(column(block, "file_size_bytes"))),
             "uniqueness_score": json.decimals(column(block, "uniqueness_score")),
@@ -53,7 +53,7 @@ def media_items(block: pa.Table) -> pa.Array:
 
 
 def _metadata_items(block: pa.Table) -> pa.Array:
-    """Return the arrays of what is known of each picture: all of one type, then those of the next."""
+    """Return the metadata array of each row, with items ordered by type."""
     by_model = column(block, MODEL_CAPTION.name) if MODEL_CAPTION.name in block.column_names else None
     captions = _captions(column(block, "caption"), by_model)
     objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
@@ -62,10 +62,10 @@ def _metadata_items(block: pa.Table) -> pa.Array:
 
 
 def _arrays(kinds: list[pa.Array]) -> pa.Array:
-    """Return the arrays of what is known of each row, given the items of each type, null where there are none."""
+    """Return one JSON array for each row, from the items of each type, which are null in rows without any."""
     found, *others = kinds
     for items in others:
-        # Joining that passes over nulls returns no rows at all where all are null (PyArrow 26.0.1).
+        # A join that skips nulls returns an empty array if all values are null (PyArrow 26.0.1).
         found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
     return pc.binary_join_element_wise("[", pc.fill_null(found, ""), "]", "")
 
@@ -140,7 +140,7 @@ def _item(kind: str, properties: pa.Array) -> pa.Array:
 
 
 def size_texts(sizes: pa.Array) -> pa.Array:
-    """Return sizes as people read them, for example ``48.27KB``; one KB is 1024 bytes; null where unknown.
+    """Return sizes as readable texts such as ``48.27KB``; one KB is 1024 bytes; null for unknown sizes.
 
     Args:
         sizes: int64, in bytes.
@@ -150,7 +150,7 @@ def size_texts(sizes: pa.Array) -> pa.Array:
     size = pc.fill_null(sizes, 0).to_numpy()
     text = pc.binary_join_element_wise(pc.cast(sizes, pa.string()), "B", "")
     for bits, unit in reversed(_UNITS):
-        # A hundredth of a unit is a binary fraction that a double holds, so halves are rounded as in print.
+        # A hundredth of a unit is exact in float64, so halves are rounded as in print.
         cents = np.rint(size * 100 / 2**bits).astype(np.int64)
         whole, part = (pc.cast(pa.array(value), pa.string()) for value in np.divmod(cents, 100))
         in_unit = pc.binary_join_element_wise(whole, ".", pc.utf8_lpad(part, 2, "0"), unit, "")

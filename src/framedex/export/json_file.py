@@ -1,4 +1,4 @@
-"""The JSON export: all that is known of the media and of the objects in them, as ``metadata.json``."""
+"""The JSON export: all data of the media and of the objects in them, as ``metadata.json``."""
 
 import json
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ SCHEMA_VERSION = "1.1"
 
 
 def write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
-    """Write the file; return the names of the images, and that nothing is left out."""
+    """Write the file; return the names of the images, and an empty list: the format holds all data."""
     with archive.member(FILE, compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"

@@ -1,4 +1,4 @@
-"""Names of exported pictures by which they are found again when a dataset is made of the export."""
+"""Names of exported images, under which ingestion of the unpacked export finds them."""
 
 import re
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from framedex.storage.media import Media
 from framedex.suffixes import IMAGE_SUFFIXES, is_image
 
 Names = Callable[[Media, pa.Table], pa.Array]
-"""Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
+"""Return the names of images below ``images/`` for a block of :meth:`Chosen.places`."""
 _ANNOTATIONS = ("annotations", "Annotations")
 _ODD = r"(^|/)\.|\\"
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 
 def readable_names(media: Media, block: pa.Table) -> pa.Array:
-    """Return names that a folder is searched for: not hidden, with the suffix of a picture, without backslashes."""
+    """Return names that ingestion reads: visible, with an image suffix, and without backslashes."""
     names = image_names(media, block)
     odd = pc.or_(pc.match_substring_regex(names, _ODD), pc.invert(pc.match_substring_regex(names, _IMAGE)))
     return _replaced(names, odd, block, _readable)
@@ -37,29 +37,29 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
 
 
 def plain_names(_chosen: Chosen, _progress: ShareProgress) -> Names:
-    """Return :func:`readable_names`, for formats that do not name files after images."""
+    """Return :func:`readable_names`, for formats whose files are not named after images."""
     return readable_names
 
 
 def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
-    """Return a function that gives :func:`readable_names` without two that differ in the suffix only.
+    """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
-    The label file of a picture has its name with another suffix, below ``labels`` in the place of the last ``images``
-    of its path. Finding out takes eight bytes for each picture.
+    An image's label file has its name with another suffix, and ``labels`` instead of the last ``images`` of its path.
+    The check for equal names takes eight bytes of memory an image.
     """
     return _without_folders(chosen, progress, ("images",))
 
 
 def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
-    """Return names as :func:`yolo_names`, for files below ``annotations`` beside ``images``.
+    """Return names as :func:`yolo_names` does, for files below ``annotations`` beside ``images``.
 
-    Without pictures, files lie where those of the source would be, whose folders keep their names.
+    Without image files, the annotation files have the paths that the source would have, with unchanged folder names.
     """
     return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
 def with_clashes(chosen: Chosen) -> Chosen:
-    """Return what is exported with the names known that would be those of several files on some system."""
+    """Return the selection with the hashes of names that some file system treats as equal."""
     clashes = repeated(hashes(image_names(chosen.media, block)) for block in chosen.places(lambda _share: None))
     if chosen.objects is not None:
         chosen.objects.objects = replace(chosen.objects.objects, name_clashes=clashes)
@@ -83,7 +83,7 @@ def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str
 def _replaced(
     names: pa.Array, odd: pa.Array, block: pa.Table, better: Callable[[str, dict[str, str | None]], str]
 ) -> pa.Array:
-    """Return names of which the odd ones are replaced by better ones, kept apart by a part of the media id."""
+    """Return names in which odd ones are replaced, with a part of the media id to keep them distinct."""
     if not pc.any(odd, min_count=0).as_py():
         return names
     rows = block.select(["media_id", "format"]).filter(odd).to_pylist()

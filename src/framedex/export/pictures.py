@@ -1,4 +1,4 @@
-"""The pictures of an export: the bytes of their files, as they are, and frames of videos as JPEGs."""
+"""The image files of an export: unchanged copies of image files, and video frames as JPEGs."""
 
 import os
 from collections import deque
@@ -26,18 +26,18 @@ from framedex.settings import Settings
 
 _PART = 2**20
 MOST_MISSING = 10_000
-"""Of pictures that cannot be read so many are named; a dataset may have a million that are elsewhere."""
+"""Maximum number of missing images that are listed by path; a dataset may have a million of them."""
 
 
 @dataclass
 class Copied:
-    """What was copied.
+    """The result of copying images.
 
     Attributes:
-        count: how many pictures.
-        failed: how many could not be read.
-        outside: how many were left out because a link leads out of their source, and not to an image that was indexed.
-        missing: the paths of the first ones of both.
+        count: the number of copied images.
+        failed: the number of images that could not be read.
+        outside: the number of images left out because a link leads out of their source to a file that is not indexed.
+        missing: the paths of the first failed and left-out images.
     """
 
     count: int = 0
@@ -46,7 +46,7 @@ class Copied:
     missing: list[str] = field(default_factory=list)
 
     def miss(self, path: str, *, outside: bool = False) -> None:
-        """Note that a picture could not be read, or was left out because it lies outside of its source."""
+        """Count an image that could not be read, or that was left out because it lies outside of its source."""
         self.failed += not outside
         self.outside += outside
         if len(self.missing) < MOST_MISSING:
@@ -54,10 +54,10 @@ class Copied:
 
 
 def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> Copied:
-    """Copy the pictures' files into the archive; return how many, and which cannot be read.
+    """Copy the image files into the archive; return the counts and the missing paths.
 
     Raises:
-        Unavailable: some are in a bucket that cannot be reached, or lets nothing be read any more.
+        Unavailable: images are in a bucket that cannot be reached or read.
     """
     copied, door = Copied(), _Door(chosen.settings)
     with closing(door.frames), closing(_ahead(_pictures(chosen, names), door)) as pictures:
@@ -75,16 +75,16 @@ def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: S
 
 @dataclass(frozen=True)
 class _Picture:
-    """One that is copied.
+    """An image to copy.
 
     Attributes:
-        name: in the archive.
-        shown: how its file is called.
-        location: where that is.
-        root: the folder of its source; None if it has none, or no link can lead out of it.
-        role_arn: the role to read it.
-        row: what ingestion found.
-        frame: number and time of a frame of a video.
+        name: its name in the archive.
+        shown: its path for messages.
+        location: its path or URI.
+        root: the folder of its source; None without a folder, or if no link can lead out of it.
+        role_arn: the role for reading it.
+        row: the stored values of its row.
+        frame: number and time of a video frame; None for an image file.
     """
 
     name: str
@@ -118,7 +118,7 @@ _Fetched = Future[tuple[int | None, bytes]] | None
 
 
 class _Door:
-    """Opens files, and fetches objects ahead of the writer: each takes long to come and little to write."""
+    """Access to files and objects. Objects are fetched ahead of the writer, because each takes long to arrive."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self.frames = settings, Frames(settings)
@@ -126,7 +126,7 @@ class _Door:
         self.window = settings.s3_connections
 
     def fetch(self, pool: ThreadPoolExecutor, picture: _Picture) -> _Fetched:
-        """Begin to fetch an object; a file waits until it is opened, and a video of which frames are wanted, too."""
+        """Begin to fetch an object. Local files and videos of frames are opened later."""
         if picture.location is None or picture.frame is not None or not is_remote(picture.location):
             return None
         return pool.submit(self._reader(picture).read, picture.location)
@@ -136,7 +136,7 @@ class _Door:
         """Yield (time of the last change in seconds since 1970, content).
 
         Raises:
-            CannotDecode: it is nowhere, no regular file, cannot be read, or lies outside of its source.
+            CannotDecode: the image has no readable location, is not a regular file, or lies outside of its source.
         """
         if picture.location is None:
             raise CannotDecode("neither a local file nor an object in a bucket")
@@ -157,10 +157,10 @@ class _Door:
         check_inside(file, str(picture.location), picture.root, picture.row, self._settings)
 
     def check_any_read(self) -> None:
-        """Check that not all objects failed.
+        """Check that at least one object could be read.
 
         Raises:
-            Unavailable: they did.
+            Unavailable: all objects failed.
         """
         for reader in self._readers.values():
             reader.check_any_read()
@@ -196,7 +196,7 @@ def _local_time(seconds: float | None) -> datetime | None:
         return None
     try:
         return datetime.fromtimestamp(seconds)
-    except (OverflowError, ValueError, OSError):  # file systems hold times that calendars do not
+    except (OverflowError, ValueError, OSError):  # file times may be outside the range of datetime
         return datetime.min
 
 

@@ -1,7 +1,7 @@
-"""Where exported media lie, and what their pictures are called: whole columns at a time.
+"""Locations of exported media and names of their images, computed for whole columns.
 
-Nearly all rows are a path below a folder, which Arrow joins for thousands at a time. What is left (names that are no
-UTF-8, odd URIs) is worked out row by row, by the same functions that find single files.
+Nearly all rows are a path below a folder, which Arrow joins for thousands at a time. The other rows (names that are not
+UTF-8, unusual URIs) are computed one by one, by the functions that locate single files.
 """
 
 import os
@@ -18,10 +18,10 @@ from framedex.export.frame_names import with_frame_paths
 from framedex.storage.media import LOCATION, Media, file_uri, shown_root, time_fragment
 
 _SAFE = r"^[A-Za-z0-9_.\-~/]*$"
-"""What stands in a URI as it is, as ``urllib.parse.quote`` has it."""
+"""Texts that need no escapes in a URI, by the rules of ``urllib.parse.quote``."""
 _FILE_URI = r"^file:///[^%?#\n\r\t]*$"
 _UNCLEAN = r"(^|/)\.{0,2}(/|$)|://"
-"""Paths with empty parts, with parts that lead elsewhere, or with a scheme."""
+"""Paths with empty parts, with ``.`` or ``..`` as a part, or with a scheme."""
 _SLASH, _DOT = b"/."
 _FURTHER_SOURCE = "^source-[0-9]+/"
 _SCHEME = r"(?s)^.*?://"
@@ -29,24 +29,24 @@ _SUFFIX_LETTERS = 16
 _SUFFIX = rf"\.[^./]{{0,{_SUFFIX_LETTERS}}}$"
 _ID_LETTERS = 8
 _MOST_BYTES = 255
-"""Longer names of files and folders are cut, as file systems do not take them."""
+"""Maximum length of a file or folder name in bytes; file systems reject longer names, so they are cut."""
 _MOST_PATH_BYTES = 2000
-_ROOM = 80  # bytes for an id and a suffix
+_ROOM = 80  # bytes reserved for an id and a suffix
 
 _PLACE = ("path", "path_raw", "root")
 Row = dict[str, Any]
 
 
 def column(block: pa.Table, name: str) -> pa.Array:
-    """Return a column of a block in one piece."""
+    """Return a column of a block as one array."""
     return block[name].combine_chunks()
 
 
 def file_paths(media: Media, block: pa.Table) -> pa.Array:
-    r"""Return the files' absolute paths, or the URIs of those that are not here; bytes that are no UTF-8 as ``\xNN``.
+    r"""Return absolute file paths, or URIs of files that are not local; bytes that are not UTF-8 become ``\xNN``.
 
     Args:
-        media: whose roots the paths are relative to.
+        media: the dataset's media, with the roots of the paths.
         block: rows with the columns ``LOCATION``.
     """
     path, raw, root = (column(block, name) for name in _PLACE)
@@ -63,7 +63,7 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
 
 
 def uris(media: Media, block: pa.Table) -> pa.Array:
-    """Return the URIs of the files: ``file://…`` of those that are here; of frames with their times in the video."""
+    """Return the URIs of the files: ``file://…`` for local files; a frame's URI has its time in the video."""
     path, raw, root = (column(block, name) for name in _PLACE)
     folders = [_uri_of_root(root) for root in media.roots]
     known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
@@ -84,20 +84,20 @@ def uris(media: Media, block: pa.Table) -> pa.Array:
 
 
 def _uri_of_root(root: str) -> str | None:
-    """Return what comes before a path below a root; None where that is not all, as for uploaded files."""
+    """Return the URI before a path below a root; None if no prefix is enough, such as for uploaded files."""
     if os.path.isabs(root):  # noqa: PTH117 - any bytes
         return file_uri(shown_root(root))
     return shown_root(root) or None
 
 
 def image_names(media: Media, block: pa.Table) -> pa.Array:
-    """Return the pictures' names in an export's ``images/`` folder: their paths within the source, which differ.
+    """Return the images' names in the ``images/`` folder of an export: their distinct paths within the source.
 
-    Those of further sources are below ``source-1`` and so on. A path that cannot be a name there is changed, and part
-    of the media id keeps it apart from others.
+    Images of further sources are below ``source-1`` and so on. A path that is not a valid name is changed, and gets a
+    part of the media id to keep it distinct.
 
     Args:
-        media: whose pictures they are.
+        media: the dataset's media.
         block: rows with the columns ``media_id`` and those of :attr:`Media.location`.
     """
     if not media.has_videos:
@@ -109,7 +109,7 @@ def image_names(media: Media, block: pa.Table) -> pa.Array:
 
 
 def _as_files(media: Media, names: pa.Array, block: pa.Table) -> pa.Array:
-    """Return names of which those that are none for a file, or are another's on some system, have a part of the id."""
+    """Return names with a part of the media id where a name is no valid file name or may clash with another."""
     if media.name_clashes is None:
         return names
     odd = pc.match_substring_regex(names, ODD)
@@ -134,13 +134,13 @@ def _image_names(media: Media, block: pa.Table) -> pa.Array:
         names = pc.replace_with_mask(path, other, _changed_names(block.filter(other)))
     if len(media.roots) < 2:
         return names
-    # Names stay when another source is added, and when that is undone. What is below none has its id in its name.
+    # Names must not change when a source is added or removed. Images without a source have the id in their names.
     folders = _by_root(["", *(f"source-{number}/" for number in range(1, len(media.roots)))], block)
     return pc.coalesce(pc.binary_join_element_wise(folders, names, ""), names)
 
 
 def _all_surely_clean(block: pa.Table) -> bool:
-    """Return whether all paths can be names, as a look at their bytes tells; that takes a tenth of matching them."""
+    """Return whether the bytes of all paths show that they are valid names. It takes a tenth of the time of a match."""
     path = column(block, "path")
     if not len(path) or block["path_raw"].null_count < len(block):
         return False
@@ -153,7 +153,9 @@ def _all_surely_clean(block: pa.Table) -> bool:
     first, last = text[ends[:-1]], text[ends[1:] - 1]
     if ((first == _SLASH) | (first == _DOT) | (last == _SLASH)).any():
         return False
-    after = text[ends[0] + 1 :][np.flatnonzero(text[ends[0] :] == _SLASH)]  # within one path, as none ends with a slash
+    after = text[ends[0] + 1 :][
+        np.flatnonzero(text[ends[0] :] == _SLASH)
+    ]  # within one path: no path ends with a slash
     inner = (after == _SLASH) | (after == _DOT)
     return not (inner.any() or pc.any(pc.starts_with(path, "source-")).as_py())
 
@@ -182,12 +184,12 @@ def _image_name(row: Row) -> str:
     fits = all(len(part.encode()) <= _MOST_BYTES for part in parts) and len(name.encode()) <= _MOST_PATH_BYTES
     if name == path and row["path_raw"] is None and fits and not re.match(_FURTHER_SOURCE, path):
         return name
-    # Other paths may have been shortened to the same name; the id keeps them apart.
+    # Other paths may have been shortened to the same name; the id keeps them distinct.
     return marked_name(name, row["media_id"])
 
 
 def marked_name(name: str, media_id: str) -> str:
-    """Return a name that is short enough, with a part of the media id before its suffix."""
+    """Return a name of limited length, with a part of the media id before its suffix."""
     stem, dot, suffix = name.rpartition(".")
     if not dot or "/" in suffix or len(suffix) > _SUFFIX_LETTERS:
         stem, dot, suffix = name, "", ""
@@ -202,12 +204,12 @@ def _cut(part: str) -> str:
 
 
 def _by_root(values: Sequence[str | None], block: pa.Table) -> pa.Array:
-    """Return a value for each row by the number of its source root; null below none."""
+    """Return a value for each row by the number of its source root; null for rows without a root."""
     return pa.array(values, pa.string()).take(column(block, "root"))
 
 
 def _completed(known: pa.Array, block: pa.Table, columns: Sequence[str], of_row: Callable[[Row], str]) -> pa.Array:
-    """Return values with those that are still null worked out row by row."""
+    """Return values in which nulls are replaced by values computed row by row."""
     if not known.null_count:
         return known
     unknown = pc.is_null(known)
@@ -216,5 +218,5 @@ def _completed(known: pa.Array, block: pa.Table, columns: Sequence[str], of_row:
 
 
 def shown_text(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text; bytes that are no UTF-8 as ``\xNN``."""
+    r"""Return a path as text; bytes that are not UTF-8 become ``\xNN``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
