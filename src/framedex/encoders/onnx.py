@@ -1,4 +1,4 @@
-"""Any image model in ONNX as an encoder, by ONNX Runtime."""
+"""ONNX image models as encoders, run by ONNX Runtime."""
 
 import os
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _IMAGENET = {
 _AS_THEY_ARE = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 # Of MobileNetV2's features on 1,250 photographs, one of which is like another at the first; see docs/encoders.md.
 _THRESHOLDS = (0.1, 0.2, 0.28, 0.33, 0.38)
-_MOST = 16384  # values of a vector: more are no description, but a picture again
+_MOST = 16384  # maximum length of a vector; longer outputs are images, not descriptors
 
 
 @dataclass(frozen=True)
@@ -55,35 +55,36 @@ class Preparation:
 
 
 class OnnxEncoder:
-    """An image model in ONNX, whose vectors are one of its tensors.
+    """An ONNX image model whose vectors are one of its tensors.
 
-    Settings that are not given are those of the file beside the model (``model.toml`` beside ``model.onnx``), else what
-    the model says, else the defaults. Which output is taken by default: of a classifier the input of its last layer,
-    of other models their output. A tensor of shape (N, C, H, W) is averaged over its places, one of shape (N, T, C)
-    over its tokens, or its first token is taken. Vectors are scaled to unit length. Where a model finds nothing at all
-    in a picture, and its vector is zero, all values are the same and negative: such pictures are like each other.
+    A setting that is not passed comes from the file beside the model (``model.toml`` beside ``model.onnx``), else from
+    the model, else it has its default. The default output is the input of the last layer for classifiers, and the
+    model's output for other models. A tensor of shape (N, C, H, W) is averaged over its positions. A tensor of shape
+    (N, T, C) is averaged over its tokens, or its first token is the vector. Vectors are scaled to unit length. A zero
+    vector is replaced by one with equal negative values, so images without any activation are similar to each other.
 
-    The name says all that was given: it leads to the same encoder in any process while the file stays where it is.
+    The name contains all settings that were passed. It identifies the same encoder in any process while the file stays
+    in its place.
 
     Args:
         path: of the model file.
-        size: height and width of the input in pixels, or one number for both; only needed where the model leaves them
-            open.
-        scale: what the largest pixel value becomes before the mean is taken off: 1 by default, or 255.
-        mean: of each colour, in the order of the input. By default that of ImageNet where *scale* is 1, else 0.
-        std: deviations of each colour, likewise.
+        size: height and width of the input in pixels, or one number for both. It is required only if the model accepts
+            any size.
+        scale: the largest pixel value before the mean is subtracted: 1 by default, or 255.
+        mean: of each colour, in the order of the input. By default that of ImageNet if *scale* is 1, else 0.
+        std: standard deviation of each colour, with the same order and default.
         colours: order of the colours in the input, ``rgb`` by default.
-        layout: order of the input's axes, ``nchw`` or ``nhwc``; by default what its shape says.
+        layout: order of the input's axes, ``nchw`` or ``nhwc``; by default inferred from its shape.
         resize: ``stretch`` (default), ``crop`` or ``letterbox``.
-        crop: the share of the largest middle part that ``crop`` takes, in (0, 1]; 0.875 by default.
-        fill: the grey level that ``letterbox`` fills up with; 114 by default.
-        output: name of a tensor, also of one inside of the model.
+        crop: the fraction of the largest centred part that ``crop`` keeps, in (0, 1]; 0.875 by default.
+        fill: the grey level of the bars that ``letterbox`` adds; 114 by default.
+        output: name of a tensor, which may be inside the model.
         pool: ``mean`` (default) or ``first``.
         thresholds: five ascending cosine distances of the cluster levels.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no model that takes one picture, or a setting cannot be.
+        NotFound: the file does not exist.
+        InvalidInput: the file is not a model with one image as input, or a setting is invalid.
         MissingDependency: ONNX Runtime is not installed.
     """
 
@@ -112,11 +113,11 @@ class OnnxEncoder:
 
     @classmethod
     def by_name(cls, name: str) -> "OnnxEncoder":
-        """Return the encoder of a name: ``onnx:<path>[?<setting>=<value>&…]``.
+        """Return the encoder with a name: ``onnx:<path>[?<setting>=<value>&…]``.
 
         Raises:
-            NotFound: there is no such file.
-            InvalidInput: the name cannot be read, or see the class.
+            NotFound: the file does not exist.
+            InvalidInput: the name is malformed, or the class raises it.
             MissingDependency: ONNX Runtime is not installed.
         """
         path, given = parse_name(name)
@@ -150,18 +151,18 @@ class OnnxEncoder:
         )
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Return a picture in the model's size: uint8, shape (height, width, 3), RGB."""
+        """Return an image in the model's size: uint8, shape (height, width, 3), RGB."""
         how = self._prepared
         return fitted(pixels, *how.size, resize=how.resize, crop=how.crop, fill=how.fill)
 
     def encode_images(self, batch: npt.NDArray[np.uint8]) -> Vectors:
-        """Return float32, shape (N, D), unit length; a picture has the same vector in every batch.
+        """Return float32, shape (N, D), unit length. The vector of an image does not depend on its batch.
 
         Args:
             batch: uint8, shape (N, height, width, 3), RGB.
 
         Raises:
-            InvalidEmbedding: the model makes values that are not finite.
+            InvalidEmbedding: the model returns values that are not finite.
         """
         if not len(batch):
             return np.empty((0, self.dimension), np.float32)
@@ -180,7 +181,7 @@ class OnnxEncoder:
         return np.asarray(values / length, np.float32)
 
     def values(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-        """Return the vector of a prepared picture as the model makes it, of any length: float64, shape (D,)."""
+        """Return the model's vector of a prepared image, before normalisation: float64, shape (D,)."""
         found = self._model.run(self._input(picture)).astype(np.float64)
         match found.ndim:
             case 1:
@@ -195,7 +196,7 @@ class OnnxEncoder:
         )
 
     def _input(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return a picture as the model takes it, without the axis of the batch."""
+        """Return the model's input for an image, without the batch axis."""
         how, dtype = self._prepared, self._model.shape.dtype
         if dtype is np.uint8:
             ordered = picture[:, :, ::-1] if how.colours == "bgr" else picture
@@ -236,6 +237,6 @@ def _preparation(model: OnnxModel, wanted: OnnxSettings) -> Preparation:
 
 
 def _affine(how: Preparation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return what is taken off, and what pixels are multiplied by before that, for each colour."""
+    """Return (offset, factor) for each colour: pixels are multiplied by the factor before the offset is subtracted."""
     std = np.array(how.std)
     return (np.array(how.mean) / std).astype(np.float32), (how.scale / 255 / std).astype(np.float32)

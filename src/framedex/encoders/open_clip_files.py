@@ -1,4 +1,4 @@
-"""Locations of the weights of open_clip models: a file, a folder, the local cache, or, if that is allowed, the hub."""
+"""Locations of the weights of open_clip models: a file, a folder, the local cache, or, with permission, the hub."""
 
 import difflib
 import json
@@ -23,8 +23,8 @@ class Files:
 
     Attributes:
         checkpoint: the weights; None for random ones.
-        beside: further files that say what the model is.
-        pretrained: what open_clip says of a pretrained tag, as how pictures are prepared for it.
+        beside: further files that describe the model.
+        pretrained: open_clip's configuration of a pretrained tag, such as the preparation of images.
     """
 
     checkpoint: Path | None
@@ -33,17 +33,17 @@ class Files:
 
 
 def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> Files:
-    """Return what a model is to be read from.
+    """Return the files of a model.
 
     Args:
         name: of the model.
         engine: the module ``open_clip``.
-        allow_download: whether weights that are not here may be fetched.
+        allow_download: whether weights that are not on this machine may be downloaded.
 
     Raises:
-        InvalidInput: open_clip knows no such model or tag, or the folder has no configuration or no weights.
-        NotFound: there is no such folder or file, or the weights are not in the local cache.
-        Unavailable: they could not be fetched.
+        InvalidInput: open_clip has no such model or tag, or the folder has no configuration or no weights.
+        NotFound: the folder or file does not exist, or the weights are not in the local cache.
+        Unavailable: the weights could not be downloaded.
     """
     if name.model is None:
         assert name.path is not None
@@ -113,12 +113,12 @@ def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allo
         )
     try:
         return Path(engine.download_pretrained(dict(pretrained)))
-    except Exception as error:  # whatever the network and the hub make of it
+    except Exception as error:  # the network and the hub's client raise errors of many types
         raise Unavailable(f"the weights {name.tag!r} of {name.model} could not be fetched: {error}") from None
 
 
 def _names_on_hub(file_name: str) -> tuple[str, ...]:
-    """Return what a file of weights may be called, as open_clip 3.3 looks for it: safetensors before what was named."""
+    """Return the possible names of a weights file, in the order of open_clip 3.3: safetensors before the given name."""
     if not file_name:
         return _HUB_NAMES
     safe = Path(file_name).with_suffix(".safetensors").name
@@ -126,7 +126,7 @@ def _names_on_hub(file_name: str) -> tuple[str, ...]:
 
 
 def cached_on_hub(repository: str, names: tuple[str, ...] = _HUB_NAMES) -> Path | None:
-    """Return the first of some files of a repository that is in the local cache of the hub; None if none is."""
+    """Return the first of some files of a repository that is in the hub's local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
     for name in names:
