@@ -64,9 +64,9 @@ class Preparation:
     def min_side_px(self) -> int:
         """The shorter side, in pixels, at which images should be decoded.
 
-        It has three times the pixels of the input. For 68 photographs decoded in this way, the vectors of a small
+        It is three times the side of the input. For 68 photographs decoded in this way, the vectors of a small
         trained model had a cosine of at least 0.9987 with those of the full image, and 19 in 20 above 0.9997. With
-        twice the pixels of the input, these values were 0.9954 and 0.9988.
+        twice the side, these values were 0.9954 and 0.9988.
         """
         return _OVERSAMPLED * max(self.height, self.width)
 

@@ -1,4 +1,4 @@
-"""Models that datasets are enriched by: which there are, which can run here, and what they say of pictures."""
+"""Models that enrich datasets: their registry, their availability on this machine, and their results for images."""
 
 from framedex.enrichers.available import describe
 from framedex.enrichers.captioner import Captioner

@@ -1,4 +1,4 @@
-"""A folder of transformers with a model that writes captions: what is in it, checked without loading anything."""
+"""Folders of transformers models that write captions: their files, checked without loading a model."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from framedex.records import Weights
 from framedex.regular_files import open_binary, read_text
 
 CONTINUING = ("vision-encoder-decoder", "blip", "git")
-"""Types of models that caption by themselves: what they are asked is how the caption begins."""
+"""Types of models that caption without a question. A prompt is the beginning of the caption."""
 PACKAGES = ("torch", "transformers")
 
 _CONFIG = "config.json"
@@ -29,9 +29,9 @@ _WORDS = (
     "sentencepiece.bpe.model",
 )
 _CHAT = ("chat_template.jinja", "chat_template.json")
-_SAID_IN = ("processor_config.json", "tokenizer_config.json")  # where a chat template may be, too
+_SAID_IN = ("processor_config.json", "tokenizer_config.json")  # files that may contain a chat template, too
 _DESCRIBING = (".json", ".jinja", ".txt", ".model")
-_HEADER_BYTES = 8  # of a safetensors file: the length of its header
+_HEADER_BYTES = 8  # at the start of a safetensors file: the length of its header
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class CaptionerFiles:
     Attributes:
         folder: absolute.
         kind: the ``model_type`` of its configuration.
-        chats: whether it is asked in a conversation, by the template that the folder has.
-        checkpoints: files of its weights.
-        beside: files that say what else it is: its configuration, its tokenizer, how pictures are prepared.
+        chats: whether it is prompted in a conversation, with the chat template of the folder.
+        checkpoints: weight files.
+        beside: further files that describe the model: configuration, tokenizer, preparation of images.
     """
 
     folder: Path
@@ -53,17 +53,17 @@ class CaptionerFiles:
     beside: tuple[Path, ...]
 
     def weights(self, asked: Mapping[str, str]) -> Weights:
-        """Return what captions depend on: hashes of the files, and what the model is asked."""
+        """Return the description of all that captions depend on: hashes of the files, and the prompt."""
         first, *others = self.checkpoints
         hashes = {f"sha256 of {path.name}": sha256_of(path) for path in (*others, *self.beside)}
         return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**asked, **hashes})
 
 
 def check_packages() -> None:
-    """Check that what captioners need is installed.
+    """Check that the packages for captioners are installed.
 
     Raises:
-        MissingDependency: it is not.
+        MissingDependency: a package is not installed.
     """
     if missing := [package for package in PACKAGES if find_spec(package) is None]:
         raise MissingDependency(
@@ -72,14 +72,14 @@ def check_packages() -> None:
 
 
 def find_captioner(folder: Path) -> CaptionerFiles:
-    """Return what is in a folder of a captioner.
+    """Return the files of a captioner's folder.
 
     Args:
         folder: absolute.
 
     Raises:
-        NotFound: there is no such folder, or it lacks a file.
-        InvalidInput: it has a model of another kind, or a file is no such file or was cut off.
+        NotFound: the folder does not exist, or lacks a file.
+        InvalidInput: the folder has a model of another kind, or a file is malformed or truncated.
     """
     if not folder.is_dir():
         raise NotFound(f"no folder {os.fspath(folder)!r} with a model that writes captions")
@@ -145,7 +145,7 @@ def _parts(index: Path) -> list[Path]:
 
 
 def _check_whole(path: Path) -> None:
-    """Check that a file of safetensors has the size that its header says."""
+    """Check that a safetensors file has the size that its header states."""
     try:
         with open_binary(path) as file:
             header = int.from_bytes(file.read(_HEADER_BYTES), "little")

@@ -1,4 +1,4 @@
-"""The two ways in which models write captions: some continue a beginning, some answer in a conversation."""
+"""The two kinds of captioning models: those that continue a beginning, and those that answer in a conversation."""
 
 import os
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from framedex.errors import InvalidInput
 ASKED = "Describe this picture in one sentence."
 """The default prompt of a model that answers prompts."""
 
-_OVERSAMPLED = 2  # pixels that pictures are decoded with, for each that the model takes
-_FREE_SIDE_PX = 768  # of models that take pictures of any size
+_OVERSAMPLED = 2  # pixels of a decoded image's side for each pixel of the model's input
+_FREE_SIDE_PX = 768  # of models that accept images of any size
 
 
 class Way(Protocol):
-    """A way to get captions from a model.
+    """A method to get captions from a model.
 
     Attributes:
-        min_side_px: pixels that the shorter side of a picture should have at least.
-        asked: what the model is asked; None for nothing.
-        room: how many tokens a caption can have; None for any number.
+        min_side_px: pixels that the shorter side of an image should have.
+        asked: the prompt; None without a prompt.
+        room: the maximum number of tokens in a caption; None for no limit.
     """
 
     min_side_px: int
@@ -34,25 +34,25 @@ class Way(Protocol):
     room: int | None
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        """Return what is needed of a picture; called on several threads at once."""
+        """Return the prepared input for an image. Several threads may call it at the same time."""
         ...
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures, as tensors on the CPU."""
+        """Return the model's inputs for several images, as tensors on the CPU."""
         ...
 
     def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the captions of what the model made of its inputs: int64, shape (N, L), on the CPU."""
+        """Return the captions in the model's output: int64, shape (N, L), on the CPU."""
         ...
 
 
 class Continuing:
-    """Models that caption a picture by themselves; a prompt is how captions begin, and a part of them.
+    """Models that caption an image without a question. A prompt is the beginning of the caption, and a part of it.
 
     Args:
-        files: where the model is.
+        files: the model's files.
         model: the model.
-        prompt: how captions begin; None for nothing.
+        prompt: the beginning of captions; None without a prompt.
     """
 
     def __init__(self, files: CaptionerFiles, model: Any, prompt: str | None) -> None:
@@ -69,7 +69,7 @@ class Continuing:
         self.min_side_px = _OVERSAMPLED * max(shape[-2:])
 
     def _beginning(self, model: Any, prompt: str | None) -> list[int] | None:
-        """Return the tokens that captions begin with; None for what the model begins with by itself."""
+        """Return the tokens that captions begin with; None for the model's own beginning."""
         if prompt is None:
             return None
         words: list[int] = self._tokenizer(prompt, add_special_tokens=False).input_ids
@@ -79,7 +79,7 @@ class Continuing:
             first = model.config.decoder_start_token_id if start is None else start
         elif self._tokenizer.cls_token_id is not None:
             first = self._tokenizer.cls_token_id
-        # BLIP leaves out the last one, which its tokenizer puts at the end of any text.
+        # BLIP drops the last token, which its tokenizer adds at the end of any text.
         last = [self._tokenizer.sep_token_id] if self._kind == "blip" else []
         return [first, *words, *last]
 
@@ -89,7 +89,7 @@ class Continuing:
         return np.asarray(found[0], np.float32)
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures."""
+        """Return the model's inputs for several images."""
         import torch
 
         pixels = {"pixel_values": torch.from_numpy(np.ascontiguousarray(prepared))}
@@ -101,17 +101,17 @@ class Continuing:
         return {**pixels, "input_ids": start, "attention_mask": torch.ones_like(start)}
 
     def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the captions, with what they begin with."""
+        """Return the captions, including the prompt."""
         del inputs
         return list(self._tokenizer.batch_decode(made, skip_special_tokens=True))
 
 
 class Answering:
-    """Models of pictures and texts that answer in a conversation, by the chat template of their folder.
+    """Models of images and texts that answer in a conversation, with the chat template of their folder.
 
     Args:
-        files: where the model is.
-        prompt: what the model is asked; None for :data:`ASKED`.
+        files: the model's files.
+        prompt: the question; None for :data:`ASKED`.
     """
 
     min_side_px = _FREE_SIDE_PX
@@ -122,17 +122,17 @@ class Answering:
         if not hasattr(self._processor, "apply_chat_template") or not hasattr(self._processor, "tokenizer"):
             raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
         self._processor.image_processor = load_part(files, "AutoImageProcessor")
-        self._processor.tokenizer.padding_side = "left"  # answers follow at once, in all rows
+        self._processor.tokenizer.padding_side = "left"  # so that the answer follows the prompt directly in all rows
         self.asked: str | None = ASKED if prompt is None else prompt
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        """Return the picture, since such models take pictures of any size: shape (1,), of one object."""
+        """Return the image unchanged, because such models accept images of any size: shape (1,), dtype object."""
         held = np.empty(1, object)
         held[0] = as_picture(pixels, shorter=_FREE_SIDE_PX)
         return held
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures."""
+        """Return the model's inputs for several images."""
         asked = [
             [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": self.asked}]}]
             for picture in prepared[:, 0]
@@ -148,6 +148,6 @@ class Answering:
         return dict(made)
 
     def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the answers, without what was asked."""
+        """Return the answers, without the prompt."""
         answers = made[:, inputs["input_ids"].shape[1] :]
         return list(self._processor.tokenizer.batch_decode(answers, skip_special_tokens=True))

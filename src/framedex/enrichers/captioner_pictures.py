@@ -1,4 +1,4 @@
-"""Pixels as captioners take them."""
+"""Pillow images for captioners."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ import numpy as np
 from framedex.arrays import Pixels
 
 _LONGEST = 16
-"""The largest ratio of the sides of the part of an image that a model gets.
+"""Maximum ratio of the sides of the part that a model gets.
 
-Models that fit the shorter side would enlarge a picture of 10,000 × 1 pixels to gigabytes.
+Models that fit the shorter side would enlarge an image of 10,000 × 1 pixels to gigabytes.
 """
 
 
 def as_picture(pixels: Pixels, *, shorter: int | None = None) -> Any:
-    """Return a picture of Pillow; of one that is much longer than wide, the middle.
+    """Return a Pillow image. An image that is much longer than wide is cropped to its centre.
 
     Args:
         pixels: uint8, shape (H, W, 3), RGB.
-        shorter: how many pixels the shorter side has at most; None for any number.
+        shorter: the maximum length of the shorter side in pixels; None for no limit.
     """
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Faces, by a cascade that comes with scikit-image: no weights are to be fetched, and no GPU is needed."""
+"""Face detection by a cascade of scikit-image, without downloaded weights and without a GPU."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -10,8 +10,8 @@ from framedex.arrays import Pixels
 from framedex.enrichers.detector import Detections
 from framedex.errors import MissingDependency
 
-_LONGER = 640  # pixels of the longer side that are looked at
-_SMALLEST = 24  # pixels of a face in these: what the cascade was trained on
+_LONGER = 640  # pixels of the longer side at which faces are detected
+_SMALLEST = 24  # minimum pixels of a face at this size; the cascade's training size
 _SCALE, _STEP, _AGREEING, _OVERLAP = 1.15, 1.0, 4, 0.3
 
 
@@ -19,21 +19,21 @@ def check_scikit_image() -> None:
     """Check that scikit-image is installed, without loading it.
 
     Raises:
-        MissingDependency: it is not.
+        MissingDependency: it is not installed.
     """
     if find_spec("skimage") is None:
         raise MissingDependency("the detector 'faces' needs scikit-image: pip install 'framedex[faces]'")
 
 
 class FaceCascade:
-    """Finds faces that look into the camera, upright, from about 4 % of the picture's longer side on.
+    """A detector of upright frontal faces of at least about 4 % of the image's longer side.
 
-    A cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001) as it was trained
-    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse:
-    profiles and turned heads are not found, and now and then something is that is no face.
+    It uses a cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001), trained for
+    OpenCV, which removed it in version 5. It gives no confidences (NaN). It misses profiles and rotated heads, and has
+    some false positives.
 
     Attributes:
-        name: by which people tell it from others.
+        name: the detector's name for users.
         labels: ``face``.
     """
 
@@ -53,7 +53,7 @@ class FaceCascade:
         self._cascade: Any = Cascade(lbp_frontal_face_cascade_filename())  # type: ignore[no-untyped-call]
 
     def detect(self, pixels: Pixels) -> Detections:
-        """Return the faces in a picture.
+        """Return the faces in an image.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.

@@ -1,4 +1,4 @@
-"""Detections in an image, as bounding boxes."""
+"""Detections of an image as bounding boxes."""
 
 from math import isfinite, isnan
 
@@ -8,12 +8,14 @@ from framedex.media.decode import Picture
 
 
 def found_boxes(detector: Detector, picture: Picture, name: str) -> list[Box]:
-    """Return boxes of the objects in a picture, the surest first; those without a pixel within it are none.
+    """Return bounding boxes of the objects in an image, the most confident first.
+
+    Boxes that do not cover a pixel of the image are dropped.
 
     Args:
-        detector: finds them.
-        picture: all of it, not reduced.
-        name: of the picture.
+        detector: the detector.
+        picture: the whole image in full size.
+        name: of the image.
     """
     found = detector.detect(picture.pixels)
     parts = zip(found.boxes.tolist(), found.labels.tolist(), found.confidences.tolist(), strict=True)

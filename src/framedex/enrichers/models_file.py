@@ -1,4 +1,4 @@
-"""The models that a user registered: a table for each in ``models.toml`` of the workspace; see docs/enrichment.md."""
+"""Registered models: one table for each in ``models.toml`` of the workspace; see docs/enrichment.md."""
 
 import os
 import tomllib
@@ -36,29 +36,29 @@ _ANY = ("id", "type", "name", "vendor", "description", "dependencies")
 
 
 class ModelEntry(BaseModel):
-    """A model as it is registered.
+    """A registered model.
 
     Attributes:
         id: the name of its table.
-        type: what it adds.
-        name: for people; the id by default.
-        vendor: who made it.
-        description: what it does.
+        type: the type of its results.
+        name: for users; by default the id.
+        vendor: the model's author.
+        description: of the model.
         dependencies: types that must be applied before.
-        encoder: the name of an encoder of pictures and texts.
-        vocabulary: file with the tags that it chooses from.
-        classifier: the name of a model in ONNX, ``onnx:<path>``.
-        labels: file with the names of its classes, one a line.
-        values: what the classifier gives out.
-        threshold: the least probability of a tag, 0 to 1.
-        top_k: how many tags a picture has at most.
-        detector: the name of a model in ONNX that finds objects, ``onnx:<path>``, or ``faces``.
-        names: file with the names of its classes.
-        form, size, score, iou: as :class:`framedex.enrichers.OnnxDetector` takes them.
+        encoder: the name of an encoder of images and texts.
+        vocabulary: file with the tags of the encoder.
+        classifier: the name of an ONNX model, ``onnx:<path>``.
+        labels: file with the class names of the classifier, one a line.
+        values: the classifier's kind of output.
+        threshold: the minimum probability of a tag, 0 to 1.
+        top_k: the maximum number of tags of an image.
+        detector: the name of an ONNX model that detects objects, ``onnx:<path>``, or ``faces``.
+        names: file with the class names of the detector.
+        form, size, score, iou: as for :class:`framedex.enrichers.OnnxDetector`.
         captioner: the folder of a model that writes captions.
-        prompt: what it is asked; None for what such a model is asked by default.
-        max_tokens: after which a caption ends.
-        replace: whether captions that people gave make way.
+        prompt: the captioner's prompt; None for its default.
+        max_tokens: the maximum length of a caption.
+        replace: whether captions of users are replaced.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -101,7 +101,7 @@ class ModelEntry(BaseModel):
         return self
 
     def model(self, folder: Path) -> "ModelEntry":
-        """Return the entry with paths that are relative to a folder made absolute."""
+        """Return the entry with absolute paths; relative ones are relative to the folder."""
         changes: dict[str, Any] = {
             key: absolute_name(name, folder)
             for key in ("encoder", "classifier", "detector")
@@ -116,10 +116,10 @@ class ModelEntry(BaseModel):
 
 
 def read_models(path: Path) -> list[ModelEntry]:
-    """Return the registered models in the order of the file; none where there is no such file.
+    """Return the registered models in the order of the file; an empty list if the file does not exist.
 
     Raises:
-        InvalidInput: the file is no TOML, or a model in it cannot be understood; the message names file, model and key.
+        InvalidInput: the file is not TOML, or a model in it is invalid. The message names the file, model and key.
     """
     try:
         with open_binary(path) as file:

@@ -1,4 +1,4 @@
-"""YOLO models in ONNX as detectors, by ONNX Runtime."""
+"""ONNX models of the YOLO family as detectors, run by ONNX Runtime."""
 
 import ast
 import os
@@ -21,37 +21,37 @@ from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
 _SCORE, _IOU = 0.25, 0.45
-_MOST = 300  # detections of a picture
-_ROUNDED = 1e-3  # by which probabilities of 16 bits may lie outside of 0 to 1
+_MOST = 300  # detections in an image
+_ROUNDED = 1e-3  # tolerance for 16-bit probabilities outside of 0 to 1
 
 
 class OnnxDetector:
-    """A detector of the YOLOX, YOLOv5 or YOLOv8 form, which its output's shape tells; see ``yolo_heads``.
+    """A detector of the form YOLOX, YOLOv5 or YOLOv8, recognised by its output's shape; see ``yolo_heads``.
 
-    Settings that are not given are those of the file beside the model (``model.toml`` beside ``model.onnx``), else what
-    the model says, else the defaults. Pictures are shown whole, with grey bars: in BGR, 0 to 255 and in the upper left
-    corner for YOLOX, in RGB, 0 to 1 and centred for the others (0 to 255 where the model takes whole numbers).
+    A setting that is not passed comes from the file beside the model (``model.toml`` beside ``model.onnx``), else from
+    the model, else it has its default. The model gets the whole image with grey bars: for YOLOX in BGR, 0 to 255 and in
+    the upper left corner; for the others in RGB, 0 to 1 (0 to 255 if the input has integers) and centred.
 
     Args:
         path: of the model file.
-        names: of the classes, or a file of them: a name a line, or a ``.yaml`` with ``names``. By default the file
-            beside the model with its name and the suffix ``.names``, or else what the model itself says.
+        names: class names, or a file with one name a line, or a ``.yaml`` file with ``names``. By default the file
+            beside the model with its name and the suffix ``.names``, else the model's metadata.
         form: ``yolox``, ``yolov5`` or ``yolov8``.
-        size: height and width of the input in pixels, or one number for both; only needed where the model leaves them
-            open.
-        score: the least confidence of a detection, in (0, 1]; 0.25 by default.
-        iou: the intersection over union that two boxes of a class may have, in [0, 1]; 0.45 by default.
+        size: height and width of the input in pixels, or one number for both. It is required only if the model accepts
+            any size.
+        score: the minimum confidence of a detection, in (0, 1]; 0.25 by default.
+        iou: the maximum intersection over union of two boxes of a class, in [0, 1]; 0.45 by default.
 
     Attributes:
         name: ``onnx:`` and the path of the model.
-        labels: names of the classes, by number.
+        labels: class names, by number.
         form: of the output.
         size: height and width of the input, in pixels.
 
     Raises:
-        NotFound: there is no such model file.
-        InvalidInput: it is no detector that we know, there are no names for its classes or another number of them, or a
-            setting cannot be.
+        NotFound: the model file does not exist.
+        InvalidInput: the file is not a supported detector, the number of class names differs from the model's, or a
+            setting is invalid.
         MissingDependency: ONNX Runtime is not installed.
     """
 
@@ -79,13 +79,13 @@ class OnnxDetector:
         self.labels = _labels(self._session, wanted, classes)
 
     def detect(self, pixels: Pixels) -> Detections:
-        """Return the objects in a picture, at most 300, each once.
+        """Return the distinct objects in an image, at most 300.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
 
         Raises:
-            InvalidInput: it is no such picture, or the model makes values that cannot be.
+            InvalidInput: the image has another shape or dtype, or the model returns invalid values.
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
             raise InvalidInput(f"a picture must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
@@ -117,7 +117,7 @@ class OnnxDetector:
         return wanted.size
 
     def _head(self, wanted: Form | None) -> tuple[Form, str, int]:
-        """Return form, name and number of classes of the output that holds the boxes."""
+        """Return form, name and number of classes of the output with the boxes."""
         grey = np.full((*self.size, 3), 114, np.uint8)
         found = self._session.run(self._input(grey, wanted or "yolov8"))
         heads = []
@@ -134,7 +134,7 @@ class OnnxDetector:
         return heads[0]
 
     def _input(self, shown: Pixels, form: Form) -> npt.NDArray[Any]:
-        """Return a picture as the model takes it, shape (3, H, W)."""
+        """Return an image as the model's input, shape (3, H, W)."""
         channels = shown.transpose(2, 0, 1)
         if form == "yolox":
             return channels[::-1].astype(self._session.dtype)
@@ -160,7 +160,7 @@ def _labels(session: OnnxSession, wanted: DetectorSettings, classes: int) -> tup
 
 
 def _names(session: OnnxSession, wanted: DetectorSettings) -> tuple[Mapping[int, str], str]:
-    """Return the names of classes by number, and where they are from."""
+    """Return class names by number, and a description of their source."""
     beside = session.path.with_suffix(".names")
     if isinstance(wanted.names, tuple):
         return dict(enumerate(wanted.names)), "what was given"
@@ -178,7 +178,7 @@ def _names(session: OnnxSession, wanted: DetectorSettings) -> tuple[Mapping[int,
 
 
 def _said(text: str) -> dict[int, str] | None:
-    """Return the names in a model's metadata, where Ultralytics writes a dictionary in Python's form."""
+    """Return the names in a model's metadata, where Ultralytics writes a Python dictionary; None for other text."""
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""The tags that pictures can get, as files list them."""
+"""Vocabularies: the tags of images, read from files."""
 
 import os
 import tomllib
@@ -12,21 +12,21 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.regular_files import read_text
 
 PROMPTS = ("a photo of a {}", "a picture of a {}", "{}")
-"""Prompts of a tag that has none of its own; ``{}`` stands for the tag.
+"""Default prompts of a tag; ``{}`` stands for the tag.
 
-The mean of several sentences tells more than one: A. Radford et al., "Learning transferable visual models from natural
-language supervision", ICML 2021, section 3.1.4.
+The mean of several sentences describes a tag better than one sentence: A. Radford et al., "Learning transferable visual
+models from natural language supervision", ICML 2021, section 3.1.4.
 """
 
 
 @dataclass(frozen=True)
 class Tag:
-    """A tag that pictures can get.
+    """A tag of a vocabulary.
 
     Attributes:
-        name: the label that pictures get.
-        prompts: sentences that are true of such pictures.
-        threshold: its own least probability, 0 to 1; None for that of the model.
+        name: the label of images with the tag.
+        prompts: sentences that describe such images.
+        threshold: its own minimum probability, 0 to 1; None for that of the model.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Tag:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file that are not empty, without spaces around them.
+    """Return the non-empty lines of a text file, without surrounding spaces.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no text in UTF-8, or holds nothing.
+        NotFound: the file does not exist.
+        InvalidInput: the file is not UTF-8 text, or is empty.
     """
     lines = [line.strip() for line in _read(path).splitlines()]
     if not (found := [storable(line) for line in lines if line]):
@@ -48,11 +48,11 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_vocabulary(path: Path) -> list[Tag]:
-    """Return the tags of a vocabulary: a text file with one a line, or a ``.toml`` file with a table for each.
+    """Return the tags of a vocabulary: a text file with one tag a line, or a ``.toml`` file with a table for each tag.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no such file, or a tag occurs twice.
+        NotFound: the file does not exist.
+        InvalidInput: the file is malformed, or a tag occurs twice.
     """
     if path.suffix.lower() == ".toml":
         return _of_tables(path)
