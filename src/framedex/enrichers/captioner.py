@@ -39,6 +39,7 @@ class Captioner(Protocol):
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
         """
+        ...
 
     def captions(self, prepared: npt.NDArray[Any]) -> list[str]:
         """Return one caption for each image, without surrounding spaces; empty if the model returns no words.
