@@ -65,7 +65,7 @@ def test_fit__more_than_a_pixel_is_told(edges: Edges) -> None:
 )
 def test_fit__what_cannot_be_used(edges: Edges, reason: str) -> None:
     """A box of which nothing is in the picture has a reason, with its place and its numbers."""
-    found, problem = fit_box(replace(box("a.jpg", *edges), place="x.csv: line 3"), 10, 8)
+    found, problem = fit_box(replace(box("a.jpg", *edges), location="x.csv: line 3"), 10, 8)
     assert found is None
     assert problem is not None
     assert reason in problem.reason

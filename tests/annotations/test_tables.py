@@ -104,7 +104,7 @@ def test_parquet__bad_rows_fail_alone(tmp_path: Path, columns: dict[str, Any]) -
     """A bad row is told with its number; those around it are read."""
     found, problems = read_parquet(tmp_path, **columns)
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "object_annotations.parquet: row 1"
+    assert problems.sample[0].location == "object_annotations.parquet: row 1"
 
 
 def test_parquet__of_another_kind(tmp_path: Path) -> None:

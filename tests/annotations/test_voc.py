@@ -123,7 +123,7 @@ def test_files__fail_alone(tmp_path: Path, text: str, told: str) -> None:
     """A file that is none of ours, or an attack, is told; the others are read."""
     found, problems = read(place(tmp_path, {"a.xml": annotation(item()), "b.xml": text, "c.xml": annotation(item())}))
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "b.xml"
+    assert problems.sample[0].location == "b.xml"
     assert told in problems.sample[0].reason
     assert "b.xml" in problems.sample[0].reason
 

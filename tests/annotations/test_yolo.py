@@ -113,7 +113,7 @@ def test_files__fail_alone(tmp_path: Path) -> None:
     (tmp_path / "labels" / "b.txt").write_bytes(b"\xff\xfe\x00")
     found, problems = read(tmp_path)
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "labels/b.txt"
+    assert problems.sample[0].location == "labels/b.txt"
 
 
 def test_files__of_any_size(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class BoxIndex:
         self._name_of, self._label_of, self._number_id = array("i"), array("i"), array("q")
         self._sides, self._confidence = array("d"), array("d")
         self._format, self._flags = array("b"), array("b")
-        self._asked = bytearray()
+        self._matched = bytearray()
 
     def __len__(self) -> int:
         """Return the number of boxes."""
@@ -80,7 +80,7 @@ class BoxIndex:
         self._number_id.append(number)
 
     @property
-    def pictures(self) -> int:
+    def n_images(self) -> int:
         """The number of image names."""
         return len(self._names)
 
@@ -97,14 +97,14 @@ class BoxIndex:
         """
         keys = self._keys(path)
         for key in keys:
-            self._asked[key] = 1
+            self._matched[key] = 1
         numbers = [number for key in keys for number in self._rows[self._edges[key] : self._edges[key + 1]].tolist()]
         return [box for number in numbers if (box := self._box(number, path, size)) is not None]
 
     @property
     def unmatched(self) -> int:
         """The number of image names with boxes that no lookup matched."""
-        return len(self._names) - sum(self._asked)
+        return len(self._names) - sum(self._matched)
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         box = self._as_read(number, path, size)
@@ -139,24 +139,24 @@ class BoxIndex:
     def _keys(self, path: str) -> list[int]:
         """Return the numbers of the names that match an image."""
         self._edges  # noqa: B018 - builds the index: no box is added after this
-        found = []
+        keys = []
         stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
         for name in ((path, path.rpartition("/")[2]), (_of_stem(stem), _of_stem(stem.rpartition("/")[2]))):
             key = next((self._names[each] for each in name if each in self._names), None)
             if key is None and self._loose:
-                key = self._bare.get(name[1])
+                key = self._by_base_name.get(name[1])
             if key is not None and key != _NOBODY:
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     @cached_property
-    def _bare(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def _by_base_name(self) -> dict[str, int]:
+        numbers: dict[str, int] = {}
         for name, number in self._names.items():
-            bare = name.rpartition("/")[2]
-            if bare != name:
-                found[bare] = _NOBODY if bare in found else number
-        return found
+            base_name = name.rpartition("/")[2]
+            if base_name != name:
+                numbers[base_name] = _NOBODY if base_name in numbers else number
+        return numbers
 
     @cached_property
     def _format_names(self) -> list[str]:
@@ -174,7 +174,7 @@ class BoxIndex:
     @cached_property
     def _edges(self) -> list[int]:
         counts = np.bincount(np.frombuffer(self._name_of, np.int32), minlength=len(self._names))
-        self._asked = bytearray(len(self._names))
+        self._matched = bytearray(len(self._names))
         edges: list[int] = np.concatenate([[0], np.cumsum(counts)]).tolist()
         return edges
 

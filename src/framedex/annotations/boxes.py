@@ -29,7 +29,7 @@ class Box:
         iscrowd: the box surrounds a group of objects (COCO).
         truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
-        place: the position in the file, for messages. Boxes are compared without it.
+        location: the position in the file, for messages. Boxes are compared without it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Box:
     iscrowd: bool = False
     truncated: bool = False
     difficult: bool = False
-    place: str = field(default="", compare=False)
+    location: str = field(default="", compare=False)
 
 
 class Fit(NamedTuple):
@@ -95,7 +95,7 @@ def _clipped(start: float, length: float, limit: int) -> tuple[float, float, flo
 
 def _misfit(box: Box, reason: str) -> Problem:
     value = f"x {box.x:g}, y {box.y:g}, width {box.width:g}, height {box.height:g}"
-    return Problem(box.place or f"a box of {box.name!r}", value, reason)
+    return Problem(box.location or f"a box of {box.name!r}", value, reason)
 
 
 def number(value: Any) -> float | None:
@@ -105,10 +105,10 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return result if math.isfinite(result) else None
 
 
 def label_of(value: Any) -> str:

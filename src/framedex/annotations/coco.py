@@ -67,8 +67,8 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
             malformed.
     """
     names = _Names({}, {}, {})
-    for key, place, item in _images_and_categories(path):
-        _add_unique(names, path, key, place, item)
+    for key, position, item in _images_and_categories(path):
+        _add_unique(names, path, key, position, item)
     for image, name in names.images.items():
         yield ImageLabels(name, names.listed.get(image, ()), complete=image in names.listed)
     for array, position, item in read_items(path):
@@ -83,35 +83,35 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
 def _images_and_categories(path: Path) -> Iterator[tuple[str, int, Any]]:
     """Yield (array, position, item) of the images and categories, and check that the file is in COCO format."""
     arrays = set()
-    for key, place, item in read_items(path):
+    for key, position, item in read_items(path):
         if key not in _ARRAYS:
             continue
-        if place is None:
+        if position is None:
             if item is not None and item != []:
                 raise InvalidInput(f"{os.fspath(path)!r}: {key!r} must be an array, not {type(item).__name__}")
             arrays.add(key if item is not None else "")
             if key == "annotations" and arrays >= set(_ARRAYS):
                 break  # most files have the long array last, so it is read only once
         elif key != "annotations":
-            yield key, place, item
+            yield key, position, item
     if "images" not in arrays:
         raise InvalidInput(f"{os.fspath(path)!r} is not in COCO format: an object with {', '.join(map(repr, _ARRAYS))}")
 
 
-def _add_unique(names: _Names, path: Path, array: str, place: int, item: Any) -> None:
-    known, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
+def _add_unique(names: _Names, path: Path, array: str, position: int, item: Any) -> None:
+    names_by_id, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
     identifier, name = (_id(item.get("id")), item.get(key)) if isinstance(item, dict) else (None, None)
     if identifier is None or name is None:
-        raise InvalidInput(f"{os.fspath(path)!r}: {array}[{place}] needs {_ID}, and {key!r}")
-    if (other := known.setdefault(identifier, str(name))) != str(name):
+        raise InvalidInput(f"{os.fspath(path)!r}: {array}[{position}] needs {_ID}, and {key!r}")
+    if (other := names_by_id.setdefault(identifier, str(name))) != str(name):
         raise InvalidInput(
-            f"{os.fspath(path)!r}: {array}[{place}] has the id {identifier!r} of {other!r}; it needs {_ID}"
+            f"{os.fspath(path)!r}: {array}[{position}] has the id {identifier!r} of {other!r}; it needs {_ID}"
         )
     if array == "images" and isinstance(item.get("labels"), list):
         names.listed[identifier] = parse_labels(item["labels"])
 
 
-def _labels_of(path: Path, place: int, item: Any, names: _Names) -> ImageLabels | None:
+def _labels_of(path: Path, position: int, item: Any, names: _Names) -> ImageLabels | None:
     """Return the label or caption of an annotation's image, or None for a box without a valid image or category."""
     parts = item if isinstance(item, dict) else {}
     image, category, caption = _id(parts.get("image_id")), parts.get("category_id"), parts.get("caption")
@@ -121,7 +121,7 @@ def _labels_of(path: Path, place: int, item: Any, names: _Names) -> ImageLabels 
             return None
         what = f"category_id {category!r}, which 'categories' lacks"
         reason = "names no image of 'images'" if name is None else f"has {what}"
-        raise InvalidInput(f"{os.fspath(path)!r}: annotations[{place}] {reason}")
+        raise InvalidInput(f"{os.fspath(path)!r}: annotations[{position}] {reason}")
     labels = () if label is None or image in names.listed else (label,)
     return ImageLabels(name, labels, None if caption is None else str(caption))
 
@@ -143,54 +143,54 @@ def read_boxes(path: Path, problems: Problems) -> Iterator[Box]:
         InvalidInput: the file is not in COCO format: a JSON object with an array ``images``.
     """
     names = _Names({}, {}, {})
-    for key, place, item in _images_and_categories(path):
-        _add_usable(names, f"{path.name}: {key}[{place}]", key, item, problems)
+    for key, position, item in _images_and_categories(path):
+        _add_usable(names, f"{path.name}: {key}[{position}]", key, item, problems)
     rows = (
-        _box(f"{path.name}: annotations[{place}]", item, names.images, names.categories)
-        for key, place, item in read_items(path)
-        if key == "annotations" and place is not None and not _without_box(item)
+        _box(f"{path.name}: annotations[{position}]", item, names.images, names.categories)
+        for key, position, item in read_items(path)
+        if key == "annotations" and position is not None and not _without_box(item)
     )
     yield from without_problems(rows, problems)
 
 
-def _add_usable(names: _Names, place: str, array: str, item: Any, problems: Problems) -> None:
-    known, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
+def _add_usable(names: _Names, location: str, array: str, item: Any, problems: Problems) -> None:
+    names_by_id, key = (names.images, "file_name") if array == "images" else (names.categories, "name")
     identifier, name = (_id(item.get("id")), item.get(key)) if isinstance(item, dict) else (None, None)
     name = label_of(name) if key == "name" else name
     if identifier is None or not isinstance(name, str) or not name:
-        problems.add(problem(place, item, f"needs 'id', a number or a text, and {key!r}, a text"))
-    elif (other := known.setdefault(identifier, name)) != name:
-        problems.add(problem(place, item, f"its id is that of {other or 'others'!r}, too; ids must differ"))
-        known[identifier] = _AMBIGUOUS
+        problems.add(problem(location, item, f"needs 'id', a number or a text, and {key!r}, a text"))
+    elif (other := names_by_id.setdefault(identifier, name)) != name:
+        problems.add(problem(location, item, f"its id is that of {other or 'others'!r}, too; ids must differ"))
+        names_by_id[identifier] = _AMBIGUOUS
 
 
 def _without_box(item: Any) -> bool:
     return isinstance(item, dict) and item.get("bbox") in (None, [])
 
 
-def _box(place: str, item: Any, images: Mapping[str, str], categories: Mapping[str, str]) -> Box | Problem:
+def _box(location: str, item: Any, images: Mapping[str, str], categories: Mapping[str, str]) -> Box | Problem:
     if not isinstance(item, dict):
-        return problem(place, item, "an annotation must be an object")
+        return problem(location, item, "an annotation must be an object")
     original = _id(item.get("id"))
-    place = place if original is None else f"{place} (id {original})"
+    location = location if original is None else f"{location} (id {original})"
     if not (name := images.get(_id(item.get("image_id")) or "")):
-        return _unknown(place, item, "image_id", "images", name)
+        return _unknown(location, item, "image_id", "images", name)
     if not (label := categories.get(_id(item.get("category_id")) or "")):
-        return _unknown(place, item, "category_id", "categories", label)
+        return _unknown(location, item, "category_id", "categories", label)
     numbers = item["bbox"] if isinstance(item["bbox"], list) else []
     x, y, width, height = map(_number, numbers) if len(numbers) == 4 else (None,) * 4
     if x is None or y is None or width is None or height is None:
-        return problem(place, item["bbox"], "'bbox' must be [x, y, width, height], finite numbers of pixels")
+        return problem(location, item["bbox"], "'bbox' must be [x, y, width, height], finite numbers of pixels")
     confidence = _number(item.get("score"))
     if item.get("score") is not None and not is_confidence(confidence):
-        return problem(place, item["score"], "'score' must be a number from 0 to 1")
+        return problem(location, item["score"], "'score' must be a number from 0 to 1")
     crowd = bool(item.get("iscrowd"))
-    return Box(name, x, y, width, height, label, confidence, original, "coco", iscrowd=crowd, place=place)
+    return Box(name, x, y, width, height, label, confidence, original, "coco", iscrowd=crowd, location=location)
 
 
-def _unknown(place: str, item: Any, key: str, array: str, name: str | None) -> Problem:
+def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> Problem:
     several = "several have" if name == _AMBIGUOUS else "none has"
-    return problem(place, item.get(key), f"{key!r} must be the id of one of {array!r}; {several} this one")
+    return problem(location, item.get(key), f"{key!r} must be the id of one of {array!r}; {several} this one")
 
 
 def _number(value: Any) -> float | None:

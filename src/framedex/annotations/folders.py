@@ -15,15 +15,15 @@ _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 def files_below(root: str, suffix: str) -> Iterator[str]:
     """Yield the paths of files with a suffix, relative to the root. Links are followed; a folder is visited once."""
-    pending, seen = [""], set[tuple[int, int]]()
+    pending, visited = [""], set[tuple[int, int]]()
     while pending:
         folder = pending.pop()
-        where = os.path.join(root, folder)  # noqa: PTH118 - names may be any bytes
-        status = os.stat(where)  # noqa: PTH116
-        if (status.st_dev, status.st_ino) in seen:
+        directory = os.path.join(root, folder)  # noqa: PTH118 - names may be any bytes
+        status = os.stat(directory)  # noqa: PTH116
+        if (status.st_dev, status.st_ino) in visited:
             continue
-        seen.add((status.st_dev, status.st_ino))
-        with os.scandir(where) as entries:
+        visited.add((status.st_dev, status.st_ino))
+        with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 path = os.path.join(folder, entry.name)  # noqa: PTH118
                 if entry.is_dir():
@@ -50,23 +50,23 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def pictures_beside(root: str) -> Callable[[str], Mapping[str, str]]:
+def image_finder(root: str) -> Callable[[str], Mapping[str, str]]:
     """Return a function that maps image names without suffix to file names, for a folder within the root.
 
     It caches the last folder, because files come folder by folder.
     """
     last: tuple[str, Mapping[str, str]] | None = None
 
-    def pictures(folder: str) -> Mapping[str, str]:
+    def images_in(folder: str) -> Mapping[str, str]:
         nonlocal last
         if last is None or last[0] != folder:
-            last = folder, _pictures_in(os.path.join(root, folder))  # noqa: PTH118
+            last = folder, _image_names(os.path.join(root, folder))  # noqa: PTH118
         return last[1]
 
-    return pictures
+    return images_in
 
 
-def _pictures_in(folder: str) -> dict[str, str]:
+def _image_names(folder: str) -> dict[str, str]:
     try:
         with os.scandir(folder) as entries:
             names = sorted((entry.name for entry in entries if is_image(entry.name)), reverse=True)
@@ -78,9 +78,9 @@ def _pictures_in(folder: str) -> dict[str, str]:
 def swapped(folder: str, names: Mapping[str, str]) -> str | None:
     """Return a folder's path with its last matching part renamed, or None if no part matches one of *names*."""
     parts = folder.split("/")
-    for place in reversed(range(len(parts))):
-        if parts[place] in names:
-            return "/".join([*parts[:place], names[parts[place]], *parts[place + 1 :]])
+    for position in reversed(range(len(parts))):
+        if parts[position] in names:
+            return "/".join([*parts[:position], names[parts[position]], *parts[position + 1 :]])
     return None
 
 

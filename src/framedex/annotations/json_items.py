@@ -49,7 +49,7 @@ class _Items:
                 self._expect(":")
                 if self._next() == "[":
                     yield key, None, []
-                    yield from ((key, place, item) for place, item in enumerate(self._array()))
+                    yield from ((key, position, item) for position, item in enumerate(self._array()))
                 else:
                     yield key, None, self._value()
                 if self._next() != ",":
@@ -111,9 +111,9 @@ class _Items:
             self._text, self._at = self._text[self._at :] + chunk, 0
         return bool(chunk)
 
-    def _fail(self, wanted: str) -> Any:
+    def _fail(self, expected: str) -> Any:
         there = self._text[self._at : self._at + 40]
         raise InvalidInput(
-            f"{os.fspath(self._path)!r} is no JSON object that can be read: {wanted} must be at character "
+            f"{os.fspath(self._path)!r} is no JSON object that can be read: {expected} must be at character "
             f"{self._before + self._at + 1}, not {there!r}"
         )

@@ -76,8 +76,8 @@ def objects(fields: dict[str, pa.Array | str], end: str = "") -> pa.Array:
     """
     parts: list[Any] = []
     literal = "{"
-    for place, (name, value) in enumerate(fields.items()):
-        literal += f"{', ' if place else ''}{json.dumps(name)}: "
+    for position, (name, value) in enumerate(fields.items()):
+        literal += f"{', ' if position else ''}{json.dumps(name)}: "
         if isinstance(value, str):
             literal += value
         else:

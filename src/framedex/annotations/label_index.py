@@ -40,7 +40,7 @@ class Annotations:
     captions: dict[str, str] = field(default_factory=dict)
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
-    _silent: set[str] = field(default_factory=set)  # files listed without labels and captions
+    _unannotated: set[str] = field(default_factory=set)  # files listed without labels and captions
     _complete: set[str | None] = field(default_factory=set)  # files whose labels are a complete list
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
@@ -66,7 +66,7 @@ class Annotations:
         """Return the key that matches a path: the path itself, or else its base name."""
         for name in (path, path.rpartition("/")[2]):
             for key in (name, self._with_slashes.get(name)):
-                if key is not None and (key in self.labels or key in self.captions or key in self._silent):
+                if key is not None and (key in self.labels or key in self.captions or key in self._unannotated):
                     return key
         return None
 
@@ -90,10 +90,10 @@ class Annotations:
             self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
-            known = self.captions.get(name)
-            self.captions[name] = caption if known is None else f"{known}\n{caption}"
+            earlier = self.captions.get(name)
+            self.captions[name] = caption if earlier is None else f"{earlier}\n{caption}"
         if name not in self.labels and name not in self.captions:
-            self._silent.add(name)
+            self._unannotated.add(name)
 
 
 def _stem_key(stem: str) -> str:

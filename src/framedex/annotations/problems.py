@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_SHOWN = 80  # maximum number of characters of an invalid value in a message
+_MAX_VALUE_LENGTH = 80  # maximum number of characters of an invalid value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,18 +13,18 @@ class Problem:
     """A part of an annotation file that cannot be used.
 
     Attributes:
-        place: the file, and the line, annotation or object in it.
+        location: the file, and the line, annotation or object in it.
         value: the invalid value as text; a long value is cut.
         reason: the error, and what would be valid.
     """
 
-    place: str
+    location: str
     value: str
     reason: str
 
     def __str__(self) -> str:
         """Return the problem as a sentence."""
-        return f"{self.place}: {self.value}: {self.reason}"
+        return f"{self.location}: {self.value}: {self.reason}"
 
 
 class Problems:
@@ -35,7 +35,7 @@ class Problems:
         sample: the first hundred problems.
     """
 
-    KEPT = 100
+    SAMPLE_SIZE = 100
 
     def __init__(self) -> None:
         self.count = 0
@@ -44,7 +44,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Count a problem, and add it to the sample if it is among the first hundred."""
         self.count += 1
-        if len(self.sample) < self.KEPT:
+        if len(self.sample) < self.SAMPLE_SIZE:
             self.sample.append(problem)
 
 
@@ -57,7 +57,7 @@ def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterato
             yield row
 
 
-def problem(place: str, value: Any, reason: str) -> Problem:
+def problem(location: str, value: Any, reason: str) -> Problem:
     """Return a problem with the ``repr`` of a value, cut to a maximum length."""
     text = repr(value)
-    return Problem(place, text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", reason)
+    return Problem(location, text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…", reason)

@@ -19,7 +19,7 @@ class RelativeBox:
         height: as a fraction of the image's height.
         label: the class name.
         confidence: 0 to 1, or None if the file gives no confidence.
-        place: the file and the line, for messages.
+        location: the file and the line, for messages.
         source: the name of the file's format.
     """
 
@@ -30,7 +30,7 @@ class RelativeBox:
     height: float
     label: str
     confidence: float | None = None
-    place: str = ""
+    location: str = ""
     source: str = "yolo"
 
     @property
@@ -49,7 +49,7 @@ class RelativeBox:
             self.label,
             self.confidence,
             source=self.source,
-            place=self.place,
+            location=self.location,
         )
 
 

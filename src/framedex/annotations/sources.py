@@ -53,44 +53,44 @@ def read_annotations(folder: str) -> Annotations:
 def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
     """Return the sources of boxes in a folder. Each format recognises its own by their names."""
     root = Path(folder)
-    places = ((each, each.boxes_in(root)) for each in annotation_formats())
-    return [BoxSource(path, each, loose) for each, path in places if path is not None]
+    paths = ((each, each.boxes_in(root)) for each in annotation_formats())
+    return [BoxSource(path, each, loose) for each, path in paths if path is not None]
 
 
-def given_boxes(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
+def given_boxes(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
     """Return the sources of boxes that a user passes: a file, a folder of VOC or YOLO files, or a list of these.
 
     Raises:
         InvalidInput: a path does not exist, or no format reads it.
     """
-    several = [given] if isinstance(given, str | os.PathLike) else given
+    several = [boxes] if isinstance(boxes, str | os.PathLike) else boxes
     if not isinstance(several, Sequence) or not several:
-        raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {given!r}")
+        raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {boxes!r}")
     return [each for path in several for each in _given(path)]
 
 
-def _given(given: str | os.PathLike[str]) -> list[BoxSource]:
-    if not isinstance(given, str | os.PathLike):
-        raise InvalidInput(f"boxes are given as the path of a file or a folder, not {given!r}")
-    path = Path(os.path.abspath(user_path(given)))  # noqa: PTH100 - does not follow links, unlike resolve
+def _given(boxes: str | os.PathLike[str]) -> list[BoxSource]:
+    if not isinstance(boxes, str | os.PathLike):
+        raise InvalidInput(f"boxes are given as the path of a file or a folder, not {boxes!r}")
+    path = Path(os.path.abspath(user_path(boxes)))  # noqa: PTH100 - does not follow links, unlike resolve
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
         return [BoxSource(path, matching[0], loose=True)]
-    if path.is_dir() and (found := find_boxes(path, loose=True)):
-        return found
+    if path.is_dir() and (sources := find_boxes(path, loose=True)):
+        return sources
     if not path.exists():
         raise InvalidInput(f"there is no file of boxes {os.fspath(path)!r}")
     *others, last = (each.shown for each in annotation_formats() if each.read_boxes is not None)
     raise InvalidInput(f"{os.fspath(path)!r} has no boxes that can be read: give {', '.join(others)} or {last}")
 
 
-def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambda _count: None) -> BoxIndex:
+def read_boxes(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
     """Return the index of all boxes of some sources. The index's ``problems`` list the parts that cannot be used.
 
     A discovered folder without boxes is a problem. A folder without boxes that the user passed is an error.
 
     Args:
         sources: the files and folders to read.
-        tell: called now and then with the number of boxes so far; it may raise to stop.
+        progress: called now and then with the number of boxes so far; it may raise to stop.
 
     Raises:
         InvalidInput: a file, or a folder that the user passed, cannot be read.
@@ -99,7 +99,7 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
     for source in _each_once(sources):
         try:
-            index.add_all(_counted(source, problems, index, tell))
+            index.add_all(_counted(source, problems, index, progress))
         except InvalidInput as error:
             if source.loose or source.path.is_file():
                 raise
@@ -113,10 +113,10 @@ def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
 
 
 def _counted(
-    source: BoxSource, problems: Problems, index: BoxIndex, tell: Callable[[int], None]
+    source: BoxSource, problems: Problems, index: BoxIndex, progress: Callable[[int], None]
 ) -> Iterator[Box | RelativeBox]:
     assert source.format.read_boxes is not None, "it has boxes"
     for box in source.format.read_boxes(source.path, problems):
         if len(index) % 4096 == 0:
-            tell(len(index))
+            progress(len(index))
         yield box

@@ -91,7 +91,7 @@ def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
     Raises:
         InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
-    rows = (_box(place, row, "csv") for place, row in _csv_rows(path, _check_box_columns))
+    rows = (_box(location, row, "csv") for location, row in _csv_rows(path, _check_box_columns))
     yield from without_problems(rows, problems)
 
 
@@ -106,7 +106,7 @@ def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
         InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
     rows = _parquet_rows(path, (*COLUMNS, CONFIDENCE), _check_box_columns)
-    yield from without_problems((_box(place, row, "parquet") for place, row in rows), problems)
+    yield from without_problems((_box(location, row, "parquet") for location, row in rows), problems)
 
 
 def _check_box_columns(path: Path, names: Sequence[str]) -> None:
@@ -117,23 +117,23 @@ def _check_box_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _box(place: str, row: Mapping[str, Any], source: str) -> Box | Problem:
+def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
     name, label = row["filename"], label_of(row["label"])
     if not isinstance(name, str) or not name:
-        return problem(place, name, "'filename' must be the name of a picture")
+        return problem(location, name, "'filename' must be the name of a picture")
     if not label:
-        return problem(place, row["label"], "'label' must be the name of a class")
+        return problem(location, row["label"], "'label' must be the name of a class")
     x, y, width, height = (number(row[name]) for name in COLUMNS[1:5])
     if x is None or y is None or width is None or height is None:
-        shown = {name: row[name] for name in COLUMNS[1:5]}
-        return problem(place, shown, "col_x, row_y, width and height must be finite numbers of pixels")
+        numbers_as_read = {name: row[name] for name in COLUMNS[1:5]}
+        return problem(location, numbers_as_read, "col_x, row_y, width and height must be finite numbers of pixels")
     cell = row.get(CONFIDENCE)
     if cell in (None, "") or cell != cell:  # noqa: PLR0124 - an empty cell or NaN is a missing value
         cell = None
     confidence = number(cell)
     if cell is not None and not is_confidence(confidence):
-        return problem(place, cell, "'confidence' must be a number from 0 to 1, or nothing")
-    return Box(name, x, y, width, height, label, confidence, source=source, place=place)
+        return problem(location, cell, "'confidence' must be a number from 0 to 1, or nothing")
+    return Box(name, x, y, width, height, label, confidence, source=source, location=location)
 
 
 # Rows of CSV and Parquet files
@@ -176,7 +176,7 @@ def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tu
             check(path, names)
             done = 0
             for batch in file.iter_batches(columns=[name for name in columns if name in names], batch_size=_ROWS):
-                yield from ((f"{path.name}: row {place}", row) for place, row in enumerate(batch.to_pylist(), done))
+                yield from ((f"{path.name}: row {position}", row) for position, row in enumerate(batch.to_pylist(), done))
                 done += len(batch)
     except (OSError, pa.ArrowException) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error

@@ -15,7 +15,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from framedex.annotations.boxes import Box, label_of, number
-from framedex.annotations.folders import files_below, is_folder, pictures_beside, stem, subfolders, swapped
+from framedex.annotations.folders import files_below, is_folder, image_finder, stem, subfolders, swapped
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_labels
@@ -25,9 +25,9 @@ from framedex.progress import ShareProgress
 from framedex.regular_files import TooLarge, read_bytes
 
 _SUFFIX = ".xml"
-_PICTURES = {"Annotations": "JPEGImages", "annotations": "images"}
+_IMAGE_FOLDERS = {"Annotations": "JPEGImages", "annotations": "images"}
 """Folders of images, by the names of the annotation folders beside them."""
-_ANNOTATIONS = {pictures: annotations for annotations, pictures in _PICTURES.items()}
+_ANNOTATION_FOLDERS = {images: annotations for annotations, images in _IMAGE_FOLDERS.items()}
 _LARGEST = 2**24  # bytes of a file: some 40,000 objects
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _DIGITS = 700  # enough for the sum of any two float64 numbers
@@ -40,7 +40,7 @@ _REPLACEMENT = "\ufffd"
 def is_voc(folder: Path) -> bool:
     """Return whether there are XML files in a folder, or below ``Annotations`` in it or in one of its subfolders."""
     parts = (folder, *subfolders(folder))
-    return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _PICTURES)
+    return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _IMAGE_FOLDERS)
 
 
 def _has_xml(folder: Path) -> bool:
@@ -75,7 +75,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     Raises:
         InvalidInput: the folder contains no VOC file, or cannot be read.
     """
-    beside, found = pictures_beside(os.fspath(folder)), 0
+    images_in, n_files = image_finder(os.fspath(folder)), 0
     try:
         for path in files_below(os.fspath(folder), _SUFFIX):
             try:
@@ -83,11 +83,11 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             except InvalidInput as error:
                 problems.add(problem(path, os.path.basename(path), str(error)))  # noqa: PTH119
                 continue
-            found += 1
-            yield from without_problems(_boxes(root, _name(path, root, beside), path), problems)
+            n_files += 1
+            yield from without_problems(_boxes(root, _name(path, root, images_in), path), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the annotations below {os.fspath(folder)!r}: {error}") from error
-    if not found:
+    if not n_files:
         raise InvalidInput(f"{os.fspath(folder)!r} holds no Pascal VOC file: XML with <annotation> outermost")
 
 
@@ -123,37 +123,37 @@ def _read(path: Path) -> Element:
     return root
 
 
-def _name(path: str, root: Element, beside: Callable[[str], Mapping[str, str]]) -> str:
+def _name(path: str, root: Element, images_in: Callable[[str], Mapping[str, str]]) -> str:
     """Return the name of the image of a file."""
-    folder, bare = os.path.split(path.removesuffix(_SUFFIX))
-    where = swapped(folder, _PICTURES)
-    if where is None or not beside(where):
-        where = folder
-    told = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
-    pictures = beside(where)
-    if pictures.get(os.path.splitext(told)[0]) != told:  # noqa: PTH122
-        told = pictures.get(bare) or told or bare
-    return os.path.join(where, told)  # noqa: PTH118 - names may be any bytes
+    folder, base_name = os.path.split(path.removesuffix(_SUFFIX))
+    image_folder = swapped(folder, _IMAGE_FOLDERS)
+    if image_folder is None or not images_in(image_folder):
+        image_folder = folder
+    name = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
+    images = images_in(image_folder)
+    if images.get(os.path.splitext(name)[0]) != name:  # noqa: PTH122
+        name = images.get(base_name) or name or base_name
+    return os.path.join(image_folder, name)  # noqa: PTH118 - names may be any bytes
 
 
 def _boxes(root: Element, name: str, path: str) -> Iterator[Box | Problem]:
-    for place, item in enumerate(root.iter("object"), 1):
-        yield _box(item, name, f"{path}: object {place}")
+    for position, item in enumerate(root.iter("object"), 1):
+        yield _box(item, name, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, place: str) -> Box | Problem:
+def _box(item: Element, name: str, location: str) -> Box | Problem:
     label = label_of(item.findtext("name"))
     if not label:
-        return problem(place, item.findtext("name"), "needs a <name>")
+        return problem(location, item.findtext("name"), "needs a <name>")
     texts = {edge: (item.findtext(f"bndbox/{edge}") or "").strip() for edge in _EDGES}
     left, top, right, bottom = map(_decimal, texts.values())
     if left is None or top is None or right is None or bottom is None:
-        return problem(place, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
+        return problem(location, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
     with localcontext(prec=_DIGITS):
         x, y, width, height = map(float, (left - 1, top - 1, right - left + 1, bottom - top + 1))
     truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
-        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, place=place
+        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, location=location
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
 def _path(name: str) -> str:
     """Return the path of an image's annotation file."""
     folder, base = os.path.split(os.path.splitext(name)[0])  # noqa: PTH122
-    return os.path.join(swapped(folder, _ANNOTATIONS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
+    return os.path.join(swapped(folder, _ANNOTATION_FOLDERS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
 
 
 def _file_text(name: str, boxes: Iterable[Box], size: tuple[int, int]) -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, is_confidence, label_of, number
 from framedex.annotations.class_names import NAMES, class_names_of, data_yaml, holds_class_names
-from framedex.annotations.folders import files_below, is_folder, pictures_beside, stem, stems, subfolders, swapped
+from framedex.annotations.folders import files_below, is_folder, image_finder, stem, stems, subfolders, swapped
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
@@ -80,15 +80,15 @@ def _classes(path: str, names: Mapping[int, str]) -> tuple[str, ...]:
         lines = read_text(path, encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read the labels {path!r}: {error}") from error
-    return tuple(dict.fromkeys(_class(path, place, line, names) for place, line in enumerate(lines, 1) if line.strip()))
+    return tuple(dict.fromkeys(_class(path, n, line, names) for n, line in enumerate(lines, 1) if line.strip()))
 
 
-def _class(path: str, place: int, line: str, names: Mapping[int, str]) -> str:
+def _class(path: str, line_number: int, line: str, names: Mapping[int, str]) -> str:
     kind = line.split(maxsplit=1)[0]
     name = names.get(int(kind)) if re.fullmatch("[0-9]{1,9}", kind) else None
     if name is None:
         raise InvalidInput(
-            f"{path!r}, line {place}: a line begins with the number of a class, 0 to {max(names, default=-1)}, "
+            f"{path!r}, line {line_number}: a line begins with the number of a class, 0 to {max(names, default=-1)}, "
             f"not {kind[:20]!r}"
         )
     return name
@@ -110,21 +110,21 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     Raises:
         InvalidInput: the folder has no class names or no label files, or cannot be read.
     """
-    names, beside, found = class_names_of(folder), pictures_beside(os.fspath(folder)), 0
+    names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
     try:
         for path in files_below(os.fspath(folder), _SUFFIX):
-            where, bare = os.path.split(path.removesuffix(_SUFFIX))
-            images = swapped(where, {_LABELS: _IMAGES})
-            if (images is None and bare not in beside(where)) or holds_class_names(path):
+            directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
+            images = swapped(directory, {_LABELS: _IMAGES})
+            if (images is None and stem_ not in images_in(directory)) or holds_class_names(path):
                 continue
-            found += 1
-            image = os.path.join(where if images is None else images, bare)  # noqa: PTH118 - names may be any bytes
+            n_files += 1
+            image = os.path.join(directory if images is None else images, stem_)  # noqa: PTH118 - names may be any bytes
             yield from without_problems(_boxes(folder, path, image, names), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the labels below {os.fspath(folder)!r}: {error}") from error
-    if not found:
+    if not n_files:
         raise InvalidInput(
             f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside pictures of their names"
         )
@@ -137,27 +137,27 @@ def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Ite
             if os.fstat(file.fileno()).st_size > _LARGEST:
                 yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one picture")
                 return
-            for place, line in enumerate(file, 1):
+            for line_number, line in enumerate(file, 1):
                 if columns := line.split():
-                    yield _box(f"{path}: line {place}", columns, image, names)
+                    yield _box(f"{path}: line {line_number}", columns, image, names)
     except (OSError, UnicodeDecodeError) as error:
         yield problem(path, name, f"cannot be read: {error}")
 
 
-def _box(place: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
+def _box(location: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
     kind, numbers = columns[0], [number(each) for each in columns[1:]]
     is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
     label = label_of(names.get(int(kind))) if is_number else ""
     if not label:
-        return problem(place, kind, f"a line begins with the number of a class, 0 to {max(names)}")
+        return problem(location, kind, f"a line begins with the number of a class, 0 to {max(names)}")
     box, confidence = _bounds([each for each in numbers if each is not None]), None
     if box is None or None in numbers:
-        return problem(place, " ".join(columns[1:]), f"must be {_FORMS}, all finite numbers")
+        return problem(location, " ".join(columns[1:]), f"must be {_FORMS}, all finite numbers")
     if len(numbers) % 2:
         confidence = numbers[-1]
         if not is_confidence(confidence):
-            return problem(place, columns[-1], "a confidence must be a number from 0 to 1")
-    return RelativeBox(image, *box, label, confidence, place)
+            return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
+    return RelativeBox(image, *box, label, confidence, location)
 
 
 def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
