@@ -9,7 +9,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
-from framedex.annotations.sources import find_boxes, given_boxes, read_boxes
+from framedex.annotations.sources import find_box_sources, read_box_index, resolve_box_sources
 from framedex.errors import Aborted, InvalidInput
 from tests.boxes import SIZES, box, boxes
 from tests.objects import write_table
@@ -92,7 +92,7 @@ def test_read__stops_when_told(tmp_path: Path) -> None:
     """Reading tells how many boxes there are so far, and what that raises ends it."""
     table = write_table(tmp_path / "object_annotations.csv", [("a.jpg", (1.0, 1.0, 2.0, 2.0), "cat")] * 9000)
     counts: list[int] = []
-    assert len(read_boxes(find_boxes(tmp_path), counts.append)) == 9000
+    assert len(read_box_index(find_box_sources(tmp_path), counts.append)) == 9000
     assert counts == [0, 4096, 8192]
 
     def stop(count: int) -> None:
@@ -100,19 +100,19 @@ def test_read__stops_when_told(tmp_path: Path) -> None:
             raise Aborted("stopped on request")
 
     with pytest.raises(Aborted):
-        read_boxes(given_boxes(table), stop)
+        read_box_index(resolve_box_sources(table), stop)
 
 
 def test_find_boxes__by_their_names(tmp_path: Path) -> None:
     """Each kind is found by its name, and nothing else is."""
     (tmp_path / "photo.csv").touch()
     (tmp_path / "labels").mkdir()
-    assert find_boxes(tmp_path) == []
+    assert find_box_sources(tmp_path) == []
     for name in ("annotations.json", "object_annotations.csv", "object_annotations.parquet", "data.yaml"):
         (tmp_path / name).touch()
     (tmp_path / "train" / "Annotations").mkdir(parents=True)
     (tmp_path / "train" / "Annotations" / "a.xml").touch()
-    assert [each.path.name for each in find_boxes(tmp_path)] == [
+    assert [each.path.name for each in find_box_sources(tmp_path)] == [
         "annotations.json", "object_annotations.csv", "object_annotations.parquet", tmp_path.name, tmp_path.name,
     ]  # fmt: skip
 
@@ -120,7 +120,7 @@ def test_find_boxes__by_their_names(tmp_path: Path) -> None:
 def test_read__a_folder_that_only_looks_like_one(tmp_path: Path) -> None:
     """A folder that was found and has no boxes is a problem; one that was named is an error."""
     (tmp_path / "notes.xml").write_text("<notes/>")
-    index = read_boxes(find_boxes(tmp_path))
+    index = read_box_index(find_box_sources(tmp_path))
     assert (len(index), index.problems.count) == (0, 2)
     with pytest.raises(InvalidInput, match="no Pascal VOC file"):
-        read_boxes(given_boxes(tmp_path))
+        read_box_index(resolve_box_sources(tmp_path))

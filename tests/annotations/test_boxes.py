@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.annotations.boxes import fit_box, label_of, number
+from framedex.annotations.boxes import finite_number, fit_box, label_of
 from framedex.annotations.problems import Problem, Problems, without_problems
 from tests.boxes import box
 
@@ -105,7 +105,7 @@ def test_problems__are_all_counted_and_some_kept() -> None:
 @pytest.mark.parametrize("value", [None, True, "", "x", "1,5", math.nan, math.inf, "inf", "1e999", 10**400, [1]])
 def test_number__of_what_is_none(value: object) -> None:
     """What is no finite number is none, whatever it is."""
-    assert number(value) is None
+    assert finite_number(value) is None
 
 
 def test_label__may_be_a_number() -> None:

@@ -46,7 +46,7 @@ def test_decimals__shortest() -> None:
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 9)), max_size=5))
 def test_objects__law(rows: list[tuple[str, int]]) -> None:
     """Objects have their fields in order, those that all rows share too, and form an array without the last end."""
-    texts = json_text.objects(
+    texts = json_text.object_texts(
         {
             'a "name"': json_text.strings(pa.array([text for text, _ in rows], pa.string())),
             "shared": "true",
@@ -54,7 +54,7 @@ def test_objects__law(rows: list[tuple[str, int]]) -> None:
         },
         end=json_text.LINE_END,
     )
-    whole = json.loads(b"[" + bytes(json_text.text_of(texts)) + b"]")
+    whole = json.loads(b"[" + bytes(json_text.join_rows(texts)) + b"]")
     assert whole == [{'a "name"': text, "shared": True, "n": number} for text, number in rows]
     assert all(list(each) == ['a "name"', "shared", "n"] for each in whole)
 
@@ -63,7 +63,7 @@ def test_objects__law(rows: list[tuple[str, int]]) -> None:
 def test_grouped__law(lists: list[list[str] | None]) -> None:
     """The parts of each list are put together; lists without any are null. Slices too."""
     column = pa.array([["before"], *lists], pa.list_(pa.string())).slice(1)
-    found = json_text.grouped(json_text.strings(column.flatten()), column)
+    found = json_text.join_lists(json_text.strings(column.flatten()), column)
     assert [None if text is None else json.loads(f"[{text}]") for text in found.to_pylist()] == [
         each or None for each in lists
     ]

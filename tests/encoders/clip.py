@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from tests.extras import need
 from tests.make_checkpoints import CONFIG
 
@@ -20,7 +20,7 @@ def random_state() -> dict[str, Any]:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        state = load_engine().CLIP(**CONFIG["model_cfg"]).state_dict()
+        state = load_open_clip().CLIP(**CONFIG["model_cfg"]).state_dict()
     return {name: value.contiguous() for name, value in state.items()}
 
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, load
 
 from framedex.encoders import OnnxEncoder
-from framedex.encoders.onnx_graph import Graph
+from framedex.encoders.onnx_graph import OnnxGraph
 from tests.encoders.onnx_models import classifier, constant, save_model, weights
 from tests.encoders.test_onnx import unit, vectors
 from tests.pictures import photo
@@ -148,7 +148,7 @@ def test_features__of_a_quantized_model(tmp_path: Path, output: str | None) -> N
 def test_end__leaves_out_what_is_not_needed(tmp_path: Path) -> None:
     """Layers behind the tensor are neither loaded nor run."""
     proto = load(classifier(tmp_path / "m.onnx"))
-    graph = Graph(proto.graph)
+    graph = OnnxGraph(proto.graph)
     graph.end_at("pooled")
     assert [node.op_type for node in proto.graph.node] == ["Conv", "Relu", "GlobalAveragePool"]
     assert graph.outputs == ["pooled"]

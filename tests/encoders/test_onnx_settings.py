@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxEncoder
-from framedex.encoders.onnx_settings import OnnxSettings, checked, name_of, parse_name, read_sidecar, sidecar_of
+from framedex.encoders.onnx_settings import (
+    OnnxSettings,
+    name_of,
+    parse_name,
+    parse_onnx_settings,
+    read_onnx_sidecar,
+    sidecar_of,
+)
 from framedex.errors import InvalidInput
 from tests.encoders.onnx_models import classifier
 
@@ -127,15 +134,15 @@ def test_sidecar__that_is_no_file(tmp_path: Path) -> None:
     path = classifier(tmp_path / "small.onnx")
     sidecar_of(path).mkdir()
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_sidecar(path)
+        read_onnx_sidecar(path)
     sidecar_of(path).rmdir()
     sidecar_of(path).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_sidecar(path)
+        read_onnx_sidecar(path)
 
 
 @pytest.mark.parametrize("values", [{"size": True}, {"size": 2.5}, {"mean": 3}, {"output": 5}, {"crop": "much"}])
 def test_code__values_that_cannot_be(values: Any) -> None:
     """Arguments of other types are refused by their names."""
     with pytest.raises(InvalidInput, match=f"OnnxEncoder: {next(iter(values))} is "):
-        checked(values, "OnnxEncoder")
+        parse_onnx_settings(values, "OnnxEncoder")

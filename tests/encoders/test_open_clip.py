@@ -12,7 +12,7 @@ from PIL import Image
 
 from framedex.encoders import Encoder, OpenClipEncoder, TextEncoder, Weighted, choose_encoder
 from framedex.encoders.devices import choose_device
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput
 from framedex.media.decode import decode
 from tests.encoders.clip import TRAINED
@@ -215,4 +215,4 @@ def test_engine__leaves_logging_alone() -> None:
 
 def test_engine__is_loaded() -> None:
     """The module that loads open_clip gives it again and again."""
-    assert load_engine() is load_engine()
+    assert load_open_clip() is load_open_clip()

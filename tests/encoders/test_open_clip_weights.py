@@ -10,7 +10,7 @@ import pytest
 
 from framedex.encoders import OpenClipEncoder, choose_encoder
 from framedex.encoders.open_clip_files import find_files
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.registry import CLIP, CLIP_ON_HUB
 from framedex.errors import InvalidInput, MissingDependency, NotFound, Unavailable
@@ -192,7 +192,7 @@ def test_download__only_with_leave(tmp_path: Path) -> None:
 
 def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` is CLIP where its weights are in the cache of the hub, and looking for them loads no engine."""
-    load_engine()
+    load_open_clip()
     repository = tmp_path / f"models--{CLIP_ON_HUB.replace('/', '--')}"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text("0" * 40)
@@ -221,7 +221,7 @@ def test_auto__by_setting() -> None:
 def test_auto__is_where_open_clip_has_it() -> None:
     """Where the default weights are looked for is where open_clip has them from."""
     named = ModelName.parse(CLIP)
-    assert load_engine().get_pretrained_cfg(named.model, named.tag)["hf_hub"] == f"{CLIP_ON_HUB}/"
+    assert load_open_clip().get_pretrained_cfg(named.model, named.tag)["hf_hub"] == f"{CLIP_ON_HUB}/"
 
 
 def test_engine__not_installed() -> None:

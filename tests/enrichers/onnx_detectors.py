@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper, save
 
-from framedex.enrichers.yolo_heads import Form, cells
+from framedex.enrichers.yolo_heads import Form, count_cells
 
 SIDE = 32
 SIZE = (SIDE, SIDE)
-GRIDS = cells(SIZE)
+GRIDS = count_cells(SIZE)
 
 
 def head(
     form: Form, rows: Mapping[int, Sequence[float]], classes: int, size: tuple[int, int] = SIZE
 ) -> npt.NDArray[Any]:
     """Return an output of a form, zero but for some rows (of yolov8: columns)."""
-    places = cells(size) * (3 if form == "yolov5" else 1)
+    places = count_cells(size) * (3 if form == "yolov5" else 1)
     output = np.zeros((places, classes + (4 if form == "yolov8" else 5)), np.float32)
     for place, values in rows.items():
         output[place, : len(values)] = values

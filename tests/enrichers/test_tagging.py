@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxClassifier
-from framedex.enrichers import Tags, describe, make_tagger, read_models
+from framedex.enrichers import Tags, describe_model, make_tagger, read_models
 from framedex.enrichers.vocabulary import read_vocabulary
 from framedex.enrichment_records import ModelStatus
 from framedex.errors import InvalidInput, NotFound
@@ -101,7 +101,7 @@ def models(tmp_path: Path, text: str) -> Path:
 def test_describe__what_is_missing(tmp_path: Path, entry: str, missing: str) -> None:
     """A model that cannot run is Coming Soon, and says why behind its description."""
     (found,) = read_models(models(tmp_path, f"[a]\n{entry}\ndescription = 'sees all'"))
-    shown = describe(found, SETTINGS)
+    shown = describe_model(found, SETTINGS)
     assert shown.status is ModelStatus.COMING_SOON
     assert shown.description.startswith("sees all - not available: ")
     assert missing in shown.description
@@ -116,7 +116,7 @@ def test_classifier__names_its_classes(tmp_path: Path) -> None:
     (tmp_path / "l.txt").write_text("a\nb\nc\nd")
     text = "[a]\ntype='IMAGE_TAGGING'\nclassifier='onnx:m.onnx'\nlabels='l.txt'\ntop_k=2\nthreshold=0"
     (entry,) = read_models(models(tmp_path, text))
-    assert describe(entry, SETTINGS).status is ModelStatus.ACTIVE
+    assert describe_model(entry, SETTINGS).status is ModelStatus.ACTIVE
     tagger = make_tagger(entry, SETTINGS)
     batch = np.stack([tagger.prepare(np.full((20, 30, 3), value, np.uint8)) for value in (0, 100, 255)])
     found = tagger.probabilities(batch)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Workspace
-from framedex.export.file_names import folded, hashes, repeated
+from framedex.export.file_names import find_repeats, fold_names, hash_names
 from tests.pictures import photo, write
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take such names")
@@ -81,11 +81,11 @@ def test_folded__is_the_same_for_any_case_and_composition(texts: list[str]) -> N
     array = pa.array(texts, pa.string())
     for form in ("NFC", "NFD"):
         other = pa.array([unicodedata.normalize(form, text) for text in texts], pa.string())
-        assert folded(other) == folded(array)
-    assert folded(pa.array([text.casefold() for text in texts], pa.string())) == folded(array)
+        assert fold_names(other) == fold_names(array)
+    assert fold_names(pa.array([text.casefold() for text in texts], pa.string())) == fold_names(array)
 
 
 def test_repeated__over_blocks() -> None:
     """Names are compared over all blocks."""
-    found = repeated(hashes(pa.array(block, pa.string())) for block in (["a", "b"], [], ["A", "c"]))
+    found = find_repeats(hash_names(pa.array(block, pa.string())) for block in (["a", "b"], [], ["A", "c"]))
     assert found == {hash("a")}

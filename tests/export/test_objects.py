@@ -329,7 +329,7 @@ def test_export__however_objects_are_found(
 ) -> None:
     """The same is written in blocks of any size, and where all ids have the same hash."""
     before = exported(dataset, tmp_path, format_, entity_type=entity_type)
-    monkeypatch.setattr("framedex.export.objects._MOST_OBJECTS", 1)
+    monkeypatch.setattr("framedex.export.objects._MAX_OBJECTS", 1)
     monkeypatch.setattr("framedex.export.objects._HASH", "length")
     after = exported(dataset, tmp_path, format_, entity_type=entity_type)
     if format_ == "json":

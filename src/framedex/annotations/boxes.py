@@ -98,7 +98,7 @@ def _misfit(box: Box, reason: str) -> Problem:
     return Problem(box.location or f"a box of {box.name!r}", value, reason)
 
 
-def number(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
     """Return a value as a finite number; text is parsed. Return None for any other value."""
     if type(value) is float:  # the usual case, and the fastest check
         return value if math.isfinite(value) else None

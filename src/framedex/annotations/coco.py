@@ -15,13 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
-from framedex.annotations.progress import part
-from framedex.annotations.written import (
+from framedex.annotations.output import (
     OBJECTS,
     AnnotatedImages,
     Files,
@@ -30,8 +28,10 @@ from framedex.annotations.written import (
     file_names,
     label_numbers,
     labels_without_box,
-    left_out,
+    omissions,
 )
+from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.progress import part
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 
@@ -67,8 +67,8 @@ def read_labels(path: Path) -> Iterator[ImageLabels]:
             malformed.
     """
     names = _Names({}, {}, {})
-    for key, position, item in _images_and_categories(path):
-        _add_unique(names, path, key, position, item)
+    for key, index, item in _images_and_categories(path):
+        _add_unique(names, path, key, index, item)
     for image, name in names.images.items():
         yield ImageLabels(name, names.listed.get(image, ()), complete=image in names.listed)
     for array, position, item in read_items(path):
@@ -194,7 +194,7 @@ def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -
 
 
 def _number(value: Any) -> float | None:
-    return None if isinstance(value, str) else number(value)
+    return None if isinstance(value, str) else finite_number(value)
 
 
 def _id(value: Any) -> str | None:
@@ -217,7 +217,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     labels = all_labels(images, part(progress, 0.0, 0.1))
     info = {"description": images.title, "contributor": images.author}
     numbers = json.integers(pa.array(np.arange(1, len(labels) + 1)))
-    categories = json.text_of(json.objects({"id": numbers, "name": json.strings(labels)}, end=json.LINE_END))
+    categories = json.join_rows(json.object_texts({"id": numbers, "name": json.strings(labels)}, end=json.LINE_END))
     with files.member(FILE, compressed=True) as member:
         member.write(b'{"info": ' + plain_json.dumps(info, ensure_ascii=False).encode() + b', "categories": [')
         member.write(categories)
@@ -231,11 +231,11 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             for texts in rows:
                 if len(texts):
                     member.write(separator)
-                    member.write(json.text_of(texts))
+                    member.write(json.join_rows(texts))
                     separator = json.LINE_END.encode()
             member.write(b"\n]")
         member.write(b"}\n")
-    return left_out(images, ("truncated", "difficult"), "COCO") if images.with_boxes else []
+    return omissions(images, ("truncated", "difficult"), "COCO") if images.with_boxes else []
 
 
 def _image_texts(images: AnnotatedImages, progress: ShareProgress) -> Iterator[pa.Array]:
@@ -250,7 +250,7 @@ def _image_texts(images: AnnotatedImages, progress: ShareProgress) -> Iterator[p
         }
         if with_labels:
             fields["labels"] = json.arrays(column(block, "labels"))
-        yield json.objects(fields, end=json.LINE_END)
+        yield json.object_texts(fields, end=json.LINE_END)
         done += len(block)
 
 
@@ -296,7 +296,7 @@ def _box_texts(objects: pa.ListArray, image: np.ndarray, labels: pa.Array, ids: 
     edges = bbox.flatten().to_numpy().reshape(-1, 4)
     fields = {
         "category_id": json.integers(pc.add(pc.index_in(values.field("label"), value_set=labels), 1)),
-        "bbox": pc.binary_join_element_wise("[", json.grouped(json.exact(bbox.flatten()), bbox), "]", ""),
+        "bbox": pc.binary_join_element_wise("[", json.join_lists(json.exact(bbox.flatten()), bbox), "]", ""),
         "area": json.exact(pa.array(edges[:, 2] * edges[:, 3])),
         "iscrowd": json.integers(pc.cast(values.field("iscrowd"), pa.int8())),
     }
@@ -306,4 +306,4 @@ def _box_texts(objects: pa.ListArray, image: np.ndarray, labels: pa.Array, ids: 
 
 
 def _annotations(ids: pa.Array, image: np.ndarray, values: dict[str, pa.Array]) -> pa.Array:
-    return json.objects({"id": ids, "image_id": json.integers(pa.array(image)), **values}, end=json.LINE_END)
+    return json.object_texts({"id": ids, "image_id": json.integers(pa.array(image)), **values}, end=json.LINE_END)

@@ -13,7 +13,7 @@ from framedex.suffixes import IMAGE_SUFFIXES, is_image
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 
-def files_below(root: str, suffix: str) -> Iterator[str]:
+def walk_files(root: str, suffix: str) -> Iterator[str]:
     """Yield the paths of files with a suffix, relative to the root. Links are followed; a folder is visited once."""
     pending, visited = [""], set[tuple[int, int]]()
     while pending:
@@ -75,7 +75,7 @@ def _image_names(folder: str) -> dict[str, str]:
     return {os.path.splitext(name)[0]: name for name in names}  # noqa: PTH122 - one of several with this stem
 
 
-def swapped(folder: str, names: Mapping[str, str]) -> str | None:
+def replace_folder(folder: str, names: Mapping[str, str]) -> str | None:
     """Return a folder's path with its last matching part renamed, or None if no part matches one of *names*."""
     parts = folder.split("/")
     for position in reversed(range(len(parts))):

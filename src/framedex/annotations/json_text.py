@@ -67,7 +67,7 @@ def or_null(texts: pa.Array) -> pa.Array:
     return pc.fill_null(texts, "null")
 
 
-def objects(fields: dict[str, pa.Array | str], end: str = "") -> pa.Array:
+def object_texts(fields: dict[str, pa.Array | str], end: str = "") -> pa.Array:
     """Return a JSON object for each row.
 
     Args:
@@ -86,7 +86,7 @@ def objects(fields: dict[str, pa.Array | str], end: str = "") -> pa.Array:
     return pc.binary_join_element_wise(*parts, literal + "}" + end, "")
 
 
-def grouped(parts: pa.Array, lists: pa.Array, separator: str = ", ") -> pa.Array:
+def join_lists(parts: pa.Array, lists: pa.Array, separator: str = ", ") -> pa.Array:
     """Return the parts of each list joined to one text; null for lists that are empty or null.
 
     Args:
@@ -102,10 +102,10 @@ def grouped(parts: pa.Array, lists: pa.Array, separator: str = ", ") -> pa.Array
 
 def arrays(lists: pa.Array) -> pa.Array:
     """Return lists of texts as JSON arrays; an empty array for a null."""
-    return pc.binary_join_element_wise("[", pc.fill_null(grouped(strings(lists.flatten()), lists), ""), "]", "")
+    return pc.binary_join_element_wise("[", pc.fill_null(join_lists(strings(lists.flatten()), lists), ""), "]", "")
 
 
-def text_of(rows: pa.Array, end: str = LINE_END) -> memoryview:
+def join_rows(rows: pa.Array, end: str = LINE_END) -> memoryview:
     """Return all texts joined as UTF-8, without a copy and without the end of the last text."""
     if not len(rows):
         return memoryview(b"")

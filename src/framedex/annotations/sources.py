@@ -50,14 +50,14 @@ def read_annotations(folder: str) -> Annotations:
     return annotations
 
 
-def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
+def find_box_sources(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
     """Return the sources of boxes in a folder. Each format recognises its own by their names."""
     root = Path(folder)
     paths = ((each, each.boxes_in(root)) for each in annotation_formats())
     return [BoxSource(path, each, loose) for each, path in paths if path is not None]
 
 
-def given_boxes(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
+def resolve_box_sources(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
     """Return the sources of boxes that a user passes: a file, a folder of VOC or YOLO files, or a list of these.
 
     Raises:
@@ -66,16 +66,16 @@ def given_boxes(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     several = [boxes] if isinstance(boxes, str | os.PathLike) else boxes
     if not isinstance(several, Sequence) or not several:
         raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {boxes!r}")
-    return [each for path in several for each in _given(path)]
+    return [each for path in several for each in _resolve(path)]
 
 
-def _given(boxes: str | os.PathLike[str]) -> list[BoxSource]:
+def _resolve(boxes: str | os.PathLike[str]) -> list[BoxSource]:
     if not isinstance(boxes, str | os.PathLike):
         raise InvalidInput(f"boxes are given as the path of a file or a folder, not {boxes!r}")
     path = Path(os.path.abspath(user_path(boxes)))  # noqa: PTH100 - does not follow links, unlike resolve
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
         return [BoxSource(path, matching[0], loose=True)]
-    if path.is_dir() and (sources := find_boxes(path, loose=True)):
+    if path.is_dir() and (sources := find_box_sources(path, loose=True)):
         return sources
     if not path.exists():
         raise InvalidInput(f"there is no file of boxes {os.fspath(path)!r}")
@@ -83,7 +83,7 @@ def _given(boxes: str | os.PathLike[str]) -> list[BoxSource]:
     raise InvalidInput(f"{os.fspath(path)!r} has no boxes that can be read: give {', '.join(others)} or {last}")
 
 
-def read_boxes(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
+def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
     """Return the index of all boxes of some sources. The index's ``problems`` list the parts that cannot be used.
 
     A discovered folder without boxes is a problem. A folder without boxes that the user passed is an error.
@@ -97,7 +97,7 @@ def read_boxes(sources: Sequence[BoxSource], progress: Callable[[int], None] = l
     """
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
-    for source in _each_once(sources):
+    for source in _distinct(sources):
         try:
             index.add_all(_counted(source, problems, index, progress))
         except InvalidInput as error:
@@ -107,7 +107,7 @@ def read_boxes(sources: Sequence[BoxSource], progress: Callable[[int], None] = l
     return index
 
 
-def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
+def _distinct(sources: Sequence[BoxSource]) -> list[BoxSource]:
     """Return the sources without duplicates."""
     return list({(os.path.realpath(each.path), each.format.name): each for each in reversed(sources)}.values())[::-1]
 

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from framedex import forks
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
+from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.written import OBJECTS, AnnotatedImages, Files, column, file_names, left_out
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import open_text, regular
@@ -123,14 +123,14 @@ def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
         return problem(location, name, "'filename' must be the name of a picture")
     if not label:
         return problem(location, row["label"], "'label' must be the name of a class")
-    x, y, width, height = (number(row[name]) for name in COLUMNS[1:5])
+    x, y, width, height = (finite_number(row[name]) for name in COLUMNS[1:5])
     if x is None or y is None or width is None or height is None:
         numbers_as_read = {name: row[name] for name in COLUMNS[1:5]}
         return problem(location, numbers_as_read, "col_x, row_y, width and height must be finite numbers of pixels")
     cell = row.get(CONFIDENCE)
     if cell in (None, "") or cell != cell:  # noqa: PLR0124 - an empty cell or NaN is a missing value
         cell = None
-    confidence = number(cell)
+    confidence = finite_number(cell)
     if cell is not None and not is_confidence(confidence):
         return problem(location, cell, "'confidence' must be a number from 0 to 1, or nothing")
     return Box(name, x, y, width, height, label, confidence, source=source, location=location)
@@ -176,7 +176,9 @@ def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tu
             check(path, names)
             done = 0
             for batch in file.iter_batches(columns=[name for name in columns if name in names], batch_size=_ROWS):
-                yield from ((f"{path.name}: row {position}", row) for position, row in enumerate(batch.to_pylist(), done))
+                yield from (
+                    (f"{path.name}: row {position}", row) for position, row in enumerate(batch.to_pylist(), done)
+                )
                 done += len(batch)
     except (OSError, pa.ArrowException) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error
@@ -191,14 +193,14 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     The table of boxes is written only if boxes are exported.
     """
     if not images.with_boxes:
-        write_labels(files, images, progress)
+        write_label_table(files, images, progress)
         return []
-    write_labels(files, images, part(progress, 0.0, 0.5))
+    write_label_table(files, images, part(progress, 0.0, 0.5))
     _write_boxes(files, images, part(progress, 0.5, 1.0))
-    return left_out(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
+    return omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
 
 
-def write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
+def write_label_table(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
     """Write the table of labels and captions: one row for each image, with its labels as a JSON array.
 
     Images without labels and captions get a row, too. Otherwise a reader would give them the labels of another image
@@ -229,7 +231,7 @@ def _write_boxes(files: Files, images: AnnotatedImages, progress: ShareProgress)
 
 def _lines(*cells: Any) -> memoryview:
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, ","), _LINE_END, "")
-    return json.text_of(lines, end="")
+    return json.join_rows(lines, end="")
 
 
 def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:

@@ -14,12 +14,12 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from framedex.annotations.boxes import Box, label_of, number
-from framedex.annotations.folders import files_below, is_folder, image_finder, stem, subfolders, swapped
+from framedex.annotations.boxes import Box, finite_number, label_of
+from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, subfolders, walk_files
+from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.tables import write_labels
-from framedex.annotations.written import AnnotatedImages, Files, boxes_by_image, left_out
+from framedex.annotations.tables import write_label_table
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import TooLarge, read_bytes
@@ -53,7 +53,7 @@ def _has_xml(folder: Path) -> bool:
 
 def _has_xml_below(folder: Path) -> bool:
     try:
-        return is_folder(folder) and next(files_below(os.fspath(folder), _SUFFIX), None) is not None
+        return is_folder(folder) and next(walk_files(os.fspath(folder), _SUFFIX), None) is not None
     except OSError:
         return False
 
@@ -77,7 +77,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     """
     images_in, n_files = image_finder(os.fspath(folder)), 0
     try:
-        for path in files_below(os.fspath(folder), _SUFFIX):
+        for path in walk_files(os.fspath(folder), _SUFFIX):
             try:
                 root = _read(folder / path)
             except InvalidInput as error:
@@ -126,7 +126,7 @@ def _read(path: Path) -> Element:
 def _name(path: str, root: Element, images_in: Callable[[str], Mapping[str, str]]) -> str:
     """Return the name of the image of a file."""
     folder, base_name = os.path.split(path.removesuffix(_SUFFIX))
-    image_folder = swapped(folder, _IMAGE_FOLDERS)
+    image_folder = replace_folder(folder, _IMAGE_FOLDERS)
     if image_folder is None or not images_in(image_folder):
         image_folder = folder
     name = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
@@ -160,7 +160,7 @@ def _box(item: Element, name: str, location: str) -> Box | Problem:
 def _decimal(text: str) -> Decimal | None:
     """Return a finite number with all its digits, or None for any other text."""
     try:
-        return None if number(text) is None else Decimal(text.strip())
+        return None if finite_number(text) is None else Decimal(text.strip())
     except ArithmeticError:  # an exponent beyond the limits of Decimal
         return None
 
@@ -180,14 +180,14 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             for name, size, boxes in boxes_by_image(block):
                 path = f"annotations/{stem(name)}{_SUFFIX}" if images.folder else _path(name)
                 files.add(path, _file_text(name, boxes, size or (0, 0)).encode())
-    write_labels(files, images, part(progress, 0.9, 1.0))
-    return left_out(images, ("original_id", "confidence", "iscrowd"), "VOC") if images.with_boxes else []
+    write_label_table(files, images, part(progress, 0.9, 1.0))
+    return omissions(images, ("original_id", "confidence", "iscrowd"), "VOC") if images.with_boxes else []
 
 
 def _path(name: str) -> str:
     """Return the path of an image's annotation file."""
     folder, base = os.path.split(os.path.splitext(name)[0])  # noqa: PTH122
-    return os.path.join(swapped(folder, _ANNOTATION_FOLDERS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
+    return os.path.join(replace_folder(folder, _ANNOTATION_FOLDERS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
 
 
 def _file_text(name: str, boxes: Iterable[Box], size: tuple[int, int]) -> str:

@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.class_names import NAMES, class_names_of, data_yaml, holds_class_names
-from framedex.annotations.folders import files_below, is_folder, image_finder, stem, stems, subfolders, swapped
+from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, stems, subfolders, walk_files
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
-from framedex.annotations.progress import part
-from framedex.annotations.relative_boxes import RelativeBox, relative
-from framedex.annotations.tables import write_labels
-from framedex.annotations.written import (
+from framedex.annotations.output import (
     AnnotatedImages,
     Files,
     boxes_by_image,
     column,
     label_numbers,
-    left_out,
+    omissions,
 )
+from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.progress import part
+from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.tables import write_label_table
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import open_text, read_text
@@ -68,7 +68,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels]:
         return
     for each in parts:
         within = "" if each == folder else each.name
-        for name in files_below(os.fspath(each / _LABELS), _SUFFIX):
+        for name in walk_files(os.fspath(each / _LABELS), _SUFFIX):
             if not holds_class_names(name):
                 labels = _classes(os.path.join(each / _LABELS, name), names)  # noqa: PTH118 - names may be any bytes
                 image = os.path.join(within, _IMAGES, name.removesuffix(_SUFFIX))  # noqa: PTH118
@@ -114,9 +114,9 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
     try:
-        for path in files_below(os.fspath(folder), _SUFFIX):
+        for path in walk_files(os.fspath(folder), _SUFFIX):
             directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
-            images = swapped(directory, {_LABELS: _IMAGES})
+            images = replace_folder(directory, {_LABELS: _IMAGES})
             if (images is None and stem_ not in images_in(directory)) or holds_class_names(path):
                 continue
             n_files += 1
@@ -145,7 +145,7 @@ def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Ite
 
 
 def _box(location: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
-    kind, numbers = columns[0], [number(each) for each in columns[1:]]
+    kind, numbers = columns[0], [finite_number(each) for each in columns[1:]]
     is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
     label = label_of(names.get(int(kind))) if is_number else ""
     if not label:
@@ -195,9 +195,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             else:
                 text = "".join(f"{_line(box, size, numbers)}\n" for box in boxes)
                 files.add(f"{_LABELS}/{stem(name)}{_SUFFIX}", text.encode())
-    write_labels(files, images, part(progress, 0.9, 1.0))
+    write_label_table(files, images, part(progress, 0.9, 1.0))
     without = [f"{sizeless:,} boxes are left out: the sizes of their pictures are not known"] if sizeless else []
-    return without + left_out(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
+    return without + omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
 
 def _line(box: Box, size: tuple[int, int], numbers: Mapping[str, int]) -> str:
@@ -232,4 +232,4 @@ def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:
 def _class_lines(lists: pa.Array, labels: pa.Array) -> pa.Array:
     """Return one line for each label of each image; null for an image without labels."""
     lines = pc.binary_join_element_wise(json.integers(label_numbers(lists, labels)), f" {_WHOLE}\n", "")
-    return json.grouped(lines, lists, separator="")
+    return json.join_lists(lines, lists, separator="")

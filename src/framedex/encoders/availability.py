@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 from framedex.encoders.onnx_settings import model_path, parse_name
 from framedex.encoders.open_clip_files import find_files
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.encoders.open_clip_names import ModelName
 from framedex.errors import MissingDependency
 from framedex.settings import Settings
@@ -35,7 +35,7 @@ def check_open_clip(name: str, settings: Settings) -> None:
     _check_packages(("torch", "open_clip"), "models of open_clip", "clip")
     named = ModelName.parse(name)
     # A folder contains its own description; only the engine can check any other name.
-    find_files(named, None if named.model is None else load_engine(), allow_download=settings.allow_downloads)
+    find_files(named, None if named.model is None else load_open_clip(), allow_download=settings.allow_downloads)
 
 
 def _check_packages(packages: Sequence[str], models: str, extra: str) -> None:

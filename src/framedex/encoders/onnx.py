@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.arrays import Vectors
+from framedex.encoders.onnx_images import Resize, fit_image, normalise_image
 from framedex.encoders.onnx_model import Layout, OnnxModel
-from framedex.encoders.onnx_pictures import Resize, fitted, normalised
 from framedex.encoders.onnx_settings import (
     OnnxSettings,
-    checked,
     model_path,
     name_of,
     parse_name,
-    read_sidecar,
+    parse_onnx_settings,
+    read_onnx_sidecar,
+    setting_text,
     sidecar_of,
-    text_of,
 )
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidEmbedding, InvalidInput
@@ -35,11 +35,11 @@ _IMAGENET = {
 _AS_THEY_ARE = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 # Of MobileNetV2's features on 1,250 photographs, one of which is like another at the first; see docs/encoders.md.
 _THRESHOLDS = (0.1, 0.2, 0.28, 0.33, 0.38)
-_MOST = 16384  # maximum length of a vector; longer outputs are images, not descriptors
+_MAX_DIMENSION = 16384  # maximum length of a vector; longer outputs are images, not descriptors
 
 
 @dataclass(frozen=True)
-class Preparation:
+class OnnxPreparation:
     """The steps from an image to the input of a model; see :class:`~framedex.encoders.onnx_settings.OnnxSettings`."""
 
     size: tuple[int, int]
@@ -109,7 +109,10 @@ class OnnxEncoder:
             "size": size, "scale": scale, "mean": mean, "std": std, "colours": colours, "layout": layout,
             "resize": resize, "crop": crop, "fill": fill, "output": output, "pool": pool, "thresholds": thresholds,
         }  # fmt: skip
-        self._open(path, checked({name: value for name, value in given.items() if value is not None}, "OnnxEncoder"))
+        self._open(
+            path,
+            parse_onnx_settings({name: value for name, value in given.items() if value is not None}, "OnnxEncoder"),
+        )
 
     @classmethod
     def by_name(cls, name: str) -> "OnnxEncoder":
@@ -127,7 +130,7 @@ class OnnxEncoder:
 
     def _open(self, path: str | os.PathLike[str], given: OnnxSettings) -> None:
         whole = model_path(path)
-        wanted = given.over(read_sidecar(whole))
+        wanted = given.over(read_onnx_sidecar(whole))
         self.name = name_of(whole, given)
         sha256 = sha256_of(whole)
         self._model = OnnxModel(whole, wanted)
@@ -138,12 +141,12 @@ class OnnxEncoder:
         self.files: tuple[Path, ...] = (whole, sidecar_of(whole), *self._model.files.values())
         grey = np.full((*self._prepared.size, 3), 128, np.uint8)
         self.dimension = len(self.values(grey))
-        if self.dimension > _MOST:
+        if self.dimension > _MAX_DIMENSION:
             raise InvalidInput(
                 f"tensor {self._model.output!r} of the model {os.fspath(whole)!r} has {self.dimension} values a "
-                f"picture; a vector has at most {_MOST}: name another output"
+                f"picture; a vector has at most {_MAX_DIMENSION}: name another output"
             )
-        settings = {name: text_of(value) for name, value in vars(self._prepared).items()}
+        settings = {name: setting_text(value) for name, value in vars(self._prepared).items()}
         self.weights: Weights | None = Weights(
             path=os.fspath(whole),
             sha256=sha256,
@@ -153,7 +156,7 @@ class OnnxEncoder:
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Return an image in the model's size: uint8, shape (height, width, 3), RGB."""
         how = self._prepared
-        return fitted(pixels, *how.size, resize=how.resize, crop=how.crop, fill=how.fill)
+        return fit_image(pixels, *how.size, resize=how.resize, crop=how.crop, fill=how.fill)
 
     def encode_images(self, batch: npt.NDArray[np.uint8]) -> Vectors:
         """Return float32, shape (N, D), unit length. The vector of an image does not depend on its batch.
@@ -201,11 +204,13 @@ class OnnxEncoder:
         if dtype is np.uint8:
             ordered = picture[:, :, ::-1] if how.colours == "bgr" else picture
             return ordered.transpose(2, 0, 1) if how.layout == "nchw" else ordered
-        planes = normalised(picture, self._step, self._black, reverse=how.colours == "bgr").astype(dtype, copy=False)
+        planes = normalise_image(picture, self._step, self._black, reverse=how.colours == "bgr").astype(
+            dtype, copy=False
+        )
         return planes if how.layout == "nchw" else planes.transpose(1, 2, 0)
 
 
-def _preparation(model: OnnxModel, wanted: OnnxSettings) -> Preparation:
+def _preparation(model: OnnxModel, wanted: OnnxSettings) -> OnnxPreparation:
     shape, says = model.shape, f"the model {os.fspath(model.path)!r}"
     fixed = (shape.height, shape.width)
     size = wanted.size
@@ -222,7 +227,7 @@ def _preparation(model: OnnxModel, wanted: OnnxSettings) -> Preparation:
     mean, std = wanted.mean or mean, wanted.std or std
     if whole and (scale, mean, std) != (255.0, *_AS_THEY_ARE):
         raise InvalidInput(f"{says} takes whole numbers, 0 to 255: no scale, mean or std can be applied")
-    return Preparation(
+    return OnnxPreparation(
         size=size,
         scale=scale,
         mean=mean,
@@ -236,7 +241,7 @@ def _preparation(model: OnnxModel, wanted: OnnxSettings) -> Preparation:
     )
 
 
-def _affine(how: Preparation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _affine(how: OnnxPreparation) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return (offset, factor) for each colour: pixels are multiplied by the factor before the offset is subtracted."""
     std = np.array(how.std)
     return (np.array(how.mean) / std).astype(np.float32), (how.scale / 255 / std).astype(np.float32)

@@ -18,10 +18,10 @@ _LAYERS = {
     "QGemm": (3, 6), "MatMulInteger": (1, None), "ConvInteger": (1, None),
 }  # fmt: skip
 _TO_INTEGERS = {"QuantizeLinear", "DynamicQuantizeLinear"}
-_SHOWN = 5  # names in a message
+_MAX_NAMES = 5  # names in a message
 
 
-class Graph:
+class OnnxGraph:
     """A graph, read from its outputs backwards.
 
     Args:
@@ -121,11 +121,11 @@ class Graph:
         if name in self.makers:
             return
         names = list(self.makers)
-        near = get_close_matches(name, names, _SHOWN)
+        near = get_close_matches(name, names, _MAX_NAMES)
         raise InvalidInput(
             f"{owner} has no tensor {name!r}; "
             + (f"the nearest names are {', '.join(near)}; " if near else "")
-            + f"the last ones are {', '.join(names[-_SHOWN:])}"
+            + f"the last ones are {', '.join(names[-_MAX_NAMES:])}"
         )
 
     def scale_of(self, name: str) -> tuple[str, str] | None:

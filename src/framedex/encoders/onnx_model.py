@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders.onnx_graph import Graph
+from framedex.encoders.onnx_graph import OnnxGraph
 from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
 from framedex.encoders.onnx_settings import OnnxSettings
 from framedex.encoders.weights import sha256_of
@@ -58,7 +58,7 @@ class OnnxModel:
     def __init__(self, path: Path, wanted: OnnxSettings) -> None:
         self.path = path
         proto = _read(path)
-        graph = Graph(proto.graph)
+        graph = OnnxGraph(proto.graph)
         self._says = f"the model {os.fspath(path)!r}"
         if len(graph.inputs) != 1:
             raise InvalidInput(
@@ -99,7 +99,7 @@ class OnnxModel:
             )
         return np.asarray(found[0])
 
-    def _chosen(self, graph: Graph, name: str | None) -> str:
+    def _chosen(self, graph: OnnxGraph, name: str | None) -> str:
         if name is None:
             if len(graph.outputs) != 1:
                 raise InvalidInput(
@@ -133,7 +133,7 @@ def final_output(path: Path) -> str:
         InvalidInput: the file is not a model, or it has several outputs.
         MissingDependency: ONNX Runtime is not installed.
     """
-    outputs = Graph(_read(path).graph).outputs
+    outputs = OnnxGraph(_read(path).graph).outputs
     if len(outputs) != 1:
         raise InvalidInput(
             f"the model {os.fspath(path)!r} has {len(outputs)} outputs; say which: output={' or output='.join(outputs)}"

@@ -90,17 +90,17 @@ class OnnxSettings(BaseModel):
 
     def as_text(self) -> dict[str, str]:
         """Return the settings that are not None, as they are written in a name."""
-        return {name: text_of(value) for name, value in self.given().items()}
+        return {name: setting_text(value) for name, value in self.given().items()}
 
 
-def text_of(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """Return a setting as it is written in a name: shortest digits that restore a number, commas in lists."""
     if isinstance(value, tuple):
-        return ",".join(text_of(each) for each in value)
+        return ",".join(setting_text(each) for each in value)
     return f"{int(value)}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def checked(values: Mapping[str, Any], where: str) -> OnnxSettings:
+def parse_onnx_settings(values: Mapping[str, Any], where: str) -> OnnxSettings:
     """Return validated settings.
 
     Raises:
@@ -126,7 +126,7 @@ def sidecar_of(path: Path) -> Path:
     return path.with_suffix(".toml")
 
 
-def read_sidecar(path: Path) -> OnnxSettings:
+def read_onnx_sidecar(path: Path) -> OnnxSettings:
     """Return the settings beside a model file; empty settings if the file does not exist.
 
     Raises:
@@ -140,7 +140,7 @@ def read_sidecar(path: Path) -> OnnxSettings:
         return OnnxSettings()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the settings beside a model, {os.fspath(sidecar)!r}, cannot be read: {error}") from None
-    return checked(values, f"the settings beside a model, {os.fspath(sidecar)!r}")
+    return parse_onnx_settings(values, f"the settings beside a model, {os.fspath(sidecar)!r}")
 
 
 def model_path(path: str | os.PathLike[str]) -> Path:
@@ -180,10 +180,10 @@ def parse_name(name: str) -> tuple[str, OnnxSettings]:
         raise InvalidInput(f"{name!r}: what follows '?' must be <setting>=<value>, joined by '&'") from None
     if len(dict(pairs)) < len(pairs):
         raise InvalidInput(f"{name!r} says the same setting twice")
-    return path, checked(dict(pairs), repr(name))
+    return path, parse_onnx_settings(dict(pairs), repr(name))
 
 
-def absolute_name(name: str, folder: Path) -> str:
+def absolute_onnx_name(name: str, folder: Path) -> str:
     """Return a name whose path is absolute; a relative path is relative to the folder."""
     path, mark, query = name.partition(":")[2].partition("?")
     return f"{SCHEME}:{folder / user_path(path)}{mark}{query}" if path else name

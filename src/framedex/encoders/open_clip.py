@@ -16,10 +16,10 @@ import numpy.typing as npt
 from framedex import forks
 from framedex.arrays import Pixels, Vectors
 from framedex.encoders.devices import choose_device
-from framedex.encoders.open_clip_files import Files, find_files
-from framedex.encoders.open_clip_loading import build, load_engine, load_tokenizer
+from framedex.encoders.open_clip_files import ModelFiles, find_files
+from framedex.encoders.open_clip_images import ClipPreparation
+from framedex.encoders.open_clip_loading import build_model, load_open_clip, load_tokenizer
 from framedex.encoders.open_clip_names import ModelName
-from framedex.encoders.open_clip_pictures import Preparation
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput
 from framedex.forks import cached_property
@@ -79,12 +79,12 @@ class OpenClipEncoder:
         thresholds: Sequence[float] | None = None,
     ) -> None:
         self._named = ModelName.of(model, weights, random=random_weights)
-        self._engine = load_engine()
+        self._engine = load_open_clip()
         self._device = choose_device(device, precision)
         self._allow_download = allow_download
         found = find_files(self._named, self._engine, allow_download=allow_download)
-        self._model = build(self._named, found, self._engine, allow_download=allow_download).to(self._device.name)
-        self._preparation = Preparation.of(self._model.visual.preprocess_cfg)
+        self._model = build_model(self._named, found, self._engine, allow_download=allow_download).to(self._device.name)
+        self._preparation = ClipPreparation.of(self._model.visual.preprocess_cfg)
         self._tokenizing = forks.Lock()
         self.name = str(self._named)
         self.dimension = self._dimension()
@@ -112,7 +112,7 @@ class OpenClipEncoder:
         config = self._engine.get_model_config(self._named.model or f"local-dir:{self._named.path}")
         return int(config["embed_dim"])
 
-    def _weights(self, files: Files) -> Weights | None:
+    def _weights(self, files: ModelFiles) -> Weights | None:
         if files.checkpoint is None:
             return None
         settings = self._preparation.described()

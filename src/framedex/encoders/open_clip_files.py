@@ -18,7 +18,7 @@ _ALLOW = "FRAMEDEX_ALLOW_DOWNLOADS=1, or allow_download=True in code, fetches th
 
 
 @dataclass(frozen=True)
-class Files:
+class ModelFiles:
     """The files of a model.
 
     Attributes:
@@ -32,7 +32,7 @@ class Files:
     pretrained: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> Files:
+def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> ModelFiles:
     """Return the files of a model.
 
     Args:
@@ -57,15 +57,15 @@ def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> Files:
     if name.path is not None and not name.path.is_file():
         raise NotFound(f"no file {str(name.path)!r} with weights for {name.model}")
     if name.tag is None:
-        return Files(name.path)
+        return ModelFiles(name.path)
     pretrained = engine.get_pretrained_cfg(name.model, name.tag)
     if not pretrained:
         tags = ", ".join(engine.list_pretrained_tags_by_model(name.model)) or "none"
         raise InvalidInput(f"open_clip has no weights {name.tag!r} for {name.model}; there are: {tags}; or name a file")
-    return Files(_of_tag(name, pretrained, engine, allow_download=allow_download), pretrained=pretrained)
+    return ModelFiles(_of_tag(name, pretrained, engine, allow_download=allow_download), pretrained=pretrained)
 
 
-def _in_folder(folder: Path) -> Files:
+def _in_folder(folder: Path) -> ModelFiles:
     if not folder.is_dir():
         raise NotFound(f"no folder {str(folder)!r}, so {SCHEME}:{folder} names no model")
     config = folder / CONFIG
@@ -91,7 +91,7 @@ def _in_folder(folder: Path) -> Files:
             f"call the right one {_HUB_NAMES[0]}"
         )
     tokenizer = folder / "tokenizer.json"
-    return Files(found[0], (config, tokenizer) if tokenizer.is_file() else (config,))
+    return ModelFiles(found[0], (config, tokenizer) if tokenizer.is_file() else (config,))
 
 
 def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allow_download: bool) -> Path:

@@ -7,18 +7,18 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from framedex.encoders.open_clip_files import Files
+from framedex.encoders.open_clip_files import ModelFiles
 from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.torch_vision import import_torchvision
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 
 _LOADING = RLock()
 """Held while process-wide state changes: imports, the hub's offline switch, log filters."""
-_SHOWN = 3  # maximum number of names in a message
+_MAX_NAMES = 3  # maximum number of names in a message
 _SEED = 0  # of random weights, so that all processes have the same ones
 
 
-def load_engine() -> Any:
+def load_open_clip() -> Any:
     """Return the module ``open_clip``.
 
     Raises:
@@ -35,7 +35,7 @@ def load_engine() -> Any:
         return open_clip
 
 
-def build(name: ModelName, files: Files, engine: Any, *, allow_download: bool) -> Any:
+def build_model(name: ModelName, files: ModelFiles, engine: Any, *, allow_download: bool) -> Any:
     """Return a model for inference, on the CPU, with its weights.
 
     Args:
@@ -90,7 +90,7 @@ def _load_weights(model: Any, path: Path, name: ModelName, engine: Any) -> None:
 
 
 def _some(names: Sequence[str], separator: str = ", ") -> str:
-    shown, rest = separator.join(names[:_SHOWN]), len(names) - _SHOWN
+    shown, rest = separator.join(names[:_MAX_NAMES]), len(names) - _MAX_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 

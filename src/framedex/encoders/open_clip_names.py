@@ -100,7 +100,7 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - does not follow links, unlike resolve
 
 
-def absolute_name(name: str, folder: Path) -> str:
+def absolute_open_clip_name(name: str, folder: Path) -> str:
     """Return a name whose path is absolute, relative to the folder; names of models and tags do not change."""
     rest = name.partition(":")[2]
     if rest and (rest.startswith(".") or (folder / user_path(rest) / CONFIG).is_file()):

@@ -29,14 +29,14 @@ _BUILT_IN = (
         lambda name, _settings: OnnxEncoder.by_name(name),
         reads_texts=False,
         check=check_onnx,
-        absolute_name=onnx_settings.absolute_name,
+        absolute_name=onnx_settings.absolute_onnx_name,
     ),
     Scheme(
         open_clip_names.SCHEME,
         lambda name, settings: OpenClipEncoder.by_name(name, allow_download=settings.allow_downloads),
         reads_texts=True,
         check=check_open_clip,
-        absolute_name=open_clip_names.absolute_name,
+        absolute_name=open_clip_names.absolute_open_clip_name,
     ),
 )
 
@@ -54,7 +54,7 @@ _IN_CODE: dict[str, Encoder] = {}
 _TEXTS_IN_CODE: dict[str, TextEncoder] = {}
 """Text encoders that this process passed as objects, by name."""
 
-_MADE: LruCache[str, tuple[Encoder | TextEncoder, tuple[Stamp, ...]]] = LruCache(2)  # models take memory
+_LOADED: LruCache[str, tuple[Encoder | TextEncoder, tuple[Stamp, ...]]] = LruCache(2)  # models take memory
 """Loaded encoders with the stamps of their files. Each query needs its encoder again."""
 _MAKING = forks.RLock()
 
@@ -70,7 +70,7 @@ def register(scheme: str, factory: Callable[[str], Encoder | TextEncoder]) -> No
     row = Scheme(scheme, lambda name, _settings: factory(name))
     with _MAKING:
         _SCHEMES[scheme] = row
-        _MADE.clear()
+        _LOADED.clear()
 
 
 def schemes() -> dict[str, Scheme]:
@@ -101,7 +101,7 @@ def choose_encoder(name: str | Encoder, settings: Settings | None = None) -> tup
     scheme = _scheme_of(name)
     if scheme is None and name in _IN_CODE:
         return _IN_CODE[name], "given in code before"
-    encoder = _made(name, scheme, settings)
+    encoder = _load(name, scheme, settings)
     if not isinstance(encoder, Encoder):
         raise InvalidInput(f"{name!r} is no encoder of images; one has the methods of framedex.Encoder")
     return encoder, reason
@@ -126,7 +126,7 @@ def choose_text_encoder(name: str | TextEncoder) -> TextEncoder:
     if name == RESERVED:
         raise InvalidInput(f"a text encoder is given by its own name, not as {RESERVED!r}")
     scheme = _scheme_of(name)
-    encoder: object = _IN_CODE[name] if scheme is None and name in _IN_CODE else _made(name, scheme, None)
+    encoder: object = _IN_CODE[name] if scheme is None and name in _IN_CODE else _load(name, scheme, None)
     if not isinstance(encoder, TextEncoder):
         raise InvalidInput(f"the encoder {name!r} knows pictures only; a text encoder has the method encode_texts")
     return encoder
@@ -175,7 +175,7 @@ def _scheme_of(name: str) -> Scheme | None:
     return _SCHEMES.get(word) or ENCODER_PLUGINS.rows().get(word)
 
 
-def _made(name: str, scheme: Scheme | None, settings: Settings | None) -> Encoder | TextEncoder:
+def _load(name: str, scheme: Scheme | None, settings: Settings | None) -> Encoder | TextEncoder:
     """Return the encoder with a name, from the cache if its files have not changed.
 
     An image encoder without files is not cached: it costs nothing to build, and would evict a model.
@@ -183,13 +183,13 @@ def _made(name: str, scheme: Scheme | None, settings: Settings | None) -> Encode
     if scheme is None:
         raise InvalidInput(f"no encoder {name!r}; there are: {RESERVED}, {', '.join(sorted(schemes()))}")
     with _MAKING:
-        if (kept := _MADE.get(name)) is not None and _stamps(kept[0]) == kept[1]:
+        if (kept := _LOADED.get(name)) is not None and _stamps(kept[0]) == kept[1]:
             return kept[0]
         made = scheme.make(name, settings or load_settings())
         if not isinstance(made, Encoder | TextEncoder):
             raise InvalidInput(f"{made!r}, made for {name!r}, is no encoder: it lacks the methods of Encoder")
         if (stamps := _stamps(made)) or isinstance(made, TextEncoder):
-            _MADE.put(made.name if stamps else name, (made, stamps))
+            _LOADED.put(made.name if stamps else name, (made, stamps))
         return made
 
 

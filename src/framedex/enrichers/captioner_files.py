@@ -19,7 +19,7 @@ PACKAGES = ("torch", "transformers")
 
 _CONFIG = "config.json"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_PICTURES = ("preprocessor_config.json", "processor_config.json")
+_IMAGE_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _WORDS = (
     "tokenizer.json",
     "vocab.txt",
@@ -29,7 +29,7 @@ _WORDS = (
     "sentencepiece.bpe.model",
 )
 _CHAT = ("chat_template.jinja", "chat_template.json")
-_SAID_IN = ("processor_config.json", "tokenizer_config.json")  # files that may contain a chat template, too
+_TEMPLATE_FILES = ("processor_config.json", "tokenizer_config.json")  # files that may contain a chat template, too
 _DESCRIBING = (".json", ".jinja", ".txt", ".model")
 _HEADER_BYTES = 8  # at the start of a safetensors file: the length of its header
 
@@ -94,7 +94,7 @@ def find_captioner(folder: Path) -> CaptionerFiles:
             f"{os.fspath(folder)!r} has a model of the type {kind!r}: captions are written by models of the types "
             f"{', '.join(CONTINUING)}, and by those of pictures and texts that have a chat template"
         )
-    _need(folder, _PICTURES, "description of how pictures are prepared")
+    _need(folder, _IMAGE_PROCESSORS, "description of how pictures are prepared")
     _need(folder, _WORDS, "tokenizer")
     beside = sorted(path for path in folder.iterdir() if path.suffix in _DESCRIBING and path.is_file())
     return CaptionerFiles(folder, kind, chats, _checkpoints(folder), tuple(beside))
@@ -120,7 +120,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _has_chat_template(folder: Path) -> bool:
     if any((folder / name).is_file() for name in _CHAT):
         return True
-    return any((folder / name).is_file() and _json(folder / name).get("chat_template") for name in _SAID_IN)
+    return any((folder / name).is_file() and _json(folder / name).get("chat_template") for name in _TEMPLATE_FILES)
 
 
 def _checkpoints(folder: Path) -> tuple[Path, ...]:

@@ -12,12 +12,12 @@ from framedex.errors import Error, InvalidInput, MissingDependency
 
 _LOADING = RLock()
 """Held while the engine's log, which is shared by the whole process, is silent."""
-_SHOWN = 3  # maximum number of names in a message
+_MAX_NAMES = 3  # maximum number of names in a message
 _UNUSED = ".pooler."
 """Part of the names of weights that captions do not depend on. Many folders lack these weights."""
 
 
-def load_engine() -> Any:
+def load_transformers() -> Any:
     """Return the module ``transformers``.
 
     Raises:
@@ -50,8 +50,8 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
     """
     import torch
 
-    engine = load_engine()
-    with reading(files, "model"):
+    engine = load_transformers()
+    with translate_errors(files, "model"):
         config = engine.AutoConfig.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         if precision == "float16" and config.dtype == torch.bfloat16:
             precision = "bfloat16"  # which has a larger range
@@ -70,7 +70,7 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
         )
     # Missing weights would be random, and transformers only logs them.
     if missing := sorted(name for name in told["missing_keys"] if _UNUSED not in f".{name}."):
-        shown, more = ", ".join(missing[:_SHOWN]), len(missing) - _SHOWN
+        shown, more = ", ".join(missing[:_MAX_NAMES]), len(missing) - _MAX_NAMES
         raise InvalidInput(
             f"the weights of {os.fspath(files.folder)!r} do not fit its configuration: they lack {shown}"
             f"{f' and {more} more' if more > 0 else ''}"
@@ -89,17 +89,17 @@ def load_part(files: CaptionerFiles, kind: str) -> Any:
         InvalidInput: the files do not contain it, or are malformed.
         MissingDependency: it needs a package that is not installed.
     """
-    engine = load_engine()
+    engine = load_transformers()
     # Pillow's filters average when they shrink, and do not depend on whether torchvision is installed.
     more = {"backend": "pil"} if kind == "AutoImageProcessor" else {}
-    with reading(files, kind.removeprefix("Auto").lower()):
+    with translate_errors(files, kind.removeprefix("Auto").lower()):
         return getattr(engine, kind).from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, **more
         )
 
 
 @contextmanager
-def reading(files: CaptionerFiles, what: str) -> Iterator[None]:
+def translate_errors(files: CaptionerFiles, what: str) -> Iterator[None]:
     """Silence the engine's log, and raise its errors as our own, while files are read."""
     from transformers.utils import logging
 

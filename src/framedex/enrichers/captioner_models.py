@@ -9,18 +9,18 @@ import numpy.typing as npt
 
 from framedex.arrays import Pixels
 from framedex.enrichers.captioner_files import CaptionerFiles
-from framedex.enrichers.captioner_loading import load_part, reading
-from framedex.enrichers.captioner_pictures import as_picture
+from framedex.enrichers.captioner_images import to_image
+from framedex.enrichers.captioner_loading import load_part, translate_errors
 from framedex.errors import InvalidInput
 
-ASKED = "Describe this picture in one sentence."
+DEFAULT_PROMPT = "Describe this picture in one sentence."
 """The default prompt of a model that answers prompts."""
 
 _OVERSAMPLED = 2  # pixels of a decoded image's side for each pixel of the model's input
 _FREE_SIDE_PX = 768  # of models that accept images of any size
 
 
-class Way(Protocol):
+class CaptionMethod(Protocol):
     """A method to get captions from a model.
 
     Attributes:
@@ -46,7 +46,7 @@ class Way(Protocol):
         ...
 
 
-class Continuing:
+class ContinuationMethod:
     """Models that caption an image without a question. A prompt is the beginning of the caption, and a part of it.
 
     Args:
@@ -64,7 +64,7 @@ class Continuing:
         self.room: int | None = None if positions is None else positions - len(self._start or (0,))
         if self.room is not None and self.room < 1:
             raise InvalidInput(f"the prompt is too long: the model knows {positions} tokens, caption included")
-        with reading(files, "preparation of pictures"):
+        with translate_errors(files, "preparation of pictures"):
             shape = self.prepare(np.full((64, 64, 3), 128, np.uint8)).shape
         self.min_side_px = _OVERSAMPLED * max(shape[-2:])
 
@@ -85,7 +85,7 @@ class Continuing:
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the model's input: float32, shape (3, H, W)."""
-        found = self._pictures(images=as_picture(pixels), return_tensors="np")["pixel_values"]
+        found = self._pictures(images=to_image(pixels), return_tensors="np")["pixel_values"]
         return np.asarray(found[0], np.float32)
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Continuing:
         return list(self._tokenizer.batch_decode(made, skip_special_tokens=True))
 
 
-class Answering:
+class ConversationMethod:
     """Models of images and texts that answer in a conversation, with the chat template of their folder.
 
     Args:
@@ -123,12 +123,12 @@ class Answering:
             raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
         self._processor.image_processor = load_part(files, "AutoImageProcessor")
         self._processor.tokenizer.padding_side = "left"  # so that the answer follows the prompt directly in all rows
-        self.asked: str | None = ASKED if prompt is None else prompt
+        self.asked: str | None = DEFAULT_PROMPT if prompt is None else prompt
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the image unchanged, because such models accept images of any size: shape (1,), dtype object."""
         held = np.empty(1, object)
-        held[0] = as_picture(pixels, shorter=_FREE_SIDE_PX)
+        held[0] = to_image(pixels, shorter=_FREE_SIDE_PX)
         return held
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class DetectorSettings(BaseModel):
         return other.model_copy(update={name: value for name, value in self if value is not None})
 
 
-def checked(values: Mapping[str, Any], where: str) -> DetectorSettings:
+def parse_detector_settings(values: Mapping[str, Any], where: str) -> DetectorSettings:
     """Return validated settings.
 
     Raises:
@@ -65,7 +65,7 @@ def checked(values: Mapping[str, Any], where: str) -> DetectorSettings:
         raise InvalidInput(f"{where}: {name} is {values[name]!r}: {first['msg']}") from None
 
 
-def read_sidecar(model: Path) -> DetectorSettings:
+def read_detector_sidecar(model: Path) -> DetectorSettings:
     """Return the settings in ``model.toml`` beside ``model.onnx``; empty settings if the file does not exist.
 
     Raises:
@@ -80,5 +80,5 @@ def read_sidecar(model: Path) -> DetectorSettings:
         return DetectorSettings()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{says}, cannot be read: {error}") from None
-    found = checked(values, says)
+    found = parse_detector_settings(values, says)
     return found.model_copy(update={"names": model.parent / found.names}) if isinstance(found.names, Path) else found

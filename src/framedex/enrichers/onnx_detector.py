@@ -12,16 +12,16 @@ import numpy.typing as npt
 from framedex.annotations.class_names import read_class_names
 from framedex.arrays import Pixels
 from framedex.enrichers.detector import Detections, Floats
-from framedex.enrichers.detector_settings import DetectorSettings, checked, read_sidecar
+from framedex.enrichers.detector_settings import DetectorSettings, parse_detector_settings, read_detector_sidecar
 from framedex.enrichers.letterbox import Letterbox
 from framedex.enrichers.onnx_session import OnnxSession
 from framedex.enrichers.suppression import non_maximum_suppression
-from framedex.enrichers.yolo_heads import STRIDES, Form, candidates, classes_of, expected, recognised
+from framedex.enrichers.yolo_heads import STRIDES, Form, candidates, count_classes, expected_shapes, recognise_form
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
 _SCORE, _IOU = 0.25, 0.45
-_MOST = 300  # detections in an image
+_MAX_DETECTIONS = 300  # detections in an image
 _ROUNDED = 1e-3  # tolerance for 16-bit probabilities outside of 0 to 1
 
 
@@ -68,9 +68,11 @@ class OnnxDetector:
         model = Path(os.path.abspath(user_path(path)))  # noqa: PTH100 - keeps links, unlike resolve
         if names is not None:
             names = user_path(names) if isinstance(names, str | os.PathLike) else tuple(names)
-        given = checked({"names": names, "form": form, "size": size, "score": score, "iou": iou}, "OnnxDetector")
+        given = parse_detector_settings(
+            {"names": names, "form": form, "size": size, "score": score, "iou": iou}, "OnnxDetector"
+        )
         self._session = OnnxSession(model)
-        wanted = given.over(read_sidecar(model))
+        wanted = given.over(read_detector_sidecar(model))
         self.name = f"onnx:{os.fspath(model)}"
         self.size = self._size(wanted)
         self._score = _SCORE if wanted.score is None else wanted.score
@@ -93,7 +95,7 @@ class OnnxDetector:
         output = self._session.run(self._input(where.show(pixels, self.size), self.form))[self._output]
         corners, classes, scores = candidates(self.form, output, self.size, self._score)
         self._check(corners, scores)
-        kept = non_maximum_suppression(corners, scores, classes, max_iou=self._iou, max_count=_MOST)
+        kept = non_maximum_suppression(corners, scores, classes, max_iou=self._iou, max_count=_MAX_DETECTIONS)
         found = where.back(corners[kept])
         boxes = np.hstack([found[:, :2], found[:, 2:] - found[:, :2]])
         there = (boxes[:, 2:] > 0).all(axis=1)
@@ -122,14 +124,14 @@ class OnnxDetector:
         found = self._session.run(self._input(grey, wanted or "yolov8"))
         heads = []
         for name, output in found.items():
-            form = wanted or recognised(output.shape, self.size)
-            if form is not None and (classes := classes_of(form, output.shape, self.size)):
+            form = wanted or recognise_form(output.shape, self.size)
+            if form is not None and (classes := count_classes(form, output.shape, self.size)):
                 heads.append((form, name, classes))
         if len(heads) != 1:
             shapes = ", ".join(f"{name!r} {output.shape}" for name, output in found.items()) or "nothing"
             raise InvalidInput(
                 f"{self._session.says} puts out {shapes} for a picture of {self.size[0]}×{self.size[1]}; one output "
-                f"must have the shape {expected(self.size)}{f', and {wanted} was asked for' if wanted else ''}"
+                f"must have the shape {expected_shapes(self.size)}{f', and {wanted} was asked for' if wanted else ''}"
             )
         return heads[0]
 
@@ -170,14 +172,14 @@ def _names(session: OnnxSession, wanted: DetectorSettings) -> tuple[Mapping[int,
         if names is None:
             raise InvalidInput(f"{os.fspath(path)!r} has no 'names' of classes")
         return names, f"the file {os.fspath(path)!r}"
-    if (said := _said(session.metadata.get("names", ""))) is not None:
+    if (said := _names_in_metadata(session.metadata.get("names", ""))) is not None:
         return said, "its metadata"
     raise InvalidInput(
         f"{session.says} needs names of its classes: give names=<a file>, or put one beside it as {beside.name!r}"
     )
 
 
-def _said(text: str) -> dict[int, str] | None:
+def _names_in_metadata(text: str) -> dict[int, str] | None:
     """Return the names in a model's metadata, where Ultralytics writes a Python dictionary; None for other text."""
     try:
         found = ast.literal_eval(text)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from framedex.encoders import Encoder, OnnxClassifier, TextEncoder, choose_encoder
 from framedex.enrichers.models_file import ModelEntry
-from framedex.enrichers.vocabulary import Tag, read_lines, read_vocabulary
+from framedex.enrichers.vocabulary import VocabularyTag, read_lines, read_vocabulary
 from framedex.errors import InvalidInput
 from framedex.settings import Settings
 
@@ -88,7 +88,7 @@ class ZeroShot:
         encoder: the encoder.
     """
 
-    def __init__(self, encoder: Encoder, vocabulary: Sequence[Tag], *, threshold: float, top_k: int) -> None:
+    def __init__(self, encoder: Encoder, vocabulary: Sequence[VocabularyTag], *, threshold: float, top_k: int) -> None:
         if not isinstance(encoder, TextEncoder):
             raise InvalidInput(f"the encoder {encoder.name!r} knows pictures only; tags need one that knows texts")
         self.encoder: Encoder = encoder

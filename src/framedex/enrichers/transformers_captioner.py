@@ -14,8 +14,8 @@ from framedex.checks import check_integer
 from framedex.encoders.devices import choose_device
 from framedex.enrichers.captioner import MAX_TOKENS, Captioner
 from framedex.enrichers.captioner_files import find_captioner
-from framedex.enrichers.captioner_loading import load_engine, load_model, reading
-from framedex.enrichers.captioner_models import Answering, Continuing, Way
+from framedex.enrichers.captioner_loading import load_model, load_transformers, translate_errors
+from framedex.enrichers.captioner_models import CaptionMethod, ContinuationMethod, ConversationMethod
 from framedex.enrichers.models_file import ModelEntry
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
@@ -68,16 +68,18 @@ class TransformersCaptioner:
         if not isinstance(folder, str | os.PathLike) or not isinstance(prompt, str | None):
             raise InvalidInput(f"a captioner is a folder, with a text as its prompt; not {folder!r} and {prompt!r}")
         files = find_captioner(Path(os.path.abspath(user_path(folder))))  # noqa: PTH100 - does not follow links, unlike resolve
-        load_engine()
+        load_transformers()
         self._files, self._device = files, choose_device(device)
         self._model = load_model(files, self._device.precision).to(self._device.name)
-        self._way: Way = Answering(files, prompt) if files.chats else Continuing(files, self._model, prompt)
+        self._way: CaptionMethod = (
+            ConversationMethod(files, prompt) if files.chats else ContinuationMethod(files, self._model, prompt)
+        )
         self._generation = self._greedy(max_tokens)
         self.name = os.fspath(files.folder)
         self.weights = files.weights({"prompt": self._way.asked or "", "max_tokens": str(max_tokens)})
         self.min_side_px = self._way.min_side_px
         self.batch = batch or _BATCHES[self._device.kind] // (_CHATTING if files.chats else 1)
-        with reading(files, "model"):  # conflicts between the parts of a folder show only here
+        with translate_errors(files, "model"):  # conflicts between the parts of a folder show only here
             self.captions(self.prepare(np.full((64, 64, 3), 128, np.uint8))[None])
 
     def _greedy(self, max_tokens: int) -> Any:

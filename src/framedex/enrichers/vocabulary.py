@@ -20,7 +20,7 @@ models from natural language supervision", ICML 2021, section 3.1.4.
 
 
 @dataclass(frozen=True)
-class Tag:
+class VocabularyTag:
     """A tag of a vocabulary.
 
     Attributes:
@@ -47,7 +47,7 @@ def read_lines(path: Path) -> list[str]:
     return found
 
 
-def read_vocabulary(path: Path) -> list[Tag]:
+def read_vocabulary(path: Path) -> list[VocabularyTag]:
     """Return the tags of a vocabulary: a text file with one tag a line, or a ``.toml`` file with a table for each tag.
 
     Raises:
@@ -59,10 +59,10 @@ def read_vocabulary(path: Path) -> list[Tag]:
     names = read_lines(path)
     if (twice := next((name for place, name in enumerate(names) if name in names[:place]), None)) is not None:
         raise InvalidInput(f"the vocabulary {os.fspath(path)!r} has {twice!r} twice")
-    return [Tag(name, _usual(name)) for name in names]
+    return [VocabularyTag(name, _usual(name)) for name in names]
 
 
-def _of_tables(path: Path) -> list[Tag]:
+def _of_tables(path: Path) -> list[VocabularyTag]:
     try:
         found = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
@@ -72,7 +72,7 @@ def _of_tables(path: Path) -> list[Tag]:
     return [_tag(path, name, value) for name, value in found.items()]
 
 
-def _tag(path: Path, name: str, value: Any) -> Tag:
+def _tag(path: Path, name: str, value: Any) -> VocabularyTag:
     where = f"the vocabulary {os.fspath(path)!r}, tag {name!r}"
     if not name.strip() or not isinstance(value, dict):
         raise InvalidInput(f"{where}: a tag has a name and is a table, as [cat], not {value!r}")
@@ -83,7 +83,7 @@ def _tag(path: Path, name: str, value: Any) -> Tag:
         raise InvalidInput(f"{where}: prompts is {prompts!r}; it is a list of sentences")
     if threshold is not None and not is_fraction(threshold):
         raise InvalidInput(f"{where}: threshold is {threshold!r}; it is a probability, 0 to 1")
-    return Tag(name.strip(), tuple(prompts), threshold)
+    return VocabularyTag(name.strip(), tuple(prompts), threshold)
 
 
 def _usual(name: str) -> tuple[str, ...]:

@@ -27,28 +27,28 @@ FORMS: tuple[Form, ...] = ("yolox", "yolov5", "yolov8")
 STRIDES = (8, 16, 32)
 
 
-def cells(size: tuple[int, int]) -> int:
+def count_cells(size: tuple[int, int]) -> int:
     """Return the number of cells G of all grids over an input of a (height, width)."""
     return sum((size[0] // stride) * (size[1] // stride) for stride in STRIDES)
 
 
-def expected(size: tuple[int, int]) -> str:
+def expected_shapes(size: tuple[int, int]) -> str:
     """Return a description of the possible output shapes for an input of a (height, width)."""
-    count = cells(size)
+    count = count_cells(size)
     return f"({count}, 5 + classes) of yolox, ({3 * count}, 5 + classes) of yolov5, or (4 + classes, {count}) of yolov8"
 
 
-def recognised(shape: tuple[int, ...], size: tuple[int, int]) -> Form | None:
+def recognise_form(shape: tuple[int, ...], size: tuple[int, int]) -> Form | None:
     """Return the form of an output by its shape for one image; None for any other shape."""
-    fits = [form for form in FORMS if classes_of(form, shape, size) > 0]
+    fits = [form for form in FORMS if count_classes(form, shape, size) > 0]
     return fits[0] if len(fits) == 1 else None
 
 
-def classes_of(form: Form, shape: tuple[int, ...], size: tuple[int, int]) -> int:
+def count_classes(form: Form, shape: tuple[int, ...], size: tuple[int, int]) -> int:
     """Return the number of classes of an output with a form and shape; 0 if the shape does not fit the form."""
     if len(shape) != 2:
         return 0
-    places = {"yolox": cells(size), "yolov5": 3 * cells(size), "yolov8": cells(size)}[form]
+    places = {"yolox": count_cells(size), "yolov5": 3 * count_cells(size), "yolov8": count_cells(size)}[form]
     there, values = shape[::-1] if form == "yolov8" else shape
     return max(values - (4 if form == "yolov8" else 5), 0) if there == places else 0
 

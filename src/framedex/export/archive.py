@@ -8,13 +8,13 @@ import numpy as np
 
 from framedex.annotations.progress import part
 from framedex.arrays import RowIds
-from framedex.export.chosen import Chosen
+from framedex.export.contents import ExportContents
 from framedex.export.files import whole_file
 from framedex.export.formats import ExportFormat, find_format
+from framedex.export.image_names import with_clashes
+from framedex.export.images import CopyResult, write_images
+from framedex.export.locations import display_path
 from framedex.export.objects import ObjectsByMedia, media_of, objects_in
-from framedex.export.picture_names import with_clashes
-from framedex.export.pictures import Copied, write_pictures
-from framedex.export.places import shown_text
 from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 from framedex.records import Condition, DatasetRecord, ExportResult
@@ -67,13 +67,13 @@ def export_archive(
         rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
     settings = settings or load_settings()
-    chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
+    chosen = ExportContents(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
     with whole_file(path, settle=settle) as file:
         begin(chosen.entities)
         chosen = with_clashes(chosen) if include_images or format_.is_file_each else chosen
         copied, notes = _write(file, chosen, format_, progress)
     return ExportResult(
-        path=shown_text(path),
+        path=display_path(path),
         total_media_items=total,
         total_objects=chosen.n_objects,
         images=copied.count,
@@ -93,24 +93,24 @@ def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> Obj
 
 def _write(
     file: BinaryIO,
-    chosen: Chosen,
+    chosen: ExportContents,
     format_: ExportFormat,
     progress: ShareProgress,
-) -> tuple[Copied, list[str]]:
+) -> tuple[CopyResult, list[str]]:
     """Write the ZIP file; return the result of copying the images, and sentences about data that is left out.
 
     Two exports of the same state have the same bytes, except for ``export_time`` in JSON: members without a source file
     have the time of the state.
     """
-    copied, share = Copied(), _METADATA_SHARE if chosen.include_images else 1.0
+    copied, share = CopyResult(), _METADATA_SHARE if chosen.include_images else 1.0
     with ZipWriter(file, modified=chosen.media.generation.created_at) as archive:
         names, notes = format_.write(archive, chosen, part(progress, 0.0, share))
         if chosen.include_images:
-            copied = write_pictures(archive, chosen, names, part(progress, share, 1.0))
+            copied = write_images(archive, chosen, names, part(progress, share, 1.0))
     return copied, notes
 
 
-def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
+def _message(chosen: ExportContents, copied: CopyResult, notes: list[str]) -> str:
     """Return a summary of the written and the missing files."""
     written = (
         f"{chosen.n_objects:,} objects in {chosen.total:,} media" if chosen.boxes_only else f"{chosen.total:,} media"

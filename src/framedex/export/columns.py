@@ -8,10 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.output import column
 from framedex.arrays import RowIds
 from framedex.errors import InvalidInput
-from framedex.export.edited import TAG_DATES, custom_fields, edited_column, stored_name
-from framedex.export.places import column, file_paths, image_names, uris
+from framedex.export.locations import file_paths, image_names, uris
+from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.ids import Kind, group_prefix
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.issue_types import IssueType, issue_types
@@ -100,11 +101,11 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
 
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the columns of a schema of :func:`table_schema`, some ten thousand rows at a time."""
-    for block in gathered(media.blocks(condition, needed(media, schema))):
+    for block in merge_blocks(media.blocks(condition, required_columns(media, schema))):
         yield pa.table([column_of(media, block, field) for field in schema], schema=schema)
 
 
-def gathered(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def merge_blocks(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Merge blocks into larger ones, which cost less in total. Long texts limit the number of rows."""
     held: list[pa.Table] = []
     rows = size = 0
@@ -140,7 +141,7 @@ _STORED = {
 }
 
 
-def needed(media: Media, schema: pa.Schema) -> list[str]:
+def required_columns(media: Media, schema: pa.Schema) -> list[str]:
     """Return the stored columns that a schema depends on. Columns of edits exist after the first edit only."""
     names = {stored_name(field) or field.name for field in schema}
     stored = {stored for name in names for stored in _STORED.get(name, (name,))}
@@ -151,7 +152,7 @@ def needed(media: Media, schema: pa.Schema) -> list[str]:
 
 
 def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
-    """Return a column, computed from a block with the stored columns of :func:`needed`."""
+    """Return a column, computed from a block with the stored columns of :func:`required_columns`."""
     if (edited := edited_column(media, block, field)) is not None:
         return edited
     match field.name:
@@ -236,7 +237,7 @@ def _ids(prefix: str, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.bool
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     """Return the issues of each row as a list of structs, in the order of their types."""
     types = list(issue_types().values())
-    row, kind, sure = _found_issues(block, types)
+    row, kind, sure = _issue_entries(block, types)
     is_duplicate = kind == types.index(DUPLICATE_ISSUE)
     numbers = column(block, DUPLICATES[0]).take(pa.array(row[is_duplicate]))
     in_group = is_duplicate.copy()
@@ -254,7 +255,7 @@ def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
 
-def _found_issues(
+def _issue_entries(
     block: pa.Table, types: Sequence[IssueType]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return (row, number of the type, confidence) of each issue, by row and then by type."""

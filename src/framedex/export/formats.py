@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from framedex.annotations import coco, tables, voc, yolo
 from framedex.errors import InvalidInput
 from framedex.export import json_file, parquet_file
-from framedex.export.annotated import annotation_files
-from framedex.export.chosen import Chosen
-from framedex.export.picture_names import Names, plain_names, voc_names, yolo_names
+from framedex.export.annotation_files import annotation_files
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names, plain_names, voc_names, yolo_names
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
 from framedex.progress import ShareProgress
 
-WriteExport = Callable[[ZipWriter, Chosen, ShareProgress], tuple[Names, list[str]]]
+WriteExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]
 """Write all files but the images; return the names of the images, and sentences about data that is left out."""
 
 

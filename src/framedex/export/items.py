@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
+from framedex.annotations.output import column
 from framedex.export.columns import EXPORTED, URL
-from framedex.export.edited import TAG_DATES, custom_fields, edited_items
 from framedex.export.object_columns import FLAGS, OBJECT_ITEM
 from framedex.export.objects import OBJECTS, objects_field
-from framedex.export.places import column
+from framedex.export.user_edits import TAG_DATES, custom_fields, edited_items
 from framedex.storage.media import Media
 from framedex.storage.media_rows import MODEL_CAPTION
 
@@ -17,7 +17,7 @@ _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
-    """Return the columns that items consist of, as :class:`framedex.export.chosen.Chosen` reads them.
+    """Return the columns that items consist of, as :class:`framedex.export.contents.ExportContents` reads them.
 
     Args:
         media: the dataset's media.
@@ -34,7 +34,7 @@ def _model_caption(media: Media) -> list[pa.Field]:
 
 def media_items(block: pa.Table) -> pa.Array:
     """Return the JSON text of an item with its line end, for each row of a block of :func:`item_columns`."""
-    return json.objects(
+    return json.object_texts(
         {
             "media_id": json.quoted(column(block, "media_id")),
             "media_type": json.quoted(column(block, "media_type")),
@@ -81,29 +81,29 @@ def _issues(issues: pa.ListArray) -> pa.Array:
         "duplicate_group_id": json.quoted(group),
         "duplicate_threshold": json.decimals(threshold),
     }
-    found = pc.if_else(pc.is_valid(group), json.objects(properties | of_group), json.objects(properties))
-    return json.grouped(_item("issue", found), issues)
+    found = pc.if_else(pc.is_valid(group), json.object_texts(properties | of_group), json.object_texts(properties))
+    return json.join_lists(_item("issue", found), issues)
 
 
 def _labels(block: pa.Table) -> pa.Array:
     labels = column(block, "labels")
     names = json.strings(labels.flatten())
-    found = json.objects({"original_id": "null", "category_name": names, "source": '"import"'})
-    return json.grouped(_item("image_label", found), labels)
+    found = json.object_texts({"original_id": "null", "category_name": names, "source": '"import"'})
+    return json.join_lists(_item("image_label", found), labels)
 
 
 def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
     source: pa.Array | str = '"import"'
     if by_model is not None:
         source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
-    found = _item("caption", json.objects({"text": json.strings(caption), "source": source}))
+    found = _item("caption", json.object_texts({"text": json.strings(caption), "source": source}))
     return pc.if_else(pc.is_valid(caption), found, None)
 
 
 def _objects(objects: pa.ListArray) -> pa.Array:
     values = objects.flatten()
     edges = values.field("bbox")
-    numbers = json.grouped(json.exact(edges.flatten()), edges)
+    numbers = json.join_lists(json.exact(edges.flatten()), edges)
     is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
     captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
     properties = {
@@ -119,7 +119,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         "cluster_id": json.quoted(values.field("cluster_id")),
         "metadata_items": _arrays([_issues(values.field("issues")), captions]),
     }
-    return json.grouped(_item("object_label", json.objects(properties)), objects)
+    return json.join_lists(_item("object_label", json.object_texts(properties)), objects)
 
 
 def _video_infos(block: pa.Table) -> pa.Array:
@@ -132,11 +132,11 @@ def _video_infos(block: pa.Table) -> pa.Array:
         "frame_number": json.integers(numbers),
         "frame_timestamp": json.decimals(column(block, "frame_timestamp")),
     }
-    return pc.if_else(pc.is_valid(numbers), _item("video_info", json.objects(properties)), None)
+    return pc.if_else(pc.is_valid(numbers), _item("video_info", json.object_texts(properties)), None)
 
 
 def _item(kind: str, properties: pa.Array) -> pa.Array:
-    return json.objects({"type": f'"{kind}"', "properties": properties})
+    return json.object_texts({"type": f'"{kind}"', "properties": properties})
 
 
 def size_texts(sizes: pa.Array) -> pa.Array:

@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from framedex.annotations.json_text import LINE_END, text_of
-from framedex.export.chosen import Chosen
+from framedex.annotations.json_text import LINE_END, join_rows
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names
 from framedex.export.items import item_columns, media_items
-from framedex.export.picture_names import Names
-from framedex.export.places import image_names
+from framedex.export.locations import image_names
 from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 
@@ -16,13 +16,13 @@ FILE = "metadata.json"
 SCHEMA_VERSION = "1.1"
 
 
-def write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
+def write_json(archive: ZipWriter, chosen: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
     with archive.member(FILE, compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"
         schema = item_columns(chosen.media, None if chosen.objects is None else chosen.objects.objects)
-        for text in chosen.made_of(schema, lambda block: text_of(media_items(block)), progress):
+        for text in chosen.made_of(schema, lambda block: join_rows(media_items(block)), progress):
             member.write(separator.encode())
             member.write(text)
             separator = LINE_END
@@ -30,7 +30,7 @@ def write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> t
     return image_names, []
 
 
-def _info(chosen: Chosen) -> dict[str, Any]:
+def _info(chosen: ExportContents) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "dataset": chosen.dataset.display_name,

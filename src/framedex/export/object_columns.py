@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, needed
-from framedex.export.places import column, uris
+from framedex.annotations.output import column
+from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, required_columns
+from framedex.export.locations import uris
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, OF_VIDEOS
 
@@ -72,7 +73,7 @@ def stored_columns(objects: Media, schema: pa.Schema) -> list[str]:
     own = {name for field in schema for name in _STORED.get(field.name, ())}
     others = pa.schema([field for field in schema if field.name not in _STORED])
     without = frozenset() if objects.has_videos else frozenset(OF_VIDEOS.names)
-    return sorted((own - without) | set(needed(objects, others)))
+    return sorted((own - without) | set(required_columns(objects, others)))
 
 
 def object_columns(objects: Media, rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:

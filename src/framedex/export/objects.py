@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.output import column
 from framedex.arrays import RowIds
-from framedex.export.columns import gathered
+from framedex.export.columns import merge_blocks
 from framedex.export.object_columns import object_columns, stored_columns
-from framedex.export.places import column
 from framedex.records import Condition
 from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
@@ -20,7 +20,7 @@ N_OBJECTS = pa.field("n_objects", pa.int32())
 OBJECTS = "objects"
 """The column with the objects of each media item."""
 _HASH = "hash"  # DuckDB's 64-bit hash
-_MOST_OBJECTS = 2**15  # objects in memory at a time, with all exported columns
+_MAX_OBJECTS = 2**15  # objects in memory at a time, with all exported columns
 
 
 def objects_field(columns: pa.Schema) -> pa.Field:
@@ -70,7 +70,7 @@ class ObjectsByMedia:
 
     def blocks(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield columns of the objects in table order, some ten thousand rows at a time."""
-        for rows in gathered(self.objects.blocks(self.rows, stored_columns(self.objects, schema))):
+        for rows in merge_blocks(self.objects.blocks(self.rows, stored_columns(self.objects, schema))):
             yield pa.table(object_columns(self.objects, rows, schema), schema=schema)
 
     def values(self, text: str, *columns: str) -> pa.Table:
@@ -109,7 +109,7 @@ def _parts(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     ends, start = np.cumsum(counts), 0
     while start < len(counts):
         before = ends[start - 1] if start else 0
-        end = max(int(np.searchsorted(ends, before + _MOST_OBJECTS, side="right")), start + 1)
+        end = max(int(np.searchsorted(ends, before + _MAX_OBJECTS, side="right")), start + 1)
         yield start, end
         start = end
 

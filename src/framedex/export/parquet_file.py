@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from framedex.export.chosen import Chosen
 from framedex.export.columns import EXPORTED
-from framedex.export.edited import custom_fields
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names
+from framedex.export.locations import image_names
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS
 from framedex.export.objects import N_OBJECTS, objects_field
-from framedex.export.picture_names import Names
-from framedex.export.places import image_names
+from framedex.export.user_edits import custom_fields
 from framedex.export.zip_writer import Member, ZipWriter
 from framedex.progress import ShareProgress
 
@@ -31,7 +31,7 @@ _BLOCKS_A_GROUP = 4
 _BUFFERED_BYTES = 4 * 2**20
 
 
-def write_parquet(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
+def write_parquet(archive: ZipWriter, chosen: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
     of_objects = [N_OBJECTS, objects_field(OBJECT)] if chosen.with_objects else []
     schema = OBJECT_ROWS if chosen.boxes_only else pa.schema([*EXPORTED, *custom_fields(chosen.media), *of_objects])

@@ -21,7 +21,7 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
 _SIZES64 = struct.Struct("<2H2Q")
 _LIMIT = 0xFFFFFFFF
-_MOST_MEMBERS = 0xFFFF
+_MAX_MEMBERS = 0xFFFF
 _STORED, _DEFLATED = 0, 8
 _PLAIN_VERSION, _ZIP64_VERSION = 20, 45
 _BY_UNIX = 3 << 8
@@ -132,12 +132,12 @@ class ZipWriter:
         self._directory.seek(0)
         while part := self._directory.read(2**20):
             self._file.write(part)
-        if self._members >= _MOST_MEMBERS or start >= _LIMIT or size >= _LIMIT:
+        if self._members >= _MAX_MEMBERS or start >= _LIMIT or size >= _LIMIT:
             count, place = self._members, start + size
             versions = (_BY_UNIX | _ZIP64_VERSION, _ZIP64_VERSION)
             self._file.write(_END64.pack(b"PK\6\6", _END64.size - 12, *versions, 0, 0, count, count, size, start))
             self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, place, 1))
-        count = min(self._members, _MOST_MEMBERS)
+        count = min(self._members, _MAX_MEMBERS)
         self._file.write(_END.pack(b"PK\5\6", 0, 0, count, count, min(size, _LIMIT), min(start, _LIMIT), 0))
 
 

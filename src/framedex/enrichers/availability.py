@@ -12,7 +12,7 @@ from framedex.errors import Error
 from framedex.settings import Settings
 
 
-def describe(entry: ModelEntry, settings: Settings, *, unfit: str | None = None) -> EnrichmentModel:
+def describe_model(entry: ModelEntry, settings: Settings, *, unfit: str | None = None) -> EnrichmentModel:
     """Return a model as the interface shows it: Active, or Coming Soon with the missing part in the description.
 
     Args:

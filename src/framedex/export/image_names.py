@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.folders import stems
-from framedex.export.chosen import Chosen
-from framedex.export.file_names import hashes, repeated
-from framedex.export.places import image_names, marked_name
+from framedex.export.contents import ExportContents
+from framedex.export.file_names import find_repeats, hash_names
+from framedex.export.locations import image_names, marked_name
 from framedex.progress import ShareProgress
 from framedex.storage.media import Media
 from framedex.suffixes import IMAGE_SUFFIXES, is_image
 
 Names = Callable[[Media, pa.Table], pa.Array]
-"""Return the names of images below ``images/`` for a block of :meth:`Chosen.places`."""
+"""Return the names of images below ``images/`` for a block of :meth:`ExportContents.places`."""
 _ANNOTATIONS = ("annotations", "Annotations")
 _ODD = r"(^|/)\.|\\"
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
@@ -36,12 +36,12 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
 
 
-def plain_names(_chosen: Chosen, _progress: ShareProgress) -> Names:
+def plain_names(_chosen: ExportContents, _progress: ShareProgress) -> Names:
     """Return :func:`readable_names`, for formats whose files are not named after images."""
     return readable_names
 
 
-def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
+def yolo_names(chosen: ExportContents, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
     An image's label file has its name with another suffix, and ``labels`` instead of the last ``images`` of its path.
@@ -50,7 +50,7 @@ def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
     return _without_folders(chosen, progress, ("images",))
 
 
-def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
+def voc_names(chosen: ExportContents, progress: ShareProgress) -> Names:
     """Return names as :func:`yolo_names` does, for files below ``annotations`` beside ``images``.
 
     Without image files, the annotation files have the paths that the source would have, with unchanged folder names.
@@ -58,23 +58,23 @@ def voc_names(chosen: Chosen, progress: ShareProgress) -> Names:
     return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
 
 
-def with_clashes(chosen: Chosen) -> Chosen:
+def with_clashes(chosen: ExportContents) -> ExportContents:
     """Return the selection with the hashes of names that some file system treats as equal."""
-    clashes = repeated(hashes(image_names(chosen.media, block)) for block in chosen.places(lambda _share: None))
+    clashes = find_repeats(hash_names(image_names(chosen.media, block)) for block in chosen.places(lambda _share: None))
     if chosen.objects is not None:
         chosen.objects.objects = replace(chosen.objects.objects, name_clashes=clashes)
     return replace(chosen, media=replace(chosen.media, name_clashes=clashes))
 
 
-def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
-    shared = repeated(hashes(stems(readable_names(chosen.media, block))) for block in chosen.places(progress))
+def _without_folders(chosen: ExportContents, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
+    shared = find_repeats(hash_names(stems(readable_names(chosen.media, block))) for block in chosen.places(progress))
     taken = f"(^|/)({'|'.join(folders)})"
 
     def names(media: Media, block: pa.Table) -> pa.Array:
         found = readable_names(media, block)
         odd = pc.match_substring_regex(found, f"{taken}/") if folders else pa.repeat(pa.scalar(False), len(found))
         if shared:
-            odd = pc.or_(odd, pa.array(np.isin(hashes(stems(found)), np.array(list(shared), np.int64))))
+            odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(found)), np.array(list(shared), np.int64))))
         return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.file_names import ODD, hashes
+from framedex.annotations.output import column
+from framedex.export.file_names import ODD, hash_names
 from framedex.export.frame_names import with_frame_paths
 from framedex.storage.media import LOCATION, Media, file_uri, shown_root, time_fragment
 
@@ -28,18 +29,13 @@ _SCHEME = r"(?s)^.*?://"
 _SUFFIX_LETTERS = 16
 _SUFFIX = rf"\.[^./]{{0,{_SUFFIX_LETTERS}}}$"
 _ID_LETTERS = 8
-_MOST_BYTES = 255
+_MAX_BYTES = 255
 """Maximum length of a file or folder name in bytes; file systems reject longer names, so they are cut."""
-_MOST_PATH_BYTES = 2000
+_MAX_PATH_BYTES = 2000
 _ROOM = 80  # bytes reserved for an id and a suffix
 
-_PLACE = ("path", "path_raw", "root")
+_LOCATION = ("path", "path_raw", "root")
 Row = dict[str, Any]
-
-
-def column(block: pa.Table, name: str) -> pa.Array:
-    """Return a column of a block as one array."""
-    return block[name].combine_chunks()
 
 
 def file_paths(media: Media, block: pa.Table) -> pa.Array:
@@ -49,8 +45,8 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
         media: the dataset's media, with the roots of the paths.
         block: rows with the columns ``LOCATION``.
     """
-    path, raw, root = (column(block, name) for name in _PLACE)
-    folders = [shown_text(shown_root(root)) for root in media.roots]
+    path, raw, root = (column(block, name) for name in _LOCATION)
+    folders = [display_path(shown_root(root)) for root in media.roots]
     known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
     if root.null_count:
         local_uri = pc.match_substring_regex(path, _FILE_URI)
@@ -59,12 +55,12 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
         known = pc.if_else(pc.and_not(pc.is_null(root), odd), elsewhere, known)
     if raw.null_count < len(raw):
         known = pc.if_else(pc.is_null(raw), known, None)
-    return _completed(known, block, LOCATION, lambda row: shown_text(media.shown_path(row)))
+    return _completed(known, block, LOCATION, lambda row: display_path(media.shown_path(row)))
 
 
 def uris(media: Media, block: pa.Table) -> pa.Array:
     """Return the URIs of the files: ``file://…`` for local files; a frame's URI has its time in the video."""
-    path, raw, root = (column(block, name) for name in _PLACE)
+    path, raw, root = (column(block, name) for name in _LOCATION)
     folders = [_uri_of_root(root) for root in media.roots]
     known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
     known = pc.if_else(pc.match_substring_regex(path, _SAFE), known, None)
@@ -114,7 +110,7 @@ def _as_files(media: Media, names: pa.Array, block: pa.Table) -> pa.Array:
         return names
     odd = pc.match_substring_regex(names, ODD)
     if media.name_clashes:
-        shared = np.isin(hashes(names), np.array(list(media.name_clashes), np.int64))
+        shared = np.isin(hash_names(names), np.array(list(media.name_clashes), np.int64))
         odd = pc.or_(odd, pa.array(shared))
     if not pc.any(odd, min_count=0).as_py():
         return names
@@ -128,7 +124,7 @@ def _image_names(media: Media, block: pa.Table) -> pa.Array:
     if not _all_surely_clean(block):
         clean = pc.and_(
             pc.invert(pc.match_substring_regex(path, f"{_UNCLEAN}|{_FURTHER_SOURCE}")),
-            pc.and_(pc.is_null(column(block, "path_raw")), pc.less_equal(pc.binary_length(path), _MOST_BYTES)),
+            pc.and_(pc.is_null(column(block, "path_raw")), pc.less_equal(pc.binary_length(path), _MAX_BYTES)),
         )
         other = pc.invert(clean)
         names = pc.replace_with_mask(path, other, _changed_names(block.filter(other)))
@@ -148,14 +144,12 @@ def _all_surely_clean(block: pa.Table) -> bool:
     ends = np.frombuffer(offsets, np.int32)[path.offset : path.offset + len(path) + 1]
     text = np.frombuffer(content, np.uint8)[: ends[-1]]
     lengths = np.diff(ends)
-    if lengths.min() < 1 or lengths.max() > _MOST_BYTES:
+    if lengths.min() < 1 or lengths.max() > _MAX_BYTES:
         return False
     first, last = text[ends[:-1]], text[ends[1:] - 1]
     if ((first == _SLASH) | (first == _DOT) | (last == _SLASH)).any():
         return False
-    after = text[ends[0] + 1 :][
-        np.flatnonzero(text[ends[0] :] == _SLASH)
-    ]  # within one path: no path ends with a slash
+    after = text[ends[0] + 1 :][np.flatnonzero(text[ends[0] :] == _SLASH)]  # within one path: no path ends with a slash
     inner = (after == _SLASH) | (after == _DOT)
     return not (inner.any() or pc.any(pc.starts_with(path, "source-")).as_py())
 
@@ -165,7 +159,7 @@ def _changed_names(block: pa.Table) -> pa.Array:
     bare = pc.utf8_ltrim(pc.replace_substring_regex(path, _SCHEME, ""), "/")
     shortened = pc.and_(
         pc.and_(pc.is_null(column(block, "path_raw")), pc.invert(pc.match_substring_regex(bare, _UNCLEAN))),
-        pc.and_(pc.not_equal(bare, path), pc.less_equal(pc.binary_length(bare), _MOST_BYTES - _ROOM)),
+        pc.and_(pc.not_equal(bare, path), pc.less_equal(pc.binary_length(bare), _MAX_BYTES - _ROOM)),
     )
     known = pc.if_else(shortened, _with_ids(bare, column(block, "media_id")), None)
     return _completed(known, block, (*LOCATION, "media_id"), _image_name)
@@ -181,7 +175,7 @@ def _image_name(row: Row) -> str:
     path = row["path"]
     parts = [part for part in (path.partition("://")[2] or path).split("/") if part not in ("", ".", "..")]
     name = "/".join(parts)
-    fits = all(len(part.encode()) <= _MOST_BYTES for part in parts) and len(name.encode()) <= _MOST_PATH_BYTES
+    fits = all(len(part.encode()) <= _MAX_BYTES for part in parts) and len(name.encode()) <= _MAX_PATH_BYTES
     if name == path and row["path_raw"] is None and fits and not re.match(_FURTHER_SOURCE, path):
         return name
     # Other paths may have been shortened to the same name; the id keeps them distinct.
@@ -194,13 +188,13 @@ def marked_name(name: str, media_id: str) -> str:
     if not dot or "/" in suffix or len(suffix) > _SUFFIX_LETTERS:
         stem, dot, suffix = name, "", ""
     parts = [_cut(part) for part in stem.split("/")]
-    while len(parts) > 1 and len("/".join(parts).encode()) > _MOST_PATH_BYTES:
+    while len(parts) > 1 and len("/".join(parts).encode()) > _MAX_PATH_BYTES:
         parts.pop(0)
     return f"{'/'.join(parts)}-{media_id[:_ID_LETTERS]}{dot}{suffix}"
 
 
 def _cut(part: str) -> str:
-    return part.encode()[: _MOST_BYTES - _ROOM].decode("utf-8", "ignore")
+    return part.encode()[: _MAX_BYTES - _ROOM].decode("utf-8", "ignore")
 
 
 def _by_root(values: Sequence[str | None], block: pa.Table) -> pa.Array:
@@ -217,6 +211,6 @@ def _completed(known: pa.Array, block: pa.Table, columns: Sequence[str], of_row:
     return pc.replace_with_mask(known, unknown, pa.array([of_row(row) for row in rows], pa.string()))
 
 
-def shown_text(path: str | os.PathLike[str]) -> str:
+def display_path(path: str | os.PathLike[str]) -> str:
     r"""Return a path as text; bytes that are not UTF-8 become ``\xNN``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

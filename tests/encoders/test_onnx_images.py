@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.encoders.onnx_pictures import fitted, normalised
+from framedex.encoders.onnx_images import fit_image, normalise_image
 from tests.laws import examples
 from tests.pictures import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 
 
 def fit(pixels: Pixels, height: int, width: int, resize: Any, *, crop: float = 1.0, fill: int = 114) -> Pixels:
     """Return a fitted picture."""
-    return fitted(pixels, height, width, resize=resize, crop=crop, fill=fill)
+    return fit_image(pixels, height, width, resize=resize, crop=crop, fill=fill)
 
 
 def test_stretch__shows_everything() -> None:
@@ -92,6 +92,6 @@ def test_normalised__as_pixel_by_pixel(reverse: bool) -> None:
     pixels, step = photo(3), np.array([0.0171, 0.0175, 1 / 255], np.float32)
     black = np.array([2.1, 0.0, 1.8], np.float32)
     ordered = pixels[:, :, ::-1] if reverse else pixels
-    found = normalised(pixels, step, black, reverse=reverse)
+    found = normalise_image(pixels, step, black, reverse=reverse)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, (ordered * step - black).transpose(2, 0, 1))

@@ -104,7 +104,7 @@ def file_names(images: AnnotatedImages, block: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(images.folder, column(block, FILE_NAME), "")
 
 
-def left_out(images: AnnotatedImages, columns: Sequence[str], format_: str) -> list[str]:
+def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> list[str]:
     """Return sentences about the values of boxes that a format cannot hold.
 
     Args:

@@ -11,7 +11,7 @@ from framedex.arrays import Pixels
 Resize = Literal["crop", "stretch", "letterbox"]
 
 
-def fitted(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: float, fill: int) -> Pixels:
+def fit_image(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: float, fill: int) -> Pixels:
     """Return an image in another size: uint8, shape (height, width, 3).
 
     Args:
@@ -25,14 +25,14 @@ def fitted(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: flo
     """
     match resize:
         case "stretch":
-            return resized(pixels, height, width)
+            return resize_image(pixels, height, width)
         case "crop":
-            return resized(_middle(pixels, height, width, crop), height, width)
+            return resize_image(_middle(pixels, height, width, crop), height, width)
         case "letterbox":
             return _in_box(pixels, height, width, fill)
 
 
-def resized(pixels: Pixels, height: int, width: int) -> Pixels:
+def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
     """Return an image in another size: averaged along sides that shrink, interpolated along sides that grow."""
     shrunk = (min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if shrunk != (pixels.shape[1], pixels.shape[0]):
@@ -43,7 +43,7 @@ def resized(pixels: Pixels, height: int, width: int) -> Pixels:
     return pixels
 
 
-def normalised(
+def normalise_image(
     pixels: Pixels, step: npt.NDArray[np.float32], black: npt.NDArray[np.float32], *, reverse: bool
 ) -> npt.NDArray[np.float32]:
     """Return ``pixels * step - black`` by colour: float32, shape (3, height, width).
@@ -78,5 +78,5 @@ def _in_box(pixels: Pixels, height: int, width: int, fill: int) -> Pixels:
     rows, columns = max(round(there * factor), 1), max(round(across * factor), 1)
     top, left = (height - rows) // 2, (width - columns) // 2
     box = np.full((height, width, 3), fill, np.uint8)
-    box[top : top + rows, left : left + columns] = resized(pixels, rows, columns)
+    box[top : top + rows, left : left + columns] = resize_image(pixels, rows, columns)
     return box

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from framedex.arrays import RowIds
-from framedex.export.columns import export_batches, gathered
+from framedex.export.columns import export_batches, merge_blocks
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
 from framedex.progress import ShareProgress
 from framedex.records import Condition, DatasetRecord
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ExportContents:
     """The media of an export, and the objects in them.
 
     Attributes:
@@ -84,7 +84,7 @@ class Chosen:
 
     def places(self, progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield the stored columns that locations and image names depend on."""
-        blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
+        blocks = merge_blocks(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
         return self._counted(blocks, lambda block: block, progress)
 
     def _counted(

@@ -17,7 +17,7 @@ _FILTERS = ("bicubic", "bilinear")
 
 
 @dataclass(frozen=True)
-class Preparation:
+class ClipPreparation:
     """The steps from an image to a model's input, named as in open_clip's ``preprocess_cfg`` (3.3).
 
     Attributes:
@@ -52,7 +52,7 @@ class Preparation:
             raise InvalidInput(f"mean and std have three values, std above 0; found {self.mean} and {self.std}")
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "Preparation":
+    def of(cls, config: Mapping[str, Any]) -> "ClipPreparation":
         """Return the steps of a ``preprocess_cfg``; its size is one number, or height and width."""
         size = config["size"]
         height, width = (size, size) if isinstance(size, int) else size

@@ -11,13 +11,13 @@ from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from framedex.annotations.written import IMAGES
+from framedex.annotations.output import IMAGES
 from framedex.errors import CannotDecode
-from framedex.export.chosen import Chosen
+from framedex.export.contents import ExportContents
 from framedex.export.frames import Frames
-from framedex.export.outside import LeadsOutside, check_inside
-from framedex.export.picture_names import Names
-from framedex.export.places import shown_text
+from framedex.export.image_names import Names
+from framedex.export.links import LeadsOutside, check_inside
+from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
@@ -25,12 +25,12 @@ from framedex.progress import ShareProgress
 from framedex.settings import Settings
 
 _PART = 2**20
-MOST_MISSING = 10_000
+MAX_MISSING = 10_000
 """Maximum number of missing images that are listed by path; a dataset may have a million of them."""
 
 
 @dataclass
-class Copied:
+class CopyResult:
     """The result of copying images.
 
     Attributes:
@@ -49,32 +49,32 @@ class Copied:
         """Count an image that could not be read, or that was left out because it lies outside of its source."""
         self.failed += not outside
         self.outside += outside
-        if len(self.missing) < MOST_MISSING:
+        if len(self.missing) < MAX_MISSING:
             self.missing.append(path)
 
 
-def write_pictures(archive: ZipWriter, chosen: Chosen, names: Names, progress: ShareProgress) -> Copied:
+def write_images(archive: ZipWriter, chosen: ExportContents, names: Names, progress: ShareProgress) -> CopyResult:
     """Copy the image files into the archive; return the counts and the missing paths.
 
     Raises:
         Unavailable: images are in a bucket that cannot be reached or read.
     """
-    copied, door = Copied(), _Door(chosen.settings)
-    with closing(door.frames), closing(_ahead(_pictures(chosen, names), door)) as pictures:
+    copied, door = CopyResult(), _Sources(chosen.settings)
+    with closing(door.frames), closing(_ahead(_images(chosen, names), door)) as pictures:
         for picture, fetched in pictures:
             try:
                 with door.open(picture, fetched) as (modified_s, content):
                     _copy(archive, IMAGES + picture.name, modified_s, content)
                 copied.count += 1
             except CannotDecode as error:
-                copied.miss(shown_text(picture.shown), outside=isinstance(error, LeadsOutside))
+                copied.miss(display_path(picture.shown), outside=isinstance(error, LeadsOutside))
             progress((copied.count + copied.failed + copied.outside) / max(chosen.total, 1))
     door.check_any_read()
     return copied
 
 
 @dataclass(frozen=True)
-class _Picture:
+class _Image:
     """An image to copy.
 
     Attributes:
@@ -96,14 +96,14 @@ class _Picture:
     frame: tuple[int, float] | None = None
 
 
-def _pictures(chosen: Chosen, names: Names) -> Iterator[_Picture]:
+def _images(chosen: ExportContents, names: Names) -> Iterator[_Image]:
     media = chosen.media
     for block in chosen.places(lambda _share: None):
         for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
             number = row.get("frame_number")
             frame = None if number is None else (number, row["frame_time_s"])
             root = None if row["root"] is None else media.roots[row["root"]]
-            yield _Picture(
+            yield _Image(
                 name,
                 media.shown_path(row),
                 media.location_of(row),
@@ -117,7 +117,7 @@ def _pictures(chosen: Chosen, names: Names) -> Iterator[_Picture]:
 _Fetched = Future[tuple[int | None, bytes]] | None
 
 
-class _Door:
+class _Sources:
     """Access to files and objects. Objects are fetched ahead of the writer, because each takes long to arrive."""
 
     def __init__(self, settings: Settings) -> None:
@@ -125,14 +125,14 @@ class _Door:
         self._readers: dict[str | None, Reader] = {}
         self.window = settings.s3_connections
 
-    def fetch(self, pool: ThreadPoolExecutor, picture: _Picture) -> _Fetched:
+    def fetch(self, pool: ThreadPoolExecutor, picture: _Image) -> _Fetched:
         """Begin to fetch an object. Local files and videos of frames are opened later."""
         if picture.location is None or picture.frame is not None or not is_remote(picture.location):
             return None
         return pool.submit(self._reader(picture).read, picture.location)
 
     @contextmanager
-    def open(self, picture: _Picture, fetched: _Fetched) -> Iterator[tuple[float | None, BinaryIO]]:
+    def open(self, picture: _Image, fetched: _Fetched) -> Iterator[tuple[float | None, BinaryIO]]:
         """Yield (time of the last change in seconds since 1970, content).
 
         Raises:
@@ -153,7 +153,7 @@ class _Door:
             self._check(picture, content)
             yield modified_s, content
 
-    def _check(self, picture: _Picture, file: BinaryIO) -> None:
+    def _check(self, picture: _Image, file: BinaryIO) -> None:
         check_inside(file, str(picture.location), picture.root, picture.row, self._settings)
 
     def check_any_read(self) -> None:
@@ -165,14 +165,14 @@ class _Door:
         for reader in self._readers.values():
             reader.check_any_read()
 
-    def _reader(self, picture: _Picture) -> Reader:
+    def _reader(self, picture: _Image) -> Reader:
         if picture.role_arn not in self._readers:
             self._readers[picture.role_arn] = Reader(self._settings, picture.role_arn)
         return self._readers[picture.role_arn]
 
 
-def _ahead(pictures: Iterator[_Picture], door: _Door) -> Generator[tuple[_Picture, _Fetched], None, None]:
-    waiting: deque[tuple[_Picture, _Fetched]] = deque()
+def _ahead(pictures: Iterator[_Image], door: _Sources) -> Generator[tuple[_Image, _Fetched], None, None]:
+    waiting: deque[tuple[_Image, _Fetched]] = deque()
     with ThreadPoolExecutor(door.window, thread_name_prefix="framedex-export-fetch") as pool:
         try:
             for picture in pictures:

@@ -13,7 +13,7 @@ Models that fit the shorter side would enlarge an image of 10,000 × 1 pixels to
 """
 
 
-def as_picture(pixels: Pixels, *, shorter: int | None = None) -> Any:
+def to_image(pixels: Pixels, *, shorter: int | None = None) -> Any:
     """Return a Pillow image. An image that is much longer than wide is cropped to its centre.
 
     Args:

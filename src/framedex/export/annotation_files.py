@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.output import FILE_NAME, IMAGES, AnnotatedImages, Files, column
+from framedex.annotations.output import OBJECTS as BOXES
 from framedex.annotations.progress import part
-from framedex.annotations.written import FILE_NAME, IMAGES, AnnotatedImages, Files, column
-from framedex.annotations.written import OBJECTS as BOXES
-from framedex.export.chosen import Chosen
 from framedex.export.columns import EXPORTED
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names
 from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID
 from framedex.export.objects import objects_field
-from framedex.export.picture_names import Names
 from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 
@@ -30,8 +30,8 @@ _COUNTS = {
 
 
 def annotation_files(
-    write: Write, find_names: Callable[[Chosen, ShareProgress], Names]
-) -> Callable[[ZipWriter, Chosen, ShareProgress], tuple[Names, list[str]]]:
+    write: Write, find_names: Callable[[ExportContents, ShareProgress], Names]
+) -> Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]:
     """Return a function that exports annotations in a format.
 
     Args:
@@ -43,7 +43,7 @@ def annotation_files(
         data that the files cannot hold.
     """
 
-    def write_files(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
+    def write_files(archive: ZipWriter, chosen: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
         names = find_names(chosen, part(progress, 0.0, _NAMES_SHARE))
         return names, write(archive, ExportedImages(chosen, names), part(progress, _NAMES_SHARE, 1.0))
 
@@ -51,14 +51,14 @@ def annotation_files(
 
 
 class ExportedImages:
-    """The media of an export as :class:`framedex.annotations.written.AnnotatedImages`.
+    """The media of an export as :class:`framedex.annotations.output.AnnotatedImages`.
 
     Args:
         chosen: the selection that is exported.
         names: returns the names of its images below ``images/``.
     """
 
-    def __init__(self, chosen: Chosen, names: Names) -> None:
+    def __init__(self, chosen: ExportContents, names: Names) -> None:
         self._chosen, self._names = chosen, names
         self.title, self.author = chosen.dataset.display_name, chosen.exported_by
         self.folder = IMAGES if chosen.include_images else ""

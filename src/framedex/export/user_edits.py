@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.export.places import column
+from framedex.annotations.output import column
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_of, tag_names, tags_of
 from framedex.storage.media import Media
 
@@ -64,19 +64,21 @@ def edited_items(block: pa.Table) -> list[pa.Array]:
 
 def _user_tags(block: pa.Table) -> pa.Array:
     tags, dates = column(block, TAGS), column(block, TAGGED_AT)
-    properties = json.objects({"tag_name": json.strings(tags.flatten()), "assigned_date": _plain(dates.flatten())})
-    return json.grouped(json.objects({"type": '"user_tag"', "properties": properties}), tags)
+    properties = json.object_texts({"tag_name": json.strings(tags.flatten()), "assigned_date": _plain(dates.flatten())})
+    return json.join_lists(json.object_texts({"type": '"user_tag"', "properties": properties}), tags)
 
 
 def _values(block: pa.Table, field: pa.Field) -> pa.Array:
     values = column(block, field.name)
     if pa.types.is_list(field.type):
-        texts = pc.binary_join_element_wise("[", json.grouped(_plain(values.flatten()), values), "]", "")
+        texts = pc.binary_join_element_wise("[", json.join_lists(_plain(values.flatten()), values), "]", "")
     else:
         texts = _plain(values)
     name, kind = json.strings(pa.array([field.name, field.metadata[_TYPE].decode()])).to_pylist()
-    properties = json.objects({"field_name": name, "field_type": kind, "value": texts})
-    return pc.if_else(pc.is_valid(values), json.objects({"type": '"custom_field"', "properties": properties}), None)
+    properties = json.object_texts({"field_name": name, "field_type": kind, "value": texts})
+    return pc.if_else(
+        pc.is_valid(values), json.object_texts({"type": '"custom_field"', "properties": properties}), None
+    )
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from framedex.export.places import file_paths, image_names, marked_name, uris
+from framedex.export.locations import file_paths, image_names, marked_name, uris
 from framedex.ids import media_id
 from framedex.records import Generation
 from framedex.storage.media import LOCATION, Media

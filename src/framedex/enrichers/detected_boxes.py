@@ -7,7 +7,7 @@ from framedex.enrichers.detector import Detector
 from framedex.media.decode import Picture
 
 
-def found_boxes(detector: Detector, picture: Picture, name: str) -> list[Box]:
+def detected_boxes(detector: Detector, picture: Picture, name: str) -> list[Box]:
     """Return bounding boxes of the objects in an image, the most confident first.
 
     Boxes that do not cover a pixel of the image are dropped.
