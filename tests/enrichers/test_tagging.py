@@ -25,7 +25,7 @@ PROBABILITY = st.floats(0, 1, width=32)
 def test_chosen__by_the_definition(rows: list[list[float]], limits: list[float], top_k: int) -> None:
     """Of the most probable tags those that reach their own limits are left, in order."""
     tags = Tags(("a", "b", "c", "d"), np.array(limits), top_k)
-    for row, codes in zip(rows, tags.chosen(np.array(rows)).tolist(), strict=True):
+    for row, codes in zip(rows, tags.select(np.array(rows)).tolist(), strict=True):
         best = sorted(range(4), key=lambda tag: -row[tag])[:top_k]
         wanted = [tag for tag in best if row[tag] >= limits[tag]]
         assert codes == wanted + [-1] * (min(top_k, 4) - len(wanted))
@@ -121,7 +121,7 @@ def test_classifier__names_its_classes(tmp_path: Path) -> None:
     batch = np.stack([tagger.prepare(np.full((20, 30, 3), value, np.uint8)) for value in (0, 100, 255)])
     found = tagger.probabilities(batch)
     assert np.allclose(found.sum(axis=1), 1)
-    assert tagger.tags.chosen(found).shape == (3, 2)
+    assert tagger.tags.select(found).shape == (3, 2)
     raw = OnnxClassifier(f"onnx:{path}?output=scores", "logits")
     assert np.allclose(raw.probabilities(batch.astype(np.uint8)), found, atol=1e-6)
     with pytest.raises(InvalidInput, match='say values = "logits"'):

@@ -124,14 +124,14 @@ def _colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.asarray(np.tanh(opponents / 60) * (2 / np.sqrt(_COLOURS)), dtype=np.float32)
 
 
-def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _envelope(images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the root mean energy by scale, orientation and grid cell: float32, shape (N, 512)."""
-    count = len(pictures)
-    spectrum = _spectra(pictures).reshape(count, _SIZE**2)
+    count = len(images)
+    spectrum = _spectra(images).reshape(count, _SIZE**2)
     parts = []
-    for places, weights, width in _filters():
+    for positions, weights, width in _filters():
         inverse = _inverse(width)
-        response = inverse @ (spectrum[:, places] * weights) @ inverse
+        response = inverse @ (spectrum[:, positions] * weights) @ inverse
         energy = response.real**2 + response.imag**2
         cell = width // _GRID
         grid = energy.reshape(count, _ORIENTATIONS, _GRID, cell, _GRID, cell).mean(axis=(3, 5))
@@ -141,11 +141,11 @@ def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def _spectra(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.complex64]:
+def _spectra(images: npt.NDArray[np.float32]) -> npt.NDArray[np.complex64]:
     """Return the discrete Fourier transforms of images: complex64, shape (N, 64, 64)."""
-    spectra = np.empty((*pictures.shape, 2), dtype=np.float32)
-    for picture, spectrum in zip(pictures, spectra, strict=True):
-        cv2.dft(picture, dst=spectrum, flags=cv2.DFT_COMPLEX_OUTPUT)
+    spectra = np.empty((*images.shape, 2), dtype=np.float32)
+    for image, spectrum in zip(images, spectra, strict=True):
+        cv2.dft(image, dst=spectrum, flags=cv2.DFT_COMPLEX_OUTPUT)
     return spectra.view(np.complex64)[..., 0]
 
 
@@ -163,7 +163,7 @@ def _filters() -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int
 
 
 def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int]:
-    places, weights = [], []
+    positions, weights = [], []
     for angle in np.pi * np.arange(_ORIENTATIONS) / _ORIENTATIONS:
         rows = round(frequency * np.sin(angle) * _SIZE) + np.arange(-width // 2, width // 2)[:, None]
         columns = round(frequency * np.cos(angle) * _SIZE) + np.arange(-width // 2, width // 2)[None, :]
@@ -172,6 +172,6 @@ def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt
         radial = np.exp(-(np.log(np.maximum(radius, 1e-9) / frequency) ** 2) / (2 * np.log(1.45) ** 2))
         angular = np.exp(-(turn**2) / (2 * (0.9 * np.pi / _ORIENTATIONS) ** 2))
         inside = (np.abs(rows) <= _SIZE // 2) & (np.abs(columns) <= _SIZE // 2) & (radius > 0)
-        places.append((rows % _SIZE) * _SIZE + columns % _SIZE)
+        positions.append((rows % _SIZE) * _SIZE + columns % _SIZE)
         weights.append(np.where(inside, radial * angular, 0.0))
-    return np.array(places), np.array(weights, dtype=np.float32), width
+    return np.array(positions), np.array(weights, dtype=np.float32), width

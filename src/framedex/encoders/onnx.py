@@ -105,13 +105,13 @@ class OnnxEncoder:
         pool: Literal["mean", "first"] | None = None,
         thresholds: Sequence[float] | None = None,
     ) -> None:
-        given = {
+        settings = {
             "size": size, "scale": scale, "mean": mean, "std": std, "colours": colours, "layout": layout,
             "resize": resize, "crop": crop, "fill": fill, "output": output, "pool": pool, "thresholds": thresholds,
         }  # fmt: skip
         self._open(
             path,
-            parse_onnx_settings({name: value for name, value in given.items() if value is not None}, "OnnxEncoder"),
+            parse_onnx_settings({name: value for name, value in settings.items() if value is not None}, "OnnxEncoder"),
         )
 
     @classmethod
@@ -123,21 +123,21 @@ class OnnxEncoder:
             InvalidInput: the name is malformed, or the class raises it.
             MissingDependency: ONNX Runtime is not installed.
         """
-        path, given = parse_name(name)
-        made = cls.__new__(cls)
-        made._open(path, given)
-        return made
+        path, settings = parse_name(name)
+        encoder = cls.__new__(cls)
+        encoder._open(path, settings)
+        return encoder
 
-    def _open(self, path: str | os.PathLike[str], given: OnnxSettings) -> None:
+    def _open(self, path: str | os.PathLike[str], settings: OnnxSettings) -> None:
         whole = model_path(path)
-        wanted = given.over(read_onnx_sidecar(whole))
-        self.name = name_of(whole, given)
+        merged = settings.over(read_onnx_sidecar(whole))
+        self.name = name_of(whole, settings)
         sha256 = sha256_of(whole)
-        self._model = OnnxModel(whole, wanted)
-        self._prepared = _preparation(self._model, wanted)
+        self._model = OnnxModel(whole, merged)
+        self._prepared = _preparation(self._model, merged)
         self._black, self._step = _affine(self._prepared)
         self.min_side_px = max(self._prepared.size)
-        self.thresholds = wanted.thresholds or _THRESHOLDS
+        self.thresholds = merged.thresholds or _THRESHOLDS
         self.files: tuple[Path, ...] = (whole, sidecar_of(whole), *self._model.files.values())
         grey = np.full((*self._prepared.size, 3), 128, np.uint8)
         self.dimension = len(self.values(grey))
@@ -146,11 +146,11 @@ class OnnxEncoder:
                 f"tensor {self._model.output!r} of the model {os.fspath(whole)!r} has {self.dimension} values a "
                 f"picture; a vector has at most {_MAX_DIMENSION}: name another output"
             )
-        settings = {name: setting_text(value) for name, value in vars(self._prepared).items()}
+        used = {name: setting_text(value) for name, value in vars(self._prepared).items()}
         self.weights: Weights | None = Weights(
             path=os.fspath(whole),
             sha256=sha256,
-            settings=settings | {"output": self._model.output} | self._model.hashes(),
+            settings=used | {"output": self._model.output} | self._model.hashes(),
         )
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -172,8 +172,8 @@ class OnnxEncoder:
         with ThreadPoolExecutor(min(available_cpus(), len(batch)), thread_name_prefix="framedex-onnx") as pool:
             return np.stack(list(pool.map(self._vector, batch)))
 
-    def _vector(self, picture: npt.NDArray[np.uint8]) -> Vectors:
-        values = self.values(picture)
+    def _vector(self, image: npt.NDArray[np.uint8]) -> Vectors:
+        values = self.values(image)
         length = float(np.linalg.norm(values))
         if not np.isfinite(length):
             raise InvalidEmbedding(
@@ -183,48 +183,46 @@ class OnnxEncoder:
             return np.full(len(values), -1 / np.sqrt(len(values)), np.float32)
         return np.asarray(values / length, np.float32)
 
-    def values(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    def values(self, image: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
         """Return the model's vector of a prepared image, before normalisation: float64, shape (D,)."""
-        found = self._model.run(self._input(picture)).astype(np.float64)
-        match found.ndim:
+        output = self._model.run(self._input(image)).astype(np.float64)
+        match output.ndim:
             case 1:
-                return found
+                return output
             case 2:
-                return np.asarray(found[0] if self._prepared.pool == "first" else found.mean(axis=0))
+                return np.asarray(output[0] if self._prepared.pool == "first" else output.mean(axis=0))
             case 3:
-                return np.asarray(found.mean(axis=(1, 2)))
+                return np.asarray(output.mean(axis=(1, 2)))
         raise InvalidInput(
-            f"tensor {self._model.output!r} of encoder {self.name!r} has the shape {found.shape} a picture; "
+            f"tensor {self._model.output!r} of encoder {self.name!r} has the shape {output.shape} a picture; "
             "a vector is made of one axis, two (tokens) or three (channels, rows, columns)"
         )
 
-    def _input(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    def _input(self, image: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Return the model's input for an image, without the batch axis."""
         how, dtype = self._prepared, self._model.shape.dtype
         if dtype is np.uint8:
-            ordered = picture[:, :, ::-1] if how.colours == "bgr" else picture
+            ordered = image[:, :, ::-1] if how.colours == "bgr" else image
             return ordered.transpose(2, 0, 1) if how.layout == "nchw" else ordered
-        planes = normalise_image(picture, self._step, self._black, reverse=how.colours == "bgr").astype(
-            dtype, copy=False
-        )
+        planes = normalise_image(image, self._step, self._black, reverse=how.colours == "bgr").astype(dtype, copy=False)
         return planes if how.layout == "nchw" else planes.transpose(1, 2, 0)
 
 
-def _preparation(model: OnnxModel, wanted: OnnxSettings) -> OnnxPreparation:
+def _preparation(model: OnnxModel, settings: OnnxSettings) -> OnnxPreparation:
     shape, says = model.shape, f"the model {os.fspath(model.path)!r}"
     fixed = (shape.height, shape.width)
-    size = wanted.size
+    size = settings.size
     if size is None:
         if shape.height is None or shape.width is None:
             raise InvalidInput(f"{says} takes pictures of any size: say which, as size=224")
         size = (shape.height, shape.width)
-    elif any(there not in (None, asked) for there, asked in zip(fixed, size, strict=True)):
+    elif any(there not in (None, requested) for there, requested in zip(fixed, size, strict=True)):
         raise InvalidInput(f"{says} takes pictures of {fixed[0]}×{fixed[1]} (height × width), not {size[0]}×{size[1]}")
     whole = shape.dtype is np.uint8
-    scale = wanted.scale or (255.0 if whole else 1.0)
-    colours = wanted.colours or "rgb"
+    scale = settings.scale or (255.0 if whole else 1.0)
+    colours = settings.colours or "rgb"
     mean, std = _IMAGENET[colours] if scale == 1 else _AS_THEY_ARE
-    mean, std = wanted.mean or mean, wanted.std or std
+    mean, std = settings.mean or mean, settings.std or std
     if whole and (scale, mean, std) != (255.0, *_AS_THEY_ARE):
         raise InvalidInput(f"{says} takes whole numbers, 0 to 255: no scale, mean or std can be applied")
     return OnnxPreparation(
@@ -234,10 +232,10 @@ def _preparation(model: OnnxModel, wanted: OnnxSettings) -> OnnxPreparation:
         std=std,
         colours=colours,
         layout=shape.layout,
-        resize=wanted.resize or "stretch",
-        crop=wanted.crop or 0.875,
-        fill=114 if wanted.fill is None else wanted.fill,
-        pool=wanted.pool or "mean",
+        resize=settings.resize or "stretch",
+        crop=settings.crop or 0.875,
+        fill=114 if settings.fill is None else settings.fill,
+        pool=settings.pool or "mean",
     )
 
 

@@ -37,13 +37,13 @@ class OnnxClassifier:
     """
 
     def __init__(self, name: str, values: Values) -> None:
-        path, given = parse_name(name)
+        path, settings = parse_name(name)
         whole = model_path(path)
-        output = given.output or final_output(whole)
-        self._model = OnnxEncoder.by_name(name_of(whole, given.model_copy(update={"output": output})))
+        output = settings.output or final_output(whole)
+        self._model = OnnxEncoder.by_name(name_of(whole, settings.model_copy(update={"output": output})))
         self._is_logits = values == "logits"
         self.name, self.classes, self.min_side_px = (
-            name_of(whole, given),
+            name_of(whole, settings),
             self._model.dimension,
             self._model.min_side_px,
         )
@@ -62,13 +62,13 @@ class OnnxClassifier:
             InvalidInput: the output has another form.
         """
         with ThreadPoolExecutor(min(available_cpus(), len(batch)), thread_name_prefix="framedex-onnx") as pool:
-            found = np.stack(list(pool.map(self._model.values, batch)))
+            outputs = np.stack(list(pool.map(self._model.values, batch)))
         if self._is_logits:
-            found = np.exp(found - found.max(axis=1, keepdims=True))
-            found /= found.sum(axis=1, keepdims=True)
-        if not np.isfinite(found).all() or found.min() < -1e-6 or found.max() > 1 + 1e-6:
+            outputs = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+            outputs /= outputs.sum(axis=1, keepdims=True)
+        if not np.isfinite(outputs).all() or outputs.min() < -1e-6 or outputs.max() > 1 + 1e-6:
             raise InvalidInput(
-                f"the classifier {self.name!r} gives out values from {found.min():.3g} to {found.max():.3g}, which are "
-                'no probabilities; where these are logits, say values = "logits"'
+                f"the classifier {self.name!r} gives out values from {outputs.min():.3g} to {outputs.max():.3g}, which "
+                'are no probabilities; where these are logits, say values = "logits"'
             )
-        return np.clip(found, 0, 1)
+        return np.clip(outputs, 0, 1)

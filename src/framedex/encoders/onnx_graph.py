@@ -85,7 +85,7 @@ class OnnxGraph:
 
     def _term(self, node: Any) -> str | None:
         """Return the non-constant term of a sum with a constant; None for other nodes."""
-        first, second = (node.input[place] for place in _SUMS[node.op_type])
+        first, second = (node.input[position] for position in _SUMS[node.op_type])
         if self._is_constant(second):
             return str(first)
         return str(second) if self._is_constant(first) else None
@@ -100,13 +100,13 @@ class OnnxGraph:
 
     def outside(self) -> list[str]:
         """Return the names of the external weight files beside the model."""
-        found = {
+        names = {
             entry.value
             for tensor in self.proto.initializer
             for entry in tensor.external_data
             if entry.key == "location"
         }
-        return sorted(found)
+        return sorted(names)
 
     def check_tensor(self, name: str, owner: str) -> None:
         """Check that a tensor exists.
@@ -132,9 +132,9 @@ class OnnxGraph:
         """Return the scale and zero point that dequantize a quantized tensor; None for other tensors."""
         for node in self.proto.node:
             if node.op_type == "DequantizeLinear" or node.op_type.startswith(("QLinear", "QGemm")):
-                for place, each in enumerate(node.input):
-                    if each == name and len(node.input) > place + 2:
-                        return node.input[place + 1], node.input[place + 2]
+                for position, each in enumerate(node.input):
+                    if each == name and len(node.input) > position + 2:
+                        return node.input[position + 1], node.input[position + 2]
         maker = self.makers[name]
         if maker.op_type == "QuantizeLinear" and len(maker.input) > 2:
             return maker.input[1], maker.input[2]
@@ -156,9 +156,9 @@ class OnnxGraph:
         # Without type and shape, because the engine infers them.
         self.proto.output.append(helper.make_empty_tensor_value_info(name))
         needed = self._needed(name)
-        kept = [node for node in self.proto.node if any(each in needed for each in node.output)]
+        nodes = [node for node in self.proto.node if any(each in needed for each in node.output)]
         del self.proto.node[:]
-        self.proto.node.extend(kept)
+        self.proto.node.extend(nodes)
 
     def _needed(self, name: str) -> set[str]:
         needed, waiting = set(), [name]

@@ -55,7 +55,7 @@ class OnnxModel:
         MissingDependency: ONNX Runtime is not installed.
     """
 
-    def __init__(self, path: Path, wanted: OnnxSettings) -> None:
+    def __init__(self, path: Path, settings: OnnxSettings) -> None:
         self.path = path
         proto = _read(path)
         graph = OnnxGraph(proto.graph)
@@ -69,37 +69,37 @@ class OnnxModel:
         for name, file in self.files.items():
             if not file.is_file():
                 raise NotFound(f"{self._says} keeps weights in {name!r}, which is not beside it")
-        self.output = self._chosen(graph, wanted.output)
+        self.output = self._output_name(graph, settings.output)
         graph.end_at(self.output)
         self._running = RunningModel(proto.SerializeToString(), self._says, beside=path.parent)
-        self.shape = self._input_shape(wanted.layout)
-        taken = self._running.outputs[0]
-        if taken.type not in _VALUES:
-            raise InvalidInput(f"tensor {self.output!r} of {self._says} holds {taken.type}; a vector has real numbers")
+        self.shape = self._input_shape(settings.layout)
+        output = self._running.outputs[0]
+        if output.type not in _VALUES:
+            raise InvalidInput(f"tensor {self.output!r} of {self._says} holds {output.type}; a vector has real numbers")
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of the external weight files, by name."""
         return {name: sha256_of(file) for name, file in self.files.items()}
 
-    def run(self, picture: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def run(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the output tensor for an image, without the batch axis.
 
         Args:
-            picture: with the shape and dtype of the input, without the batch axis.
+            image: with the shape and dtype of the input, without the batch axis.
 
         Raises:
             InvalidInput: the model cannot be run on it.
         """
-        batch = np.broadcast_to(picture, (self.shape.batch or 1, *picture.shape))
-        found = self._running.run(batch)[0]
-        if not found.ndim or len(found) != len(batch):
+        batch = np.broadcast_to(image, (self.shape.batch or 1, *image.shape))
+        output = self._running.run(batch)[0]
+        if not output.ndim or len(output) != len(batch):
             raise InvalidInput(
-                f"tensor {self.output!r} of {self._says} has the shape {found.shape} for {len(batch)} pictures; "
+                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for {len(batch)} pictures; "
                 "the first axis of a vector counts the pictures"
             )
-        return np.asarray(found[0])
+        return np.asarray(output[0])
 
-    def _chosen(self, graph: OnnxGraph, name: str | None) -> str:
+    def _output_name(self, graph: OnnxGraph, name: str | None) -> str:
         if name is None:
             if len(graph.outputs) != 1:
                 raise InvalidInput(
@@ -110,16 +110,17 @@ class OnnxModel:
         graph.check_tensor(name, self._says)
         return name
 
-    def _input_shape(self, wanted: Layout | None) -> Shape:
-        asked, sides, dtype = self._running.inputs[0], self._running.sides, self._running.dtype
+    def _input_shape(self, requested: Layout | None) -> Shape:
+        input_, sides, dtype = self._running.inputs[0], self._running.sides, self._running.dtype
         fits = [each for each in _AT if len(sides) == 4 and sides[_AT[each][0]] in (3, None)]
         # An axis of 3 colours decides the layout. If the model accepts any shape, the colours come first (NCHW).
-        told = [each for each in fits if sides[_AT[each][0]] == 3]
-        layout = wanted or next(iter(told or fits), None)
+        with_colours = [each for each in fits if sides[_AT[each][0]] == 3]
+        layout = requested or next(iter(with_colours or fits), None)
         if layout is None or layout not in fits or dtype is None:
             raise InvalidInput(
-                f"the input {asked.name!r} of {self._says} is a {asked.type} of shape {asked.shape}; pictures go into "
-                f"one of 4 axes with 3 colours{f' as {wanted}' if wanted else ''}, of type float, float16 or uint8"
+                f"the input {input_.name!r} of {self._says} is a {input_.type} of shape {input_.shape}; pictures go "
+                f"into one of 4 axes with 3 colours{f' as {requested}' if requested else ''}, of type float, float16 "
+                "or uint8"
             )
         _, rows, columns = _AT[layout]
         return Shape(layout, sides[rows], sides[columns], sides[0], dtype)

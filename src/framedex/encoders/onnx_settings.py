@@ -82,15 +82,15 @@ class OnnxSettings(BaseModel):
 
     def over(self, other: "OnnxSettings") -> "OnnxSettings":
         """Return these settings, completed by another's."""
-        return OnnxSettings(**(other.given() | self.given()))
+        return OnnxSettings(**(other.as_dict() | self.as_dict()))
 
-    def given(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the settings that are not None, by name."""
         return self.model_dump(exclude_none=True)
 
     def as_text(self) -> dict[str, str]:
         """Return the settings that are not None, as they are written in a name."""
-        return {name: setting_text(value) for name, value in self.given().items()}
+        return {name: setting_text(value) for name, value in self.as_dict().items()}
 
 
 def setting_text(value: Any) -> str:
@@ -158,9 +158,9 @@ def model_path(path: str | os.PathLike[str]) -> Path:
     return whole
 
 
-def name_of(path: Path, given: OnnxSettings) -> str:
+def name_of(path: Path, settings: OnnxSettings) -> str:
     """Return the encoder's name, from which it can be loaded again: ``onnx:<path>?<setting>=<value>&…``."""
-    query = urlencode(given.as_text(), safe="/:,")
+    query = urlencode(settings.as_text(), safe="/:,")
     return f"{SCHEME}:{os.fspath(path)}" + (f"?{query}" if query else "")
 
 

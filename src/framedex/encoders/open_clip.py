@@ -82,8 +82,8 @@ class OpenClipEncoder:
         self._engine = load_open_clip()
         self._device = choose_device(device, precision)
         self._allow_download = allow_download
-        found = find_files(self._named, self._engine, allow_download=allow_download)
-        self._model = build_model(self._named, found, self._engine, allow_download=allow_download).to(self._device.name)
+        files = find_files(self._named, self._engine, allow_download=allow_download)
+        self._model = build_model(self._named, files, self._engine, allow_download=allow_download).to(self._device.name)
         self._preparation = ClipPreparation.of(self._model.visual.preprocess_cfg)
         self._tokenizing = forks.Lock()
         self.name = str(self._named)
@@ -92,8 +92,8 @@ class OpenClipEncoder:
         self.batch = self._device.batch
         a, b, c, d, e = map(float, thresholds or THRESHOLDS)
         self.thresholds = (a, b, c, d, e)
-        self.weights = self._weights(found)
-        self.files: tuple[Path, ...] = (*([found.checkpoint] if found.checkpoint else []), *found.beside)
+        self.weights = self._weights(files)
+        self.files: tuple[Path, ...] = (*([files.checkpoint] if files.checkpoint else []), *files.beside)
 
     @classmethod
     def by_name(cls, name: str, *, allow_download: bool = False) -> "OpenClipEncoder":

@@ -48,9 +48,9 @@ def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> ModelFi
     if name.model is None:
         assert name.path is not None
         return _in_folder(name.path)
-    known = engine.list_models()
-    if name.model not in known:
-        near = difflib.get_close_matches(name.model, known, n=3, cutoff=0.4)
+    models = engine.list_models()
+    if name.model not in models:
+        near = difflib.get_close_matches(name.model, models, n=3, cutoff=0.4)
         hint = f"the nearest are {', '.join(near)}" if near else "open_clip.list_models() lists them"
         folder = Path(name.model, name.tag or "")
         raise InvalidInput(f"open_clip has no model {name.model!r}; {hint}; and there is no folder {str(folder)!r}")
@@ -79,36 +79,36 @@ def _in_folder(folder: Path) -> ModelFiles:
             f"{str(config)!r} is no configuration of open_clip ({type(error).__name__}: {error}): it is JSON, and has "
             "model_cfg with embed_dim, vision_cfg and text_cfg"
         ) from None
-    found = sorted(path for path in folder.iterdir() if path.suffix in CHECKPOINTS)
-    found.sort(
+    checkpoints = sorted(path for path in folder.iterdir() if path.suffix in CHECKPOINTS)
+    checkpoints.sort(
         key=lambda path: (_PREFERRED.index(path.stem) if path.stem in _PREFERRED else 9, path.suffix != ".safetensors")
     )
-    if not found:
+    if not checkpoints:
         raise NotFound(f"no weights in {str(folder)!r}: it has no file that ends with {', '.join(CHECKPOINTS)}")
-    if len(found) > 1 and found[0].stem not in _PREFERRED:
+    if len(checkpoints) > 1 and checkpoints[0].stem not in _PREFERRED:
         raise InvalidInput(
-            f"{str(folder)!r} has several files with weights, {', '.join(path.name for path in found)}; "
+            f"{str(folder)!r} has several files with weights, {', '.join(path.name for path in checkpoints)}; "
             f"call the right one {_HUB_NAMES[0]}"
         )
     tokenizer = folder / "tokenizer.json"
-    return ModelFiles(found[0], (config, tokenizer) if tokenizer.is_file() else (config,))
+    return ModelFiles(checkpoints[0], (config, tokenizer) if tokenizer.is_file() else (config,))
 
 
 def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allow_download: bool) -> Path:
-    looked: list[str] = []
+    searched: list[str] = []
     repository, _, file_name = pretrained.get("hf_hub", "").rpartition("/")
     if repository:
-        found = cached_on_hub(repository, _names_on_hub(file_name))
-        looked.append(f"{repository} in {_hub_cache()!r}")
+        checkpoint = cached_on_hub(repository, _names_on_hub(file_name))
+        searched.append(f"{repository} in {_hub_cache()!r}")
     else:
         path = Path("~/.cache/clip").expanduser() / os.path.basename(pretrained.get("url", ""))  # noqa: PTH119 - a URL
-        found = path if path.is_file() else None
-        looked.append(repr(str(path)))
-    if found is not None:
-        return found
+        checkpoint = path if path.is_file() else None
+        searched.append(repr(str(path)))
+    if checkpoint is not None:
+        return checkpoint
     if not allow_download:
         raise NotFound(
-            f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(looked)}. "
+            f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(searched)}. "
             f"{_ALLOW}; or give a file: {SCHEME}:{name.model}/<file>"
         )
     try:
@@ -130,9 +130,9 @@ def cached_on_hub(repository: str, names: tuple[str, ...] = _HUB_NAMES) -> Path 
     from huggingface_hub import try_to_load_from_cache
 
     for name in names:
-        found = try_to_load_from_cache(repository, name)
-        if isinstance(found, str):
-            return Path(found)
+        path = try_to_load_from_cache(repository, name)
+        if isinstance(path, str):
+            return Path(path)
     return None
 
 

@@ -87,16 +87,16 @@ class ClipPreparation:
         height, width = pixels.shape[:2]
         across, down = self._resized(width, height)
         # The visible part of the resized image, and its position in the input.
-        left, seen_across, to_left = _window(across, self.width)
-        top, seen_down, to_top = _window(down, self.height)
+        left, visible_across, to_left = _window(across, self.width)
+        top, visible_down, to_top = _window(down, self.height)
         x, y = width / across, height / down
-        box = (left * x, top * y, min((left + seen_across) * x, width), min((top + seen_down) * y, height))
+        box = (left * x, top * y, min((left + visible_across) * x, width), min((top + visible_down) * y, height))
         method = Image.Resampling.BILINEAR if self.interpolation == "bilinear" else Image.Resampling.BICUBIC
-        seen = np.asarray(Image.fromarray(pixels).resize((seen_across, seen_down), method, box=box))
-        if seen.shape[:2] == (self.height, self.width):
-            return seen
+        visible = np.asarray(Image.fromarray(pixels).resize((visible_across, visible_down), method, box=box))
+        if visible.shape[:2] == (self.height, self.width):
+            return visible
         out = np.full((self.height, self.width, 3), self.fill_color, np.uint8)
-        out[to_top : to_top + seen_down, to_left : to_left + seen_across] = seen
+        out[to_top : to_top + visible_down, to_left : to_left + visible_across] = visible
         return out
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
@@ -112,8 +112,8 @@ class ClipPreparation:
         return max(1, round(width / ratio)), max(1, round(height / ratio))
 
 
-def _window(length: int, wanted: int) -> tuple[int, int, int]:
+def _window(length: int, target: int) -> tuple[int, int, int]:
     """Return, for one side, the start of the visible part, its length, and its position in the input."""
-    if length >= wanted:
-        return round((length - wanted) / 2), wanted, 0
-    return 0, length, (wanted - length) // 2
+    if length >= target:
+        return round((length - target) / 2), target, 0
+    return 0, length, (target - length) // 2

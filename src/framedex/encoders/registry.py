@@ -183,14 +183,14 @@ def _load(name: str, scheme: Scheme | None, settings: Settings | None) -> Encode
     if scheme is None:
         raise InvalidInput(f"no encoder {name!r}; there are: {RESERVED}, {', '.join(sorted(schemes()))}")
     with _MAKING:
-        if (kept := _LOADED.get(name)) is not None and _stamps(kept[0]) == kept[1]:
-            return kept[0]
-        made = scheme.make(name, settings or load_settings())
-        if not isinstance(made, Encoder | TextEncoder):
-            raise InvalidInput(f"{made!r}, made for {name!r}, is no encoder: it lacks the methods of Encoder")
-        if (stamps := _stamps(made)) or isinstance(made, TextEncoder):
-            _LOADED.put(made.name if stamps else name, (made, stamps))
-        return made
+        if (cached := _LOADED.get(name)) is not None and _stamps(cached[0]) == cached[1]:
+            return cached[0]
+        encoder = scheme.make(name, settings or load_settings())
+        if not isinstance(encoder, Encoder | TextEncoder):
+            raise InvalidInput(f"{encoder!r}, made for {name!r}, is no encoder: it lacks the methods of Encoder")
+        if (stamps := _stamps(encoder)) or isinstance(encoder, TextEncoder):
+            _LOADED.put(encoder.name if stamps else name, (encoder, stamps))
+        return encoder
 
 
 def _stamps(encoder: Encoder | TextEncoder) -> tuple[Stamp, ...]:

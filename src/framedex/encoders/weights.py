@@ -53,17 +53,17 @@ def sha256_of(path: Path) -> str:
     Raises:
         NotFound: the file does not exist, or cannot be read.
     """
-    known = stamp(path)
+    key = stamp(path)
     with _HASHING:
-        if known is not None and known in _HASHES:
-            return _HASHES[known]
+        if key is not None and key in _HASHES:
+            return _HASHES[key]
         try:
             with open_binary(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
-        if known is not None and known == stamp(path):
-            _HASHES[known] = digest
+        if key is not None and key == stamp(path):
+            _HASHES[key] = digest
         return digest
 
 

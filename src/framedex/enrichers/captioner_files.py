@@ -52,11 +52,11 @@ class CaptionerFiles:
     checkpoints: tuple[Path, ...]
     beside: tuple[Path, ...]
 
-    def weights(self, asked: Mapping[str, str]) -> Weights:
+    def weights(self, prompts: Mapping[str, str]) -> Weights:
         """Return the description of all that captions depend on: hashes of the files, and the prompt."""
         first, *others = self.checkpoints
         hashes = {f"sha256 of {path.name}": sha256_of(path) for path in (*others, *self.beside)}
-        return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**asked, **hashes})
+        return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**prompts, **hashes})
 
 
 def check_packages() -> None:
@@ -124,11 +124,11 @@ def _has_chat_template(folder: Path) -> bool:
 
 
 def _checkpoints(folder: Path) -> tuple[Path, ...]:
-    found = _need(folder, _WEIGHTS, "weights")
-    parts = (found,) if found.suffix != ".json" else tuple(_parts(found))
+    file = _need(folder, _WEIGHTS, "weights")
+    parts = (file,) if file.suffix != ".json" else tuple(_parts(file))
     for part in parts:
         if not part.is_file():
-            raise NotFound(f"{os.fspath(folder)!r} lacks {part.name!r}, a part of the weights that {found.name} names")
+            raise NotFound(f"{os.fspath(folder)!r} lacks {part.name!r}, a part of the weights that {file.name} names")
         if part.suffix == ".safetensors":
             _check_whole(part)
     return parts
@@ -158,7 +158,7 @@ def _check_whole(path: Path) -> None:
         ends = []
     if not ends:
         raise InvalidInput(f"the weights {os.fspath(path)!r} are no file of safetensors, or one that was cut off")
-    if (wanted := _HEADER_BYTES + header + max(ends)) != size:
+    if (expected := _HEADER_BYTES + header + max(ends)) != size:
         raise InvalidInput(
-            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {wanted:,}"
+            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {expected:,}"
         )

@@ -25,8 +25,8 @@ def to_image(pixels: Pixels, *, shorter: int | None = None) -> Any:
     height, width = pixels.shape[:2]
     rows, columns = min(height, width * _LONGEST), min(width, height * _LONGEST)
     top, left = (height - rows) // 2, (width - columns) // 2
-    picture = Image.fromarray(np.ascontiguousarray(pixels[top : top + rows, left : left + columns]))
+    image = Image.fromarray(np.ascontiguousarray(pixels[top : top + rows, left : left + columns]))
     if shorter is None or min(rows, columns) <= shorter:
-        return picture
+        return image
     scale = shorter / min(rows, columns)
-    return picture.resize((round(columns * scale), round(rows * scale)), Image.Resampling.BICUBIC)
+    return image.resize((round(columns * scale), round(rows * scale)), Image.Resampling.BICUBIC)

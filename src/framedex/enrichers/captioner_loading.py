@@ -59,7 +59,7 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
             raise InvalidInput(
                 f"{os.fspath(files.folder)!r} has a model of the type {files.kind!r}, which makes no texts of pictures"
             )
-        model, told = engine.AutoModelForImageTextToText.from_pretrained(
+        model, loading_info = engine.AutoModelForImageTextToText.from_pretrained(
             files.folder,
             config=config,
             dtype=getattr(torch, precision),
@@ -69,7 +69,7 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
             output_loading_info=True,
         )
     # Missing weights would be random, and transformers only logs them.
-    if missing := sorted(name for name in told["missing_keys"] if _UNUSED not in f".{name}."):
+    if missing := sorted(name for name in loading_info["missing_keys"] if _UNUSED not in f".{name}."):
         shown, more = ", ".join(missing[:_MAX_NAMES]), len(missing) - _MAX_NAMES
         raise InvalidInput(
             f"the weights of {os.fspath(files.folder)!r} do not fit its configuration: they lack {shown}"

@@ -25,12 +25,12 @@ class CaptionMethod(Protocol):
 
     Attributes:
         min_side_px: pixels that the shorter side of an image should have.
-        asked: the prompt; None without a prompt.
+        prompt: the prompt; None without a prompt.
         room: the maximum number of tokens in a caption; None for no limit.
     """
 
     min_side_px: int
-    asked: str | None
+    prompt: str | None
     room: int | None
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
@@ -41,7 +41,7 @@ class CaptionMethod(Protocol):
         """Return the model's inputs for several images, as tensors on the CPU."""
         ...
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
         """Return the captions in the model's output: int64, shape (N, L), on the CPU."""
         ...
 
@@ -57,9 +57,12 @@ class ContinuationMethod:
 
     def __init__(self, files: CaptionerFiles, model: Any, prompt: str | None) -> None:
         self._kind = files.kind
-        self._pictures, self._tokenizer = load_part(files, "AutoImageProcessor"), load_part(files, "AutoTokenizer")
+        self._image_processor, self._tokenizer = (
+            load_part(files, "AutoImageProcessor"),
+            load_part(files, "AutoTokenizer"),
+        )
         self._start = self._beginning(model, prompt)
-        self.asked: str | None = prompt
+        self.prompt: str | None = prompt
         positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         self.room: int | None = None if positions is None else positions - len(self._start or (0,))
         if self.room is not None and self.room < 1:
@@ -73,9 +76,9 @@ class ContinuationMethod:
         if prompt is None:
             return None
         words: list[int] = self._tokenizer(prompt, add_special_tokens=False).input_ids
-        said, first = model.generation_config, self._tokenizer.bos_token_id
+        generation, first = model.generation_config, self._tokenizer.bos_token_id
         if self._kind == "vision-encoder-decoder":
-            start = said.decoder_start_token_id
+            start = generation.decoder_start_token_id
             first = model.config.decoder_start_token_id if start is None else start
         elif self._tokenizer.cls_token_id is not None:
             first = self._tokenizer.cls_token_id
@@ -85,8 +88,8 @@ class ContinuationMethod:
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the model's input: float32, shape (3, H, W)."""
-        found = self._pictures(images=to_image(pixels), return_tensors="np")["pixel_values"]
-        return np.asarray(found[0], np.float32)
+        pixel_values = self._image_processor(images=to_image(pixels), return_tensors="np")["pixel_values"]
+        return np.asarray(pixel_values[0], np.float32)
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
         """Return the model's inputs for several images."""
@@ -100,10 +103,10 @@ class ContinuationMethod:
             return {**pixels, "decoder_input_ids": start}
         return {**pixels, "input_ids": start, "attention_mask": torch.ones_like(start)}
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
         """Return the captions, including the prompt."""
         del inputs
-        return list(self._tokenizer.batch_decode(made, skip_special_tokens=True))
+        return list(self._tokenizer.batch_decode(output, skip_special_tokens=True))
 
 
 class ConversationMethod:
@@ -123,31 +126,31 @@ class ConversationMethod:
             raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
         self._processor.image_processor = load_part(files, "AutoImageProcessor")
         self._processor.tokenizer.padding_side = "left"  # so that the answer follows the prompt directly in all rows
-        self.asked: str | None = DEFAULT_PROMPT if prompt is None else prompt
+        self.prompt: str | None = DEFAULT_PROMPT if prompt is None else prompt
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the image unchanged, because such models accept images of any size: shape (1,), dtype object."""
-        held = np.empty(1, object)
-        held[0] = to_image(pixels, shorter=_FREE_SIDE_PX)
-        return held
+        image = np.empty(1, object)
+        image[0] = to_image(pixels, shorter=_FREE_SIDE_PX)
+        return image
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
         """Return the model's inputs for several images."""
-        asked = [
-            [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": self.asked}]}]
-            for picture in prepared[:, 0]
+        conversations = [
+            [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": self.prompt}]}]
+            for image in prepared[:, 0]
         ]
-        made = self._processor.apply_chat_template(
-            asked,
+        inputs_ = self._processor.apply_chat_template(
+            conversations,
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
             processor_kwargs={"padding": True},
         )
-        return dict(made)
+        return dict(inputs_)
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
         """Return the answers, without the prompt."""
-        answers = made[:, inputs["input_ids"].shape[1] :]
+        answers = output[:, inputs["input_ids"].shape[1] :]
         return list(self._processor.tokenizer.batch_decode(answers, skip_special_tokens=True))

@@ -80,5 +80,9 @@ def read_detector_sidecar(model: Path) -> DetectorSettings:
         return DetectorSettings()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{says}, cannot be read: {error}") from None
-    found = parse_detector_settings(values, says)
-    return found.model_copy(update={"names": model.parent / found.names}) if isinstance(found.names, Path) else found
+    settings = parse_detector_settings(values, says)
+    return (
+        settings.model_copy(update={"names": model.parent / settings.names})
+        if isinstance(settings.names, Path)
+        else settings
+    )

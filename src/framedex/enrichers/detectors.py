@@ -104,10 +104,10 @@ def make_detector(entry: ModelEntry) -> Detector:
         NotFound: its file does not exist.
         InvalidInput: its name, its file or a setting is invalid, or its plugin returns no detector.
     """
-    made = _scheme_of(entry).make(entry)
-    if not isinstance(made, Detector):
-        raise InvalidInput(f"{made!r}, made for {entry.detector!r}, is no detector: it lacks labels or detect()")
-    return made
+    detector = _scheme_of(entry).make(entry)
+    if not isinstance(detector, Detector):
+        raise InvalidInput(f"{detector!r}, made for {entry.detector!r}, is no detector: it lacks labels or detect()")
+    return detector
 
 
 def check_detector(entry: ModelEntry) -> None:

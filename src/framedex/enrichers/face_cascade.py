@@ -59,14 +59,14 @@ class FaceCascade:
             pixels: uint8, shape (H, W, 3), RGB, upright.
         """
         height, width = pixels.shape[:2]
-        shown = min(_LONGER / max(height, width), 1.0)
-        size = max(round(width * shown), 1), max(round(height * shown), 1)
-        found: list[dict[str, int]] = []
+        shrink = min(_LONGER / max(height, width), 1.0)
+        size = max(round(width * shrink), 1), max(round(height * shrink), 1)
+        faces: list[dict[str, int]] = []
         if min(size) >= _SMALLEST:
             small = cv2.equalizeHist(
                 cv2.cvtColor(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
             )
-            found = self._cascade.detect_multi_scale(
+            faces = self._cascade.detect_multi_scale(
                 small,
                 scale_factor=_SCALE,
                 step_ratio=_STEP,
@@ -75,8 +75,8 @@ class FaceCascade:
                 min_neighbor_number=_AGREEING,
                 intersection_score_threshold=_OVERLAP,
             )
-        boxes = np.array([[each["c"], each["r"], each["width"], each["height"]] for each in found], np.float32)
+        boxes = np.array([[each["c"], each["r"], each["width"], each["height"]] for each in faces], np.float32)
         scale = np.array([width / size[0], height / size[1]] * 2, np.float32)
         return Detections(
-            boxes.reshape(-1, 4) * scale, np.zeros(len(found), np.int64), np.full(len(found), np.nan, np.float32)
+            boxes.reshape(-1, 4) * scale, np.zeros(len(faces), np.int64), np.full(len(faces), np.nan, np.float32)
         )

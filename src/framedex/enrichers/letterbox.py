@@ -33,15 +33,15 @@ class Letterbox:
     top: int
 
     @classmethod
-    def of(cls, picture: tuple[int, int], size: tuple[int, int], *, centred: bool) -> "Letterbox":
+    def of(cls, image: tuple[int, int], size: tuple[int, int], *, centred: bool) -> "Letterbox":
         """Return the position of an image of maximum size, centred or in the upper left corner.
 
         Args:
-            picture: height and width of the image in pixels.
+            image: height and width of the image in pixels.
             size: height and width of the input in pixels.
             centred: whether there are bars on both sides.
         """
-        height, width = picture
+        height, width = image
         factor = min(size[0] / height, size[1] / width)
         fit = round if centred else int  # as in YOLOv5 and in YOLOX
         down, across = max(fit(height * factor), 1), max(fit(width * factor), 1)

@@ -90,11 +90,11 @@ class ModelEntry(BaseModel):
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "ModelEntry":
         ways = _NEEDS[self.type]
-        given = self.model_fields_set - set(_ANY)
-        fitting = [way for way in ways if given & set(way)] or list(ways)
-        if len(fitting) > 1 or not set(fitting[0]) <= given:
+        keys = self.model_fields_set - set(_ANY)
+        fitting = [way for way in ways if keys & set(way)] or list(ways)
+        if len(fitting) > 1 or not set(fitting[0]) <= keys:
             raise ValueError(f"{self.type} needs {' or '.join(' and '.join(way) for way in ways)}")
-        if others := sorted(given - {*fitting[0], *_MAY[fitting[0]]}):
+        if others := sorted(keys - {*fitting[0], *_MAY[fitting[0]]}):
             raise ValueError(f"{others[0]} does not go with {' and '.join(fitting[0])}")
         if self.dependencies and self.type in self.dependencies:
             raise ValueError(f"{self.type} cannot depend on itself")
@@ -123,36 +123,36 @@ def read_models(path: Path) -> list[ModelEntry]:
     """
     try:
         with open_binary(path) as file:
-            found = tomllib.load(file)
+            tables = tomllib.load(file)
     except FileNotFoundError:
         return []
     except RecursionError:
         raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: it is nested too deep") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: {error}") from None
-    return [_entry(path, identifier, value).model(path.parent) for identifier, value in found.items()]
+    return [_entry(path, identifier, value).model(path.parent) for identifier, value in tables.items()]
 
 
 def _entry(path: Path, identifier: str, value: Any) -> ModelEntry:
-    where = f"{os.fspath(path)!r}, model {identifier!r}"
+    location = f"{os.fspath(path)!r}, model {identifier!r}"
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{where}: a model is a table, [{identifier}], not {value!r}")
+        raise InvalidInput(f"{location}: a model is a table, [{identifier}], not {value!r}")
     if not identifier:
-        raise InvalidInput(f"{where}: the name of the table is the id of the model, and must not be empty")
+        raise InvalidInput(f"{location}: the name of the table is the id of the model, and must not be empty")
     if "id" in value:
-        raise InvalidInput(f"{where}: no key 'id': the name of the table is the id")
+        raise InvalidInput(f"{location}: no key 'id': the name of the table is the id")
     try:
         return ModelEntry.model_validate({"name": identifier, **value, "id": identifier})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     if not first["loc"]:
-        raise InvalidInput(f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        raise InvalidInput(f"{location}: {first['msg'].removeprefix('Value error, ')}")
     key = str(first["loc"][0])
     match first["type"]:
         case "extra_forbidden":
-            known = ", ".join(name for name in ModelEntry.model_fields if name != "id")
-            raise InvalidInput(f"{where}: no key {key!r}; there are: {known}")
+            keys = ", ".join(name for name in ModelEntry.model_fields if name != "id")
+            raise InvalidInput(f"{location}: no key {key!r}; there are: {keys}")
         case "missing":
-            raise InvalidInput(f"{where}: the key {key!r} is missing")
+            raise InvalidInput(f"{location}: the key {key!r} is missing")
         case _:
-            raise InvalidInput(f"{where}: {key} is {first['input']!r}: {first['msg']}")
+            raise InvalidInput(f"{location}: {key} is {first['input']!r}: {first['msg']}")

@@ -68,17 +68,17 @@ class OnnxDetector:
         model = Path(os.path.abspath(user_path(path)))  # noqa: PTH100 - keeps links, unlike resolve
         if names is not None:
             names = user_path(names) if isinstance(names, str | os.PathLike) else tuple(names)
-        given = parse_detector_settings(
+        arguments = parse_detector_settings(
             {"names": names, "form": form, "size": size, "score": score, "iou": iou}, "OnnxDetector"
         )
         self._session = OnnxSession(model)
-        wanted = given.over(read_detector_sidecar(model))
+        settings = arguments.over(read_detector_sidecar(model))
         self.name = f"onnx:{os.fspath(model)}"
-        self.size = self._size(wanted)
-        self._score = _SCORE if wanted.score is None else wanted.score
-        self._iou = _IOU if wanted.iou is None else wanted.iou
-        self.form, self._output, classes = self._head(wanted.form)
-        self.labels = _labels(self._session, wanted, classes)
+        self.size = self._size(settings)
+        self._score = _SCORE if settings.score is None else settings.score
+        self._iou = _IOU if settings.iou is None else settings.iou
+        self.form, self._output, classes = self._head(settings.form)
+        self.labels = _labels(self._session, settings, classes)
 
     def detect(self, pixels: Pixels) -> Detections:
         """Return the distinct objects in an image, at most 300.
@@ -91,19 +91,19 @@ class OnnxDetector:
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
             raise InvalidInput(f"a picture must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
-        where = Letterbox.of((pixels.shape[0], pixels.shape[1]), self.size, centred=self.form != "yolox")
-        output = self._session.run(self._input(where.show(pixels, self.size), self.form))[self._output]
+        letterbox = Letterbox.of((pixels.shape[0], pixels.shape[1]), self.size, centred=self.form != "yolox")
+        output = self._session.run(self._input(letterbox.show(pixels, self.size), self.form))[self._output]
         corners, classes, scores = candidates(self.form, output, self.size, self._score)
         self._check(corners, scores)
-        kept = non_maximum_suppression(corners, scores, classes, max_iou=self._iou, max_count=_MAX_DETECTIONS)
-        found = where.back(corners[kept])
-        boxes = np.hstack([found[:, :2], found[:, 2:] - found[:, :2]])
+        positions = non_maximum_suppression(corners, scores, classes, max_iou=self._iou, max_count=_MAX_DETECTIONS)
+        corners_ = letterbox.back(corners[positions])
+        boxes = np.hstack([corners_[:, :2], corners_[:, 2:] - corners_[:, :2]])
         there = (boxes[:, 2:] > 0).all(axis=1)
-        return Detections(boxes[there], classes[kept][there], np.clip(scores[kept][there], 0, 1))
+        return Detections(boxes[there], classes[positions][there], np.clip(scores[positions][there], 0, 1))
 
-    def _size(self, wanted: DetectorSettings) -> tuple[int, int]:
+    def _size(self, settings: DetectorSettings) -> tuple[int, int]:
         height, width = self._session.size
-        if wanted.size is None:
+        if settings.size is None:
             if height is None or width is None:
                 raise InvalidInput(f"{self._session.says} takes pictures of any size: say which, as size=640")
             if height % STRIDES[-1] or width % STRIDES[-1]:
@@ -111,33 +111,33 @@ class OnnxDetector:
                     f"{self._session.says} takes {height}×{width} pixels; detectors take multiples of 32"
                 )
             return height, width
-        if any(there not in (None, asked) for there, asked in zip((height, width), wanted.size, strict=True)):
+        if any(there not in (None, requested) for there, requested in zip((height, width), settings.size, strict=True)):
             raise InvalidInput(
                 f"{self._session.says} takes pictures of {height}×{width} (height × width), "
-                f"not {wanted.size[0]}×{wanted.size[1]}"
+                f"not {settings.size[0]}×{settings.size[1]}"
             )
-        return wanted.size
+        return settings.size
 
-    def _head(self, wanted: Form | None) -> tuple[Form, str, int]:
+    def _head(self, form_: Form | None) -> tuple[Form, str, int]:
         """Return form, name and number of classes of the output with the boxes."""
         grey = np.full((*self.size, 3), 114, np.uint8)
-        found = self._session.run(self._input(grey, wanted or "yolov8"))
+        outputs = self._session.run(self._input(grey, form_ or "yolov8"))
         heads = []
-        for name, output in found.items():
-            form = wanted or recognise_form(output.shape, self.size)
+        for name, output in outputs.items():
+            form = form_ or recognise_form(output.shape, self.size)
             if form is not None and (classes := count_classes(form, output.shape, self.size)):
                 heads.append((form, name, classes))
         if len(heads) != 1:
-            shapes = ", ".join(f"{name!r} {output.shape}" for name, output in found.items()) or "nothing"
+            shapes = ", ".join(f"{name!r} {output.shape}" for name, output in outputs.items()) or "nothing"
             raise InvalidInput(
                 f"{self._session.says} puts out {shapes} for a picture of {self.size[0]}×{self.size[1]}; one output "
-                f"must have the shape {expected_shapes(self.size)}{f', and {wanted} was asked for' if wanted else ''}"
+                f"must have the shape {expected_shapes(self.size)}{f', and {form_} was asked for' if form_ else ''}"
             )
         return heads[0]
 
-    def _input(self, shown: Pixels, form: Form) -> npt.NDArray[Any]:
+    def _input(self, pixels: Pixels, form: Form) -> npt.NDArray[Any]:
         """Return an image as the model's input, shape (3, H, W)."""
-        channels = shown.transpose(2, 0, 1)
+        channels = pixels.transpose(2, 0, 1)
         if form == "yolox":
             return channels[::-1].astype(self._session.dtype)
         if self._session.dtype is np.uint8:
@@ -152,8 +152,8 @@ class OnnxDetector:
             )
 
 
-def _labels(session: OnnxSession, wanted: DetectorSettings, classes: int) -> tuple[str, ...]:
-    names, source = _names(session, wanted)
+def _labels(session: OnnxSession, settings: DetectorSettings, classes: int) -> tuple[str, ...]:
+    names, source = _names(session, settings)
     if len(names) != classes or set(names) != set(range(classes)):
         raise InvalidInput(
             f"{session.says} knows {classes} classes, and {source} has {len(names)} names; each needs one"
@@ -161,19 +161,19 @@ def _labels(session: OnnxSession, wanted: DetectorSettings, classes: int) -> tup
     return tuple(names[number] for number in range(classes))
 
 
-def _names(session: OnnxSession, wanted: DetectorSettings) -> tuple[Mapping[int, str], str]:
+def _names(session: OnnxSession, settings: DetectorSettings) -> tuple[Mapping[int, str], str]:
     """Return class names by number, and a description of their source."""
     beside = session.path.with_suffix(".names")
-    if isinstance(wanted.names, tuple):
-        return dict(enumerate(wanted.names)), "what was given"
-    path = wanted.names or (beside if beside.is_file() else None)
+    if isinstance(settings.names, tuple):
+        return dict(enumerate(settings.names)), "what was given"
+    path = settings.names or (beside if beside.is_file() else None)
     if path is not None:
         names = read_class_names(path)
         if names is None:
             raise InvalidInput(f"{os.fspath(path)!r} has no 'names' of classes")
         return names, f"the file {os.fspath(path)!r}"
-    if (said := _names_in_metadata(session.metadata.get("names", ""))) is not None:
-        return said, "its metadata"
+    if (names_ := _names_in_metadata(session.metadata.get("names", ""))) is not None:
+        return names_, "its metadata"
     raise InvalidInput(
         f"{session.says} needs names of its classes: give names=<a file>, or put one beside it as {beside.name!r}"
     )
@@ -182,9 +182,9 @@ def _names(session: OnnxSession, wanted: DetectorSettings) -> tuple[Mapping[int,
 def _names_in_metadata(text: str) -> dict[int, str] | None:
     """Return the names in a model's metadata, where Ultralytics writes a Python dictionary; None for other text."""
     try:
-        found = ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    if not isinstance(found, dict) or not all(isinstance(key, int) for key in found):
+    if not isinstance(value, dict) or not all(isinstance(key, int) for key in value):
         return None
-    return {key: str(name) for key, name in found.items()}
+    return {key: str(name) for key, name in value.items()}

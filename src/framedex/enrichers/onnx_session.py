@@ -43,18 +43,18 @@ class OnnxSession:
             raise InvalidInput(f"{self.says} takes {inputs[0].type}; a detector takes float, float16 or uint8")
         self.dtype, self.size = dtype, (sides[2], sides[3])
 
-    def run(self, picture: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.float32]]:
+    def run(self, image: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.float32]]:
         """Return the outputs for an image by name, float32, without a batch axis of length 1.
 
         Args:
-            picture: shape (3, H, W), of the model's dtype.
+            image: shape (3, H, W), of the model's dtype.
 
         Raises:
             InvalidInput: the model cannot be run on it.
         """
-        found = zip(self._running.outputs, map(np.asarray, self._running.run(picture[None])), strict=True)
+        outputs = zip(self._running.outputs, map(np.asarray, self._running.run(image[None])), strict=True)
         return {
             output.name: (each[0] if each.ndim and len(each) == 1 else each).astype(np.float32)
-            for output, each in found
+            for output, each in outputs
             if each.dtype.kind in "fiu"
         }

@@ -23,13 +23,13 @@ def non_maximum_suppression(
         max_count: the maximum number of boxes.
     """
     waiting = np.argsort(-scores, kind="stable")
-    kept: list[int] = []
-    while len(waiting) and len(kept) < max_count:
+    selection: list[int] = []
+    while len(waiting) and len(selection) < max_count:
         best, waiting = int(waiting[0]), waiting[1:]
-        kept.append(best)
+        selection.append(best)
         rival = (classes[waiting] == classes[best]) & (iou(boxes[best], boxes[waiting]) > max_iou)
         waiting = waiting[~rival]
-    return kept
+    return selection
 
 
 def iou(box: Floats, others: Floats) -> npt.NDArray[np.float64]:

@@ -35,7 +35,7 @@ class Tags:
     thresholds: npt.NDArray[np.float64]
     top_k: int
 
-    def chosen(self, probabilities: npt.NDArray[np.floating]) -> Codes:
+    def select(self, probabilities: npt.NDArray[np.floating]) -> Codes:
         """Return the tags of images, the most probable first.
 
         Args:

@@ -76,7 +76,7 @@ class TransformersCaptioner:
         )
         self._generation = self._greedy(max_tokens)
         self.name = os.fspath(files.folder)
-        self.weights = files.weights({"prompt": self._way.asked or "", "max_tokens": str(max_tokens)})
+        self.weights = files.weights({"prompt": self._way.prompt or "", "max_tokens": str(max_tokens)})
         self.min_side_px = self._way.min_side_px
         self.batch = batch or _BATCHES[self._device.kind] // (_CHATTING if files.chats else 1)
         with translate_errors(files, "model"):  # conflicts between the parts of a folder show only here
@@ -84,14 +84,14 @@ class TransformersCaptioner:
 
     def _greedy(self, max_tokens: int) -> Any:
         """Return the generation settings: those of the model, but greedy and without beams."""
-        made = deepcopy(self._model.generation_config)
+        settings = deepcopy(self._model.generation_config)
         room = self._way.room
-        made.max_new_tokens, made.max_length = max_tokens if room is None else min(max_tokens, room), None
-        made.do_sample, made.num_beams = False, 1
+        settings.max_new_tokens, settings.max_length = max_tokens if room is None else min(max_tokens, room), None
+        settings.do_sample, settings.num_beams = False, 1
         # These settings apply only to sampling and beams; transformers would warn about them.
-        made.temperature = made.top_p = made.top_k = made.typical_p = None
-        made.early_stopping, made.length_penalty = False, 1.0
-        return made
+        settings.temperature = settings.top_p = settings.top_k = settings.typical_p = None
+        settings.early_stopping, settings.length_penalty = False, 1.0
+        return settings
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Return the model's input for one image or a part of one.
@@ -117,8 +117,8 @@ class TransformersCaptioner:
 
         with torch.inference_mode():
             inputs = self._placed(self._way.inputs(prepared))
-            made = self._model.generate(**inputs, generation_config=self._generation)
-            return self._way.texts(made.cpu(), inputs)
+            output = self._model.generate(**inputs, generation_config=self._generation)
+            return self._way.texts(output.cpu(), inputs)
 
     def _placed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return inputs on the device, with images in the model's precision."""

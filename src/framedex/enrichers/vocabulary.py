@@ -42,9 +42,9 @@ def read_lines(path: Path) -> list[str]:
         InvalidInput: the file is not UTF-8 text, or is empty.
     """
     lines = [line.strip() for line in _read(path).splitlines()]
-    if not (found := [storable(line) for line in lines if line]):
+    if not (names := [storable(line) for line in lines if line]):
         raise InvalidInput(f"{os.fspath(path)!r} lists nothing; it has one name a line")
-    return found
+    return names
 
 
 def read_vocabulary(path: Path) -> list[VocabularyTag]:
@@ -57,32 +57,32 @@ def read_vocabulary(path: Path) -> list[VocabularyTag]:
     if path.suffix.lower() == ".toml":
         return _of_tables(path)
     names = read_lines(path)
-    if (twice := next((name for place, name in enumerate(names) if name in names[:place]), None)) is not None:
+    if (twice := next((name for position, name in enumerate(names) if name in names[:position]), None)) is not None:
         raise InvalidInput(f"the vocabulary {os.fspath(path)!r} has {twice!r} twice")
     return [VocabularyTag(name, _usual(name)) for name in names]
 
 
 def _of_tables(path: Path) -> list[VocabularyTag]:
     try:
-        found = tomllib.loads(_read(path))
+        tables = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"the vocabulary {os.fspath(path)!r} is no TOML: {error}") from None
-    if not found:
+    if not tables:
         raise InvalidInput(f"the vocabulary {os.fspath(path)!r} has no tags; each is a table, [cat]")
-    return [_tag(path, name, value) for name, value in found.items()]
+    return [_tag(path, name, value) for name, value in tables.items()]
 
 
 def _tag(path: Path, name: str, value: Any) -> VocabularyTag:
-    where = f"the vocabulary {os.fspath(path)!r}, tag {name!r}"
+    location = f"the vocabulary {os.fspath(path)!r}, tag {name!r}"
     if not name.strip() or not isinstance(value, dict):
-        raise InvalidInput(f"{where}: a tag has a name and is a table, as [cat], not {value!r}")
+        raise InvalidInput(f"{location}: a tag has a name and is a table, as [cat], not {value!r}")
     if unknown := sorted(value.keys() - {"prompts", "threshold"}):
-        raise InvalidInput(f"{where}: no key {unknown[0]!r}; there are: prompts, threshold")
+        raise InvalidInput(f"{location}: no key {unknown[0]!r}; there are: prompts, threshold")
     prompts, threshold = value.get("prompts", list(_usual(name))), value.get("threshold")
     if not isinstance(prompts, list) or not prompts or not all(isinstance(each, str) and each for each in prompts):
-        raise InvalidInput(f"{where}: prompts is {prompts!r}; it is a list of sentences")
+        raise InvalidInput(f"{location}: prompts is {prompts!r}; it is a list of sentences")
     if threshold is not None and not is_fraction(threshold):
-        raise InvalidInput(f"{where}: threshold is {threshold!r}; it is a probability, 0 to 1")
+        raise InvalidInput(f"{location}: threshold is {threshold!r}; it is a probability, 0 to 1")
     return VocabularyTag(name.strip(), tuple(prompts), threshold)
 
 

@@ -48,9 +48,9 @@ def count_classes(form: Form, shape: tuple[int, ...], size: tuple[int, int]) -> 
     """Return the number of classes of an output with a form and shape; 0 if the shape does not fit the form."""
     if len(shape) != 2:
         return 0
-    places = {"yolox": count_cells(size), "yolov5": 3 * count_cells(size), "yolov8": count_cells(size)}[form]
+    n_boxes = {"yolox": count_cells(size), "yolov5": 3 * count_cells(size), "yolov8": count_cells(size)}[form]
     there, values = shape[::-1] if form == "yolov8" else shape
-    return max(values - (4 if form == "yolov8" else 5), 0) if there == places else 0
+    return max(values - (4 if form == "yolov8" else 5), 0) if there == n_boxes else 0
 
 
 def candidates(
@@ -74,15 +74,15 @@ def candidates(
     if form != "yolov8":
         scores = scores * rows[:, 4]
     # A score of NaN is kept, so that the caller can detect it.
-    kept = np.flatnonzero(~(scores < threshold))
-    boxes = rows[kept, :4]
+    positions = np.flatnonzero(~(scores < threshold))
+    boxes = rows[positions, :4]
     if form == "yolox":
-        corner, stride = (values[kept] for values in grid(size))
+        corner, stride = (values[positions] for values in grid(size))
         with np.errstate(over="ignore"):  # the caller detects infinite sides
             boxes = np.hstack([boxes[:, :2] + corner, np.exp(boxes[:, 2:])]) * stride
     half = boxes[:, 2:] / 2
     corners = np.hstack([boxes[:, :2] - half, boxes[:, :2] + half]).astype(np.float32)
-    return corners, classes[kept].astype(np.int64), scores[kept].astype(np.float32)
+    return corners, classes[positions].astype(np.int64), scores[positions].astype(np.float32)
 
 
 def grid(size: tuple[int, int]) -> tuple[Floats, Floats]:

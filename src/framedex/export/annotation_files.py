@@ -43,9 +43,9 @@ def annotation_files(
         data that the files cannot hold.
     """
 
-    def write_files(archive: ZipWriter, chosen: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
-        names = find_names(chosen, part(progress, 0.0, _NAMES_SHARE))
-        return names, write(archive, ExportedImages(chosen, names), part(progress, _NAMES_SHARE, 1.0))
+    def write_files(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+        names = find_names(contents, part(progress, 0.0, _NAMES_SHARE))
+        return names, write(archive, ExportedImages(contents, names), part(progress, _NAMES_SHARE, 1.0))
 
     return write_files
 
@@ -54,53 +54,53 @@ class ExportedImages:
     """The media of an export as :class:`framedex.annotations.output.AnnotatedImages`.
 
     Args:
-        chosen: the selection that is exported.
+        contents: the selection that is exported.
         names: returns the names of its images below ``images/``.
     """
 
-    def __init__(self, chosen: ExportContents, names: Names) -> None:
-        self._chosen, self._names = chosen, names
-        self.title, self.author = chosen.dataset.display_name, chosen.exported_by
-        self.folder = IMAGES if chosen.include_images else ""
-        self.with_labels, self.with_boxes = not chosen.boxes_only, chosen.with_objects
+    def __init__(self, contents: ExportContents, names: Names) -> None:
+        self._contents, self._names = contents, names
+        self.title, self.author = contents.dataset.display_name, contents.exported_by
+        self.folder = IMAGES if contents.include_images else ""
+        self.with_labels, self.with_boxes = not contents.boxes_only, contents.with_objects
 
     def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield some columns of the images, some ten thousand rows at a time."""
-        media = self._chosen.media
+        media = self._contents.media
         fields = {BOXES: _BOXES, **{field.name: field for field in EXPORTED}}
         own = [fields[name] for name in columns if name not in (FILE_NAME, "media_id")]
-        place = [media.table.schema.field(name) for name in (*media.location, "media_id", "format")]
-        for block in self._chosen.blocks(pa.schema([*place, *own]), progress):
+        location = [media.table.schema.field(name) for name in (*media.location, "media_id", "format")]
+        for block in self._contents.blocks(pa.schema([*location, *own]), progress):
             names = self._names(media, block) if FILE_NAME in columns else None
             yield pa.table({name: names if name == FILE_NAME else block[name] for name in columns})
 
     def image_labels(self, progress: ShareProgress) -> pa.Array:
         """Return the distinct labels of whole images, sorted."""
         labels = pa.array([], pa.string())
-        for block in self._chosen.blocks(pa.schema([EXPORTED.field("labels")]), progress):
+        for block in self._contents.blocks(pa.schema([EXPORTED.field("labels")]), progress):
             labels = pc.unique(pa.concat_arrays([labels, pc.unique(column(block, "labels").flatten())]))
         return labels.take(pc.sort_indices(labels))
 
     def box_labels(self) -> pa.Array:
         """Return the distinct labels of boxes, sorted."""
-        if self._chosen.objects is None:
+        if self._contents.objects is None:
             return pa.array([], pa.string())
         text = "SELECT DISTINCT labels[1] AS label FROM chosen"
-        labels = self._chosen.objects.values(text, "labels")["label"].combine_chunks()
+        labels = self._contents.objects.values(text, "labels")["label"].combine_chunks()
         return labels.take(pc.sort_indices(labels))
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
         """Return, by column, the number of boxes whose value is neither null nor false."""
-        if self._chosen.objects is None:
+        if self._contents.objects is None:
             return dict.fromkeys(columns, 0)
         counts = ", ".join(f"{_COUNTS[name]} AS {name}" for name in columns)
-        rows: list[dict[str, int]] = self._chosen.objects.values(f"SELECT {counts} FROM chosen", *columns).to_pylist()
+        rows: list[dict[str, int]] = self._contents.objects.values(f"SELECT {counts} FROM chosen", *columns).to_pylist()
         return rows[0]
 
     def highest_id(self, pattern: str) -> int:
         """Return the highest original id that matches a regular expression, or 0."""
-        if self._chosen.objects is None:
+        if self._contents.objects is None:
             return 0
         highest = "max(TRY_CAST(original_id AS BIGINT)) AS highest"
         text = f"SELECT {highest} FROM chosen WHERE regexp_matches(original_id, '{pattern}')"
-        return self._chosen.objects.values(text, "original_id")["highest"][0].as_py() or 0
+        return self._contents.objects.values(text, "original_id")["highest"][0].as_py() or 0

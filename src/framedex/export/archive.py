@@ -67,18 +67,18 @@ def export_archive(
         rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
     settings = settings or load_settings()
-    chosen = ExportContents(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
+    contents = ExportContents(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
     with whole_file(path, settle=settle) as file:
-        begin(chosen.entities)
-        chosen = with_clashes(chosen) if include_images or format_.is_file_each else chosen
-        copied, notes = _write(file, chosen, format_, progress)
+        begin(contents.entities)
+        contents = with_clashes(contents) if include_images or format_.is_file_each else contents
+        copied, notes = _write(file, contents, format_, progress)
     return ExportResult(
         path=display_path(path),
         total_media_items=total,
-        total_objects=chosen.n_objects,
+        total_objects=contents.n_objects,
         images=copied.count,
         missing_images=copied.missing,
-        message=_message(chosen, copied, notes),
+        message=_message(contents, copied, notes),
     )
 
 
@@ -93,7 +93,7 @@ def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> Obj
 
 def _write(
     file: BinaryIO,
-    chosen: ExportContents,
+    contents: ExportContents,
     format_: ExportFormat,
     progress: ShareProgress,
 ) -> tuple[CopyResult, list[str]]:
@@ -102,23 +102,25 @@ def _write(
     Two exports of the same state have the same bytes, except for ``export_time`` in JSON: members without a source file
     have the time of the state.
     """
-    copied, share = CopyResult(), _METADATA_SHARE if chosen.include_images else 1.0
-    with ZipWriter(file, modified=chosen.media.generation.created_at) as archive:
-        names, notes = format_.write(archive, chosen, part(progress, 0.0, share))
-        if chosen.include_images:
-            copied = write_images(archive, chosen, names, part(progress, share, 1.0))
+    copied, share = CopyResult(), _METADATA_SHARE if contents.include_images else 1.0
+    with ZipWriter(file, modified=contents.media.generation.created_at) as archive:
+        names, notes = format_.write(archive, contents, part(progress, 0.0, share))
+        if contents.include_images:
+            copied = write_images(archive, contents, names, part(progress, share, 1.0))
     return copied, notes
 
 
-def _message(chosen: ExportContents, copied: CopyResult, notes: list[str]) -> str:
+def _message(contents: ExportContents, copied: CopyResult, notes: list[str]) -> str:
     """Return a summary of the written and the missing files."""
-    written = (
-        f"{chosen.n_objects:,} objects in {chosen.total:,} media" if chosen.boxes_only else f"{chosen.total:,} media"
+    message = (
+        f"{contents.n_objects:,} objects in {contents.total:,} media"
+        if contents.boxes_only
+        else f"{contents.total:,} media"
     )
-    if chosen.with_objects and not chosen.boxes_only:
-        written += f", {chosen.n_objects:,} objects"
-    written += f", {copied.count:,} pictures" if chosen.include_images else ""
+    if contents.with_objects and not contents.boxes_only:
+        message += f", {contents.n_objects:,} objects"
+    message += f", {copied.count:,} pictures" if contents.include_images else ""
     missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
     if copied.outside:
         missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
-    return "; ".join([written, *missing, *notes])
+    return "; ".join([message, *missing, *notes])

@@ -92,11 +92,11 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         return schema
     if isinstance(columns, str):
         raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
-    known = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
-    unknown = [name for name in columns if name not in known]
+    fields = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
+    unknown = [name for name in columns if name not in fields]
     if unknown:
-        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(known)}")
-    return pa.schema([known[name] for name in columns])
+        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(fields)}")
+    return pa.schema([fields[name] for name in columns])
 
 
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -107,17 +107,17 @@ def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schem
 
 def merge_blocks(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Merge blocks into larger ones, which cost less in total. Long texts limit the number of rows."""
-    held: list[pa.Table] = []
+    buffer: list[pa.Table] = []
     rows = size = 0
     for block in blocks:
         for part in _parts(block):
-            held.append(part)
+            buffer.append(part)
             rows, size = rows + len(part), size + part.nbytes
             if rows >= _BLOCK_ROWS or size >= _BLOCK_BYTES:
-                yield pa.concat_tables(held)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.concat_tables(held)
+                yield pa.concat_tables(buffer)
+                buffer, rows, size = [], 0, 0
+    if buffer:
+        yield pa.concat_tables(buffer)
 
 
 def _parts(block: pa.Table) -> Iterator[pa.Table]:
@@ -217,21 +217,23 @@ def _first_values(lists: pa.ListArray) -> pa.Array:
 def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
     """Return the group ids for a column of group numbers; null for null numbers."""
     numbers = column(block, name)
-    known = np.ones(len(block), bool) if not numbers.null_count else pc.is_valid(numbers).to_numpy(zero_copy_only=False)
-    return _ids(group_prefix(media.dataset_id, kind, level), numbers.drop_null().to_numpy(), known)
+    has_number = (
+        np.ones(len(block), bool) if not numbers.null_count else pc.is_valid(numbers).to_numpy(zero_copy_only=False)
+    )
+    return _ids(group_prefix(media.dataset_id, kind, level), numbers.drop_null().to_numpy(), has_number)
 
 
-def _ids(prefix: str, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.bool_]) -> pa.StringArray:
+def _ids(prefix: str, numbers: npt.NDArray[np.int32], has_number: npt.NDArray[np.bool_]) -> pa.StringArray:
     """Return a prefix and eight hexadecimal digits for each number; null in rows without a number."""
     octets = np.ascontiguousarray(numbers, ">u4").view(np.uint8).reshape(-1, 4)
     text = np.empty((len(numbers), len(prefix) + 8), np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), np.uint8)
     text[:, len(prefix) :] = _HEX[octets].view(np.uint8)
-    ends = np.zeros(len(known) + 1, np.int32)
-    np.cumsum(known, out=ends[1:])
+    ends = np.zeros(len(has_number) + 1, np.int32)
+    np.cumsum(has_number, out=ends[1:])
     ends *= text.shape[1]
-    bits = None if len(numbers) == len(known) else pa.py_buffer(np.packbits(known, bitorder="little"))
-    return pa.StringArray.from_buffers(len(known), pa.py_buffer(ends), pa.py_buffer(text), bits)
+    bits = None if len(numbers) == len(has_number) else pa.py_buffer(np.packbits(has_number, bitorder="little"))
+    return pa.StringArray.from_buffers(len(has_number), pa.py_buffer(ends), pa.py_buffer(text), bits)
 
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
@@ -266,10 +268,10 @@ def _issue_entries(
         if name not in block.column_names or block[name].null_count == len(block):
             continue
         values = _floats(block[name])
-        found = np.flatnonzero(~np.isnan(values))
-        rows.append(found)
-        kinds.append(np.full(len(found), kind))
-        sure.append(values[found])
+        positions = np.flatnonzero(~np.isnan(values))
+        rows.append(positions)
+        kinds.append(np.full(len(positions), kind))
+        sure.append(values[positions])
     row = np.concatenate(rows)
     order = np.argsort(row, kind="stable")
     return row[order], np.concatenate(kinds)[order], np.concatenate(sure)[order]

@@ -67,7 +67,7 @@ class ExportContents:
         """
         return self._counted(self._batches(schema), lambda block: block, progress, ahead=ahead)
 
-    def made_of(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: ShareProgress) -> Iterator[T]:
+    def map_blocks(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: ShareProgress) -> Iterator[T]:
         """Yield the result of *make* for each block of :meth:`blocks`. *make* runs ahead of the caller, too."""
         return self._counted(self._batches(schema), make, progress)
 
@@ -82,7 +82,7 @@ class ExportContents:
         blocks = iter(()) if self.objects is None else self.objects.blocks(schema)
         return self._counted(blocks, lambda block: block, progress, ahead=ahead, total=self.n_objects)
 
-    def places(self, progress: ShareProgress) -> Iterator[pa.Table]:
+    def locations(self, progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield the stored columns that locations and image names depend on."""
         blocks = merge_blocks(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
         return self._counted(blocks, lambda block: block, progress)
@@ -97,8 +97,8 @@ class ExportContents:
         total: int | None = None,
     ) -> Iterator[T]:
         done, total = 0, self.total if total is None else total
-        for rows, made in _ahead(((len(block), make(block)) for block in blocks), ahead):
-            yield made
+        for rows, result in _ahead(((len(block), make(block)) for block in blocks), ahead):
+            yield result
             done += rows
             progress(done / max(total, 1))
 

@@ -36,5 +36,5 @@ def hash_names(names: pa.Array) -> npt.NDArray[np.int64]:
 
 def find_repeats(blocks: Iterable[npt.NDArray[np.int64]]) -> frozenset[int]:
     """Return the hashes that occur more than once. The memory is eight bytes a name."""
-    found = np.sort(np.concatenate([np.empty(0, np.int64), *blocks]))
-    return frozenset(found[1:][found[1:] == found[:-1]].tolist())
+    ordered = np.sort(np.concatenate([np.empty(0, np.int64), *blocks]))
+    return frozenset(ordered[1:][ordered[1:] == ordered[:-1]].tolist())

@@ -70,11 +70,11 @@ def remove_partial_files(folder: Path, name: str | None = None) -> int:
         folder: the folder to search. Files that a process is writing are kept.
         name: the name of the target file, or None for all names.
     """
-    found = 0
+    count = 0
     for partial in folder.glob(f"{_start(name)}*{_END}" if name is not None else f"{_START}*{_END}"):
         with suppress(OSError):  # already removed, or owned by another user
-            found += _remove_dead(partial)
-    return found
+            count += _remove_dead(partial)
+    return count
 
 
 def _open_partial(path: Path) -> tuple[Path, BinaryIO]:

@@ -90,7 +90,7 @@ def find_format(name: str) -> ExportFormat:
     Raises:
         InvalidInput: no format has this name.
     """
-    if (found := FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) is not None:
-        return found
+    if (format_ := FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) is not None:
+        return format_
     plugins = "".join(f", or {name} of a plugin" for name in EXPORT_PLUGINS.rows())
     raise InvalidInput(f"format must be {format_names()}{plugins}, not {name!r}")

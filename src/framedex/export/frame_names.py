@@ -35,25 +35,25 @@ def with_frame_paths(media: Media, block: pa.Table) -> tuple[pa.Table, pa.Array 
     digits = pc.utf8_lpad(pc.cast(pc.fill_null(numbers, 0), pa.string()), _DIGITS, "0")
     named = pc.if_else(is_frame, pc.binary_join_element_wise(stem, "_frame_", digits, ".jpg", ""), path)
     of_video = pc.replace_substring_regex(pc.if_else(is_frame, path, None), _SUFFIX, "")
-    of_picture = pc.if_else(
+    image_row = pc.if_else(
         pc.and_not(pc.match_substring_regex(path, _FRAME), is_frame), pc.replace_substring_regex(path, _FRAME, ""), None
     )
     shared, stems = _stems(videos_path(media.table.path), media.generation.tables[VIDEOS])
     odd = np.zeros(len(block), dtype=bool)
-    for values, among in ((of_video, shared), (of_picture, stems)):
+    for values, among in ((of_video, shared), (image_row, stems)):
         if among and values.null_count < len(values):
             rows = zip(root.to_pylist(), values.to_pylist(), strict=True)
             odd |= np.fromiter((row in among for row in rows), dtype=bool, count=len(block))
-    place = block.schema.get_field_index("path")
-    return block.set_column(place, "path", named), pa.array(odd) if odd.any() else None
+    position = block.schema.get_field_index("path")
+    return block.set_column(position, "path", named), pa.array(odd) if odd.any() else None
 
 
 @lru_cache(maxsize=4)
 def _stems(path: Path, version: int) -> tuple[frozenset[tuple[int | None, str]], frozenset[tuple[int | None, str]]]:
     """Return the paths of videos without their suffixes, by root: those of several videos, and all."""
-    seen: set[tuple[int | None, str]] = set()
+    stems: set[tuple[int | None, str]] = set()
     shared: set[tuple[int | None, str]] = set()
     for row in read_videos(path, version, ("root", "path")).to_pylist():
         stem = row["root"], re.sub(_SUFFIX, "", row["path"])
-        (shared if stem in seen else seen).add(stem)
-    return frozenset(shared), frozenset(seen)
+        (shared if stem in stems else stems).add(stem)
+    return frozenset(shared), frozenset(stems)

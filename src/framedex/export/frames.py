@@ -57,8 +57,8 @@ class Frames:
         assert self._video is not None, "a location was opened"
         self._video.find(number, time_s)
         pixels = cv2.cvtColor(self._video.pixels(), cv2.COLOR_RGB2BGR)
-        found, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-        if not found:
+        is_encoded, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+        if not is_encoded:
             raise CannotDecode(f"frame {number} of {location!r} cannot be written as JPEG")
         return self._modified_s, data.tobytes()
 

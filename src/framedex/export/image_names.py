@@ -36,46 +36,54 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
 
 
-def plain_names(_chosen: ExportContents, _progress: ShareProgress) -> Names:
+def plain_names(_contents: ExportContents, _progress: ShareProgress) -> Names:
     """Return :func:`readable_names`, for formats whose files are not named after images."""
     return readable_names
 
 
-def yolo_names(chosen: ExportContents, progress: ShareProgress) -> Names:
+def yolo_names(contents: ExportContents, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
     An image's label file has its name with another suffix, and ``labels`` instead of the last ``images`` of its path.
     The check for equal names takes eight bytes of memory an image.
     """
-    return _without_folders(chosen, progress, ("images",))
+    return _without_folders(contents, progress, ("images",))
 
 
-def voc_names(chosen: ExportContents, progress: ShareProgress) -> Names:
+def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
     """Return names as :func:`yolo_names` does, for files below ``annotations`` beside ``images``.
 
     Without image files, the annotation files have the paths that the source would have, with unchanged folder names.
     """
-    return _without_folders(chosen, progress, _ANNOTATIONS if chosen.include_images else ())
+    return _without_folders(contents, progress, _ANNOTATIONS if contents.include_images else ())
 
 
-def with_clashes(chosen: ExportContents) -> ExportContents:
+def with_clashes(contents: ExportContents) -> ExportContents:
     """Return the selection with the hashes of names that some file system treats as equal."""
-    clashes = find_repeats(hash_names(image_names(chosen.media, block)) for block in chosen.places(lambda _share: None))
-    if chosen.objects is not None:
-        chosen.objects.objects = replace(chosen.objects.objects, name_clashes=clashes)
-    return replace(chosen, media=replace(chosen.media, name_clashes=clashes))
+    clashes = find_repeats(
+        hash_names(image_names(contents.media, block)) for block in contents.locations(lambda _share: None)
+    )
+    if contents.objects is not None:
+        contents.objects.objects = replace(contents.objects.objects, name_clashes=clashes)
+    return replace(contents, media=replace(contents.media, name_clashes=clashes))
 
 
-def _without_folders(chosen: ExportContents, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
-    shared = find_repeats(hash_names(stems(readable_names(chosen.media, block))) for block in chosen.places(progress))
-    taken = f"(^|/)({'|'.join(folders)})"
+def _without_folders(contents: ExportContents, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
+    shared = find_repeats(
+        hash_names(stems(readable_names(contents.media, block))) for block in contents.locations(progress)
+    )
+    reserved = f"(^|/)({'|'.join(folders)})"
 
     def names(media: Media, block: pa.Table) -> pa.Array:
-        found = readable_names(media, block)
-        odd = pc.match_substring_regex(found, f"{taken}/") if folders else pa.repeat(pa.scalar(False), len(found))
+        readable = readable_names(media, block)
+        odd = (
+            pc.match_substring_regex(readable, f"{reserved}/")
+            if folders
+            else pa.repeat(pa.scalar(False), len(readable))
+        )
         if shared:
-            odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(found)), np.array(list(shared), np.int64))))
-        return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
+            odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(readable)), np.array(list(shared), np.int64))))
+        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{reserved}(?=/)", r"\1pictures", name))
 
     return names
 

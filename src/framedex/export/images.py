@@ -53,23 +53,23 @@ class CopyResult:
             self.missing.append(path)
 
 
-def write_images(archive: ZipWriter, chosen: ExportContents, names: Names, progress: ShareProgress) -> CopyResult:
+def write_images(archive: ZipWriter, contents: ExportContents, names: Names, progress: ShareProgress) -> CopyResult:
     """Copy the image files into the archive; return the counts and the missing paths.
 
     Raises:
         Unavailable: images are in a bucket that cannot be reached or read.
     """
-    copied, door = CopyResult(), _Sources(chosen.settings)
-    with closing(door.frames), closing(_ahead(_images(chosen, names), door)) as pictures:
-        for picture, fetched in pictures:
+    copied, sources = CopyResult(), _Sources(contents.settings)
+    with closing(sources.frames), closing(_ahead(_images(contents, names), sources)) as images:
+        for image, fetched in images:
             try:
-                with door.open(picture, fetched) as (modified_s, content):
-                    _copy(archive, IMAGES + picture.name, modified_s, content)
+                with sources.open(image, fetched) as (modified_s, content):
+                    _copy(archive, IMAGES + image.name, modified_s, content)
                 copied.count += 1
             except CannotDecode as error:
-                copied.miss(display_path(picture.shown), outside=isinstance(error, LeadsOutside))
-            progress((copied.count + copied.failed + copied.outside) / max(chosen.total, 1))
-    door.check_any_read()
+                copied.miss(display_path(image.path_shown), outside=isinstance(error, LeadsOutside))
+            progress((copied.count + copied.failed + copied.outside) / max(contents.total, 1))
+    sources.check_any_read()
     return copied
 
 
@@ -79,7 +79,7 @@ class _Image:
 
     Attributes:
         name: its name in the archive.
-        shown: its path for messages.
+        path_shown: its path for messages.
         location: its path or URI.
         root: the folder of its source; None without a folder, or if no link can lead out of it.
         role_arn: the role for reading it.
@@ -88,7 +88,7 @@ class _Image:
     """
 
     name: str
-    shown: str
+    path_shown: str
     location: str | None
     root: str | None
     role_arn: str | None
@@ -96,9 +96,9 @@ class _Image:
     frame: tuple[int, float] | None = None
 
 
-def _images(chosen: ExportContents, names: Names) -> Iterator[_Image]:
-    media = chosen.media
-    for block in chosen.places(lambda _share: None):
+def _images(contents: ExportContents, names: Names) -> Iterator[_Image]:
+    media = contents.media
+    for block in contents.locations(lambda _share: None):
         for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
             number = row.get("frame_number")
             frame = None if number is None else (number, row["frame_time_s"])
@@ -125,36 +125,36 @@ class _Sources:
         self._readers: dict[str | None, Reader] = {}
         self.window = settings.s3_connections
 
-    def fetch(self, pool: ThreadPoolExecutor, picture: _Image) -> _Fetched:
+    def fetch(self, pool: ThreadPoolExecutor, image: _Image) -> _Fetched:
         """Begin to fetch an object. Local files and videos of frames are opened later."""
-        if picture.location is None or picture.frame is not None or not is_remote(picture.location):
+        if image.location is None or image.frame is not None or not is_remote(image.location):
             return None
-        return pool.submit(self._reader(picture).read, picture.location)
+        return pool.submit(self._reader(image).read, image.location)
 
     @contextmanager
-    def open(self, picture: _Image, fetched: _Fetched) -> Iterator[tuple[float | None, BinaryIO]]:
+    def open(self, image: _Image, fetched: _Fetched) -> Iterator[tuple[float | None, BinaryIO]]:
         """Yield (time of the last change in seconds since 1970, content).
 
         Raises:
             CannotDecode: the image has no readable location, is not a regular file, or lies outside of its source.
         """
-        if picture.location is None:
+        if image.location is None:
             raise CannotDecode("neither a local file nor an object in a bucket")
-        if picture.frame is not None:
-            reader, check = self._reader(picture), partial(self._check, picture)
-            changed_s, jpeg = self.frames.jpeg(reader, picture.location, *picture.frame, check=check)
+        if image.frame is not None:
+            reader, check = self._reader(image), partial(self._check, image)
+            changed_s, jpeg = self.frames.jpeg(reader, image.location, *image.frame, check=check)
             yield changed_s, BytesIO(jpeg)
             return
         if fetched is not None:
             modified_ns, data = fetched.result()
             yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
             return
-        with self._reader(picture).open(picture.location) as (modified_s, content):
-            self._check(picture, content)
+        with self._reader(image).open(image.location) as (modified_s, content):
+            self._check(image, content)
             yield modified_s, content
 
-    def _check(self, picture: _Image, file: BinaryIO) -> None:
-        check_inside(file, str(picture.location), picture.root, picture.row, self._settings)
+    def _check(self, image: _Image, file: BinaryIO) -> None:
+        check_inside(file, str(image.location), image.root, image.row, self._settings)
 
     def check_any_read(self) -> None:
         """Check that at least one object could be read.
@@ -165,19 +165,19 @@ class _Sources:
         for reader in self._readers.values():
             reader.check_any_read()
 
-    def _reader(self, picture: _Image) -> Reader:
-        if picture.role_arn not in self._readers:
-            self._readers[picture.role_arn] = Reader(self._settings, picture.role_arn)
-        return self._readers[picture.role_arn]
+    def _reader(self, image: _Image) -> Reader:
+        if image.role_arn not in self._readers:
+            self._readers[image.role_arn] = Reader(self._settings, image.role_arn)
+        return self._readers[image.role_arn]
 
 
-def _ahead(pictures: Iterator[_Image], door: _Sources) -> Generator[tuple[_Image, _Fetched], None, None]:
+def _ahead(images: Iterator[_Image], sources: _Sources) -> Generator[tuple[_Image, _Fetched], None, None]:
     waiting: deque[tuple[_Image, _Fetched]] = deque()
-    with ThreadPoolExecutor(door.window, thread_name_prefix="framedex-export-fetch") as pool:
+    with ThreadPoolExecutor(sources.window, thread_name_prefix="framedex-export-fetch") as pool:
         try:
-            for picture in pictures:
-                waiting.append((picture, door.fetch(pool, picture)))
-                if len(waiting) >= door.window:
+            for image in images:
+                waiting.append((image, sources.fetch(pool, image)))
+                if len(waiting) >= sources.window:
                     yield waiting.popleft()
             while waiting:
                 yield waiting.popleft()
@@ -200,9 +200,9 @@ def _local_time(seconds: float | None) -> datetime | None:
         return datetime.min
 
 
-def _parts(picture: BinaryIO) -> Iterator[bytes]:
+def _parts(image: BinaryIO) -> Iterator[bytes]:
     try:
-        while data := picture.read(_PART):
+        while data := image.read(_PART):
             yield data
     except OSError as error:
         raise CannotDecode(f"cannot be read: {error}") from None

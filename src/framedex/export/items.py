@@ -23,9 +23,9 @@ def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
         media: the dataset's media.
         objects: the exported objects in them, or None.
     """
-    written = _model_caption(media)
+    model_caption = _model_caption(media)
     lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
-    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media), *lists])
+    return pa.schema([*EXPORTED, URL, *model_caption, TAG_DATES, *custom_fields(media), *lists])
 
 
 def _model_caption(media: Media) -> list[pa.Field]:
@@ -63,11 +63,11 @@ def _metadata_items(block: pa.Table) -> pa.Array:
 
 def _arrays(kinds: list[pa.Array]) -> pa.Array:
     """Return one JSON array for each row, from the items of each type, which are null in rows without any."""
-    found, *others = kinds
+    joined, *others = kinds
     for items in others:
         # A join that skips nulls returns an empty array if all values are null (PyArrow 26.0.1).
-        found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
-    return pc.binary_join_element_wise("[", pc.fill_null(found, ""), "]", "")
+        joined = pc.coalesce(pc.binary_join_element_wise(joined, items, ", "), joined, items)
+    return pc.binary_join_element_wise("[", pc.fill_null(joined, ""), "]", "")
 
 
 def _issues(issues: pa.ListArray) -> pa.Array:
@@ -81,23 +81,23 @@ def _issues(issues: pa.ListArray) -> pa.Array:
         "duplicate_group_id": json.quoted(group),
         "duplicate_threshold": json.decimals(threshold),
     }
-    found = pc.if_else(pc.is_valid(group), json.object_texts(properties | of_group), json.object_texts(properties))
-    return json.join_lists(_item("issue", found), issues)
+    texts = pc.if_else(pc.is_valid(group), json.object_texts(properties | of_group), json.object_texts(properties))
+    return json.join_lists(_item("issue", texts), issues)
 
 
 def _labels(block: pa.Table) -> pa.Array:
     labels = column(block, "labels")
     names = json.strings(labels.flatten())
-    found = json.object_texts({"original_id": "null", "category_name": names, "source": '"import"'})
-    return json.join_lists(_item("image_label", found), labels)
+    texts = json.object_texts({"original_id": "null", "category_name": names, "source": '"import"'})
+    return json.join_lists(_item("image_label", texts), labels)
 
 
 def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
     source: pa.Array | str = '"import"'
     if by_model is not None:
         source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
-    found = _item("caption", json.object_texts({"text": json.strings(caption), "source": source}))
-    return pc.if_else(pc.is_valid(caption), found, None)
+    texts = _item("caption", json.object_texts({"text": json.strings(caption), "source": source}))
+    return pc.if_else(pc.is_valid(caption), texts, None)
 
 
 def _objects(objects: pa.ListArray) -> pa.Array:

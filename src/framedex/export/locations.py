@@ -47,36 +47,36 @@ def file_paths(media: Media, block: pa.Table) -> pa.Array:
     """
     path, raw, root = (column(block, name) for name in _LOCATION)
     folders = [display_path(shown_root(root)) for root in media.roots]
-    known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
+    paths = pc.binary_join_element_wise(_by_root(folders, block), path, "")
     if root.null_count:
         local_uri = pc.match_substring_regex(path, _FILE_URI)
         elsewhere = pc.if_else(local_uri, pc.utf8_slice_codeunits(path, len("file://")), path)
         odd = pc.and_not(pc.starts_with(path, "file:"), local_uri)
-        known = pc.if_else(pc.and_not(pc.is_null(root), odd), elsewhere, known)
+        paths = pc.if_else(pc.and_not(pc.is_null(root), odd), elsewhere, paths)
     if raw.null_count < len(raw):
-        known = pc.if_else(pc.is_null(raw), known, None)
-    return _completed(known, block, LOCATION, lambda row: display_path(media.shown_path(row)))
+        paths = pc.if_else(pc.is_null(raw), paths, None)
+    return _completed(paths, block, LOCATION, lambda row: display_path(media.shown_path(row)))
 
 
 def uris(media: Media, block: pa.Table) -> pa.Array:
     """Return the URIs of the files: ``file://…`` for local files; a frame's URI has its time in the video."""
     path, raw, root = (column(block, name) for name in _LOCATION)
     folders = [_uri_of_root(root) for root in media.roots]
-    known = pc.binary_join_element_wise(_by_root(folders, block), path, "")
-    known = pc.if_else(pc.match_substring_regex(path, _SAFE), known, None)
+    uris_ = pc.binary_join_element_wise(_by_root(folders, block), path, "")
+    uris_ = pc.if_else(pc.match_substring_regex(path, _SAFE), uris_, None)
     if root.null_count:
         elsewhere = pc.if_else(pc.match_substring_regex(path, "^/|^file:"), None, path)
         below_all = pc.and_(pc.starts_with(path, "/"), pc.match_substring_regex(path, _SAFE))
         elsewhere = pc.if_else(below_all, pc.binary_join_element_wise("file://", path, ""), elsewhere)
-        known = pc.if_else(pc.is_null(root), elsewhere, known)
+        uris_ = pc.if_else(pc.is_null(root), elsewhere, uris_)
     if raw.null_count < len(raw):
-        known = pc.if_else(pc.is_null(raw), known, None)
-    known = _completed(known, block, LOCATION, media.uri_of)
+        uris_ = pc.if_else(pc.is_null(raw), uris_, None)
+    uris_ = _completed(uris_, block, LOCATION, media.uri_of)
     if not media.has_videos:
-        return known
+        return uris_
     times = column(block, "frame_time_s").to_pylist()
     ends = pa.array(["" if time is None else time_fragment(time) for time in times], pa.string())
-    return pc.binary_join_element_wise(known, ends, "")
+    return pc.binary_join_element_wise(uris_, ends, "")
 
 
 def _uri_of_root(root: str) -> str | None:
@@ -156,13 +156,15 @@ def _all_surely_clean(block: pa.Table) -> bool:
 
 def _changed_names(block: pa.Table) -> pa.Array:
     path = column(block, "path")
-    bare = pc.utf8_ltrim(pc.replace_substring_regex(path, _SCHEME, ""), "/")
+    without_scheme = pc.utf8_ltrim(pc.replace_substring_regex(path, _SCHEME, ""), "/")
     shortened = pc.and_(
-        pc.and_(pc.is_null(column(block, "path_raw")), pc.invert(pc.match_substring_regex(bare, _UNCLEAN))),
-        pc.and_(pc.not_equal(bare, path), pc.less_equal(pc.binary_length(bare), _MAX_BYTES - _ROOM)),
+        pc.and_(pc.is_null(column(block, "path_raw")), pc.invert(pc.match_substring_regex(without_scheme, _UNCLEAN))),
+        pc.and_(
+            pc.not_equal(without_scheme, path), pc.less_equal(pc.binary_length(without_scheme), _MAX_BYTES - _ROOM)
+        ),
     )
-    known = pc.if_else(shortened, _with_ids(bare, column(block, "media_id")), None)
-    return _completed(known, block, (*LOCATION, "media_id"), _image_name)
+    names = pc.if_else(shortened, _with_ids(without_scheme, column(block, "media_id")), None)
+    return _completed(names, block, (*LOCATION, "media_id"), _image_name)
 
 
 def _with_ids(names: pa.Array, media_id: pa.Array) -> pa.Array:
@@ -202,13 +204,13 @@ def _by_root(values: Sequence[str | None], block: pa.Table) -> pa.Array:
     return pa.array(values, pa.string()).take(column(block, "root"))
 
 
-def _completed(known: pa.Array, block: pa.Table, columns: Sequence[str], of_row: Callable[[Row], str]) -> pa.Array:
+def _completed(values: pa.Array, block: pa.Table, columns: Sequence[str], of_row: Callable[[Row], str]) -> pa.Array:
     """Return values in which nulls are replaced by values computed row by row."""
-    if not known.null_count:
-        return known
-    unknown = pc.is_null(known)
+    if not values.null_count:
+        return values
+    unknown = pc.is_null(values)
     rows = block.select(columns).filter(unknown).to_pylist()
-    return pc.replace_with_mask(known, unknown, pa.array([of_row(row) for row in rows], pa.string()))
+    return pc.replace_with_mask(values, unknown, pa.array([of_row(row) for row in rows], pa.string()))
 
 
 def display_path(path: str | os.PathLike[str]) -> str:

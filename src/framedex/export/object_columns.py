@@ -100,8 +100,8 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
         case "url":
             return _urls(objects, rows)
         case "image_filename":  # the image's name, which may contain a part of its id
-            place = rows.schema.get_field_index("media_id")
-            return column_of(objects, rows.set_column(place, "media_id", rows["parent_id"]), field)
+            position = rows.schema.get_field_index("media_id")
+            return column_of(objects, rows.set_column(position, "media_id", rows["parent_id"]), field)
         case _:
             return column_of(objects, rows, field)
 

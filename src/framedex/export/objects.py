@@ -46,8 +46,8 @@ class ObjectsByMedia:
     def __init__(self, objects: Media, rows: Condition | RowIds) -> None:
         self.objects, self.rows = objects, as_condition(rows)
         text = f"SELECT {_HASH}(parent_id) AS parent, {ROW_ID} FROM chosen"
-        found = objects.query(text, self.rows, ["parent_id"], keep=False)
-        parents, row_ids = (found[name].to_numpy() for name in ("parent", ROW_ID))
+        table = objects.query(text, self.rows, ["parent_id"], keep=False)
+        parents, row_ids = (table[name].to_numpy() for name in ("parent", ROW_ID))
         order = np.lexsort((row_ids, parents))
         self._parents, self._row_ids = parents[order], row_ids[order]
         self.total = len(order)
@@ -60,7 +60,7 @@ class ObjectsByMedia:
             schema: with a column that :func:`objects_field` made, and optionally :data:`N_OBJECTS`.
         """
         for block in blocks:
-            first, last = self._places(column(block, "media_id"))
+            first, last = self._bounds(column(block, "media_id"))
             for start, end in _parts(last - first):
                 part = block.slice(start, end - start)
                 lists = self._lists(column(part, "media_id"), first[start:end], last[start:end], schema.field(OBJECTS))
@@ -77,12 +77,12 @@ class ObjectsByMedia:
         """Return the result of a statement over the relation ``chosen``: stored columns of the selected objects."""
         return self.objects.query(text, self.rows, columns, keep=False)
 
-    def _places(self, media_ids: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _bounds(self, media_ids: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the first position, and the position behind the last, of each media item's objects."""
-        held = self.objects.sql.query(
+        media = self.objects.sql.query(
             f"SELECT {_HASH}(media_id) AS parent FROM held", (), {"held": pa.table({"media_id": media_ids})}
         )
-        parents = held["parent"].to_numpy()
+        parents = media["parent"].to_numpy()
         return np.searchsorted(self._parents, parents), np.searchsorted(self._parents, parents, side="right")
 
     def _lists(
@@ -91,10 +91,10 @@ class ObjectsByMedia:
         """Return the objects between positions, as one list for each media item."""
         counts = last - first
         ends = np.cumsum(counts)
-        places = np.repeat(first - (ends - counts), counts) + np.arange(int(counts.sum()))
+        positions = np.repeat(first - (ends - counts), counts) + np.arange(int(counts.sum()))
         schema = pa.schema(list(field.type.value_type))
         stored = sorted({*stored_columns(self.objects, schema), "parent_id"})
-        rows = self.objects.take(self._row_ids[places].tolist(), stored)
+        rows = self.objects.take(self._row_ids[positions].tolist(), stored)
         owner = np.repeat(np.arange(len(counts)), counts)
         own = pc.equal(column(rows, "parent_id"), media_ids.take(pa.array(owner)))
         if not pc.all(own, min_count=0).as_py():  # two ids with the same hash

@@ -31,11 +31,11 @@ _BLOCKS_A_GROUP = 4
 _BUFFERED_BYTES = 4 * 2**20
 
 
-def write_parquet(archive: ZipWriter, chosen: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+def write_parquet(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
-    of_objects = [N_OBJECTS, objects_field(OBJECT)] if chosen.with_objects else []
-    schema = OBJECT_ROWS if chosen.boxes_only else pa.schema([*EXPORTED, *custom_fields(chosen.media), *of_objects])
-    blocks = chosen.object_blocks if chosen.boxes_only else chosen.blocks
+    of_objects = [N_OBJECTS, objects_field(OBJECT)] if contents.with_objects else []
+    schema = OBJECT_ROWS if contents.boxes_only else pa.schema([*EXPORTED, *custom_fields(contents.media), *of_objects])
+    blocks = contents.object_blocks if contents.boxes_only else contents.blocks
     with (
         archive.member(FILE) as member,
         # Each write of Arrow waits for the interpreter lock, which the reading thread needs, too.
@@ -50,8 +50,8 @@ def write_parquet(archive: ZipWriter, chosen: ExportContents, progress: SharePro
 
 def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield several blocks at a time without a copy. A single block would be a small row group."""
-    while held := list(islice(blocks, _BLOCKS_A_GROUP)):
-        yield pa.concat_tables(held)
+    while group := list(islice(blocks, _BLOCKS_A_GROUP)):
+        yield pa.concat_tables(group)
 
 
 class _Sink(io.RawIOBase):

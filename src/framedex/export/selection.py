@@ -33,7 +33,7 @@ def select(entities: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
     """
     if isinstance(selection, str | Mapping) or not isinstance(selection, Sequence):
         raise InvalidInput(f"media_selection must be a list of elements, not {type(selection).__name__}")
-    parts = [_element(entities, element, f"media_selection[{place}]") for place, element in enumerate(selection)]
+    parts = [_element(entities, element, f"media_selection[{position}]") for position, element in enumerate(selection)]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
 
 
@@ -61,23 +61,23 @@ def _ids(payload: Mapping[str, Any], name: str, path: str) -> list[str]:
 
 def _by_media_ids(entities: Media, ids: list[str]) -> RowIds:
     """Return the rows of the exported entities for ids of media and objects."""
-    rows, known = _known(entities, ids)
+    rows, existing = _existing_rows(entities, ids)
     other = _other(entities)
-    if other is not None and len(known) < len(set(ids)):
-        other_rows, other_known = _known(other, [each for each in ids if each not in known])
-        rows, known = np.union1d(rows, _as(entities, other, other_rows)), known | other_known
-    missing = [each for each in dict.fromkeys(ids) if each not in known]
+    if other is not None and len(existing) < len(set(ids)):
+        other_rows, other_existing = _existing_rows(other, [each for each in ids if each not in existing])
+        rows, existing = np.union1d(rows, _as(entities, other, other_rows)), existing | other_existing
+    missing = [each for each in dict.fromkeys(ids) if each not in existing]
     if missing:
         raise NotFound(f"{len(missing)} media ids are not in this dataset, the first is {missing[0]!r}")
     return rows
 
 
-def _known(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
+def _existing_rows(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
     """Return the rows with the given ids, and the ids that exist."""
-    asked = [each for each in ids if each.isascii()]  # ids are ASCII; other text may not be valid as a parameter
-    condition = Condition("list_contains($1::VARCHAR[], media_id)", (asked,), frozenset({"media_id"}))
-    if len(asked) > 100:
-        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (asked,), frozenset({"media_id"}))
+    candidates = [each for each in ids if each.isascii()]  # ids are ASCII; other text may not be valid as a parameter
+    condition = Condition("list_contains($1::VARCHAR[], media_id)", (candidates,), frozenset({"media_id"}))
+    if len(candidates) > 100:
+        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (candidates,), frozenset({"media_id"}))
     rows = entities.row_ids(condition)
     if len(rows) == len(set(ids)):
         return rows, set(ids)
@@ -99,8 +99,8 @@ def _by_cluster(entities: Media, payload: Mapping[str, Any], path: str) -> RowId
     exported = EntityType.IMAGES if entities.parents is None else EntityType.OBJECTS
     entity_type = filters.get("entity_type", exported) if isinstance(filters, Mapping) else None
     if entity_type not in list(EntityType):
-        wanted = f"an object with an 'entity_type' of {', '.join(EntityType)}"
-        raise InvalidInput(f"{path}.cluster_filters must be {wanted}, not {filters!r}")
+        expected = f"an object with an 'entity_type' of {', '.join(EntityType)}"
+        raise InvalidInput(f"{path}.cluster_filters must be {expected}, not {filters!r}")
     cluster_id = payload.get("cluster_id")
     if not isinstance(cluster_id, str):
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")

@@ -133,10 +133,10 @@ class ZipWriter:
         while part := self._directory.read(2**20):
             self._file.write(part)
         if self._members >= _MAX_MEMBERS or start >= _LIMIT or size >= _LIMIT:
-            count, place = self._members, start + size
+            count, position = self._members, start + size
             versions = (_BY_UNIX | _ZIP64_VERSION, _ZIP64_VERSION)
             self._file.write(_END64.pack(b"PK\6\6", _END64.size - 12, *versions, 0, 0, count, count, size, start))
-            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, place, 1))
+            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, position, 1))
         count = min(self._members, _MAX_MEMBERS)
         self._file.write(_END.pack(b"PK\5\6", 0, 0, count, count, min(size, _LIMIT), min(start, _LIMIT), 0))
 
