@@ -1,4 +1,4 @@
-"""A small folder of open_clip with random weights, and the trained one."""
+"""A small open_clip folder with random weights, and the trained one."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def random_state() -> dict[str, Any]:
 
 
 def write_folder(folder: Path, state: dict[str, Any], name: str = "open_clip_model.safetensors") -> Path:
-    """Write a configuration and weights as they are on the hub, and return the folder."""
+    """Write a configuration and weights in the layout of the hub, and return the folder."""
     import torch
     from safetensors.torch import save_file
 

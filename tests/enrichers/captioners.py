@@ -1,4 +1,4 @@
-"""The small trained captioner, and still smaller ones with random weights."""
+"""The small trained captioner, and smaller ones with random weights."""
 
 from pathlib import Path
 from typing import Any

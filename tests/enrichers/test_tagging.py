@@ -1,4 +1,4 @@
-"""From probabilities to tags; vocabularies, classifiers, and what keeps a model from running."""
+"""Tags from probabilities; vocabularies, classifiers, and reasons why a model cannot run."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ PROBABILITY = st.floats(0, 1, width=32)
     top_k=st.integers(1, 6),
 )
 def test_chosen__by_the_definition(rows: list[list[float]], limits: list[float], top_k: int) -> None:
-    """Of the most probable tags those that reach their own limits are left, in order."""
+    """The most probable tags that reach their own thresholds are selected, in order."""
     tags = Tags(("a", "b", "c", "d"), np.array(limits), top_k)
     for row, codes in zip(rows, tags.select(np.array(rows)).tolist(), strict=True):
         best = sorted(range(4), key=lambda tag: -row[tag])[:top_k]
@@ -32,7 +32,7 @@ def test_chosen__by_the_definition(rows: list[list[float]], limits: list[float],
 
 
 def test_vocabulary__of_lines(tmp_path: Path) -> None:
-    """A tag a line; sentences are made of it."""
+    """Each line is a tag, with default sentences."""
     path = tmp_path / "tags.txt"
     path.write_text("cat\n\n  hot dog \n")
     first, second = read_vocabulary(path)
@@ -45,7 +45,7 @@ def test_vocabulary__of_lines(tmp_path: Path) -> None:
 
 
 def test_vocabulary__of_tables(tmp_path: Path) -> None:
-    """Tags may have sentences and a threshold of their own."""
+    """Tags may have their own sentences and threshold."""
     path = tmp_path / "tags.toml"
     path.write_text('[cat]\nprompts = ["a kitten"]\nthreshold = 0.7\n[dog]\n')
     first, second = read_vocabulary(path)
@@ -67,7 +67,7 @@ def test_vocabulary__of_tables(tmp_path: Path) -> None:
     ],
 )
 def test_vocabulary__says_what_is_wrong(tmp_path: Path, name: str, text: str, message: str) -> None:
-    """A file that is no vocabulary is told by its path and what is wrong in it."""
+    """A malformed vocabulary is an error with its path and the reason."""
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InvalidInput) as caught:
@@ -99,7 +99,7 @@ def models(tmp_path: Path, text: str) -> Path:
     ],
 )
 def test_describe__what_is_missing(tmp_path: Path, entry: str, missing: str) -> None:
-    """A model that cannot run is Coming Soon, and says why behind its description."""
+    """A model that cannot run is Coming Soon, with the reason after its description."""
     (found,) = read_models(models(tmp_path, f"[a]\n{entry}\ndescription = 'sees all'"))
     shown = describe_model(found, SETTINGS)
     assert shown.status is ModelStatus.COMING_SOON
@@ -108,7 +108,7 @@ def test_describe__what_is_missing(tmp_path: Path, entry: str, missing: str) -> 
 
 
 def test_classifier__names_its_classes(tmp_path: Path) -> None:
-    """A classifier in ONNX gives the names of its classes; logits and probabilities give the same."""
+    """An ONNX classifier returns the names of its classes; logits and probabilities give the same tags."""
     pytest.importorskip("onnxruntime")
     from tests.encoders.onnx_models import classifier
 

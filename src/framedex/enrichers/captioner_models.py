@@ -114,7 +114,7 @@ class ConversationMethod:
 
     Args:
         files: the model's files.
-        prompt: the question; None for :data:`ASKED`.
+        prompt: the question; None for :data:`DEFAULT_PROMPT`.
     """
 
     min_side_px = _FREE_SIDE_PX
