@@ -76,7 +76,7 @@ def test_fractions__around_all_of_a_picture() -> None:
 def test_unmatched__counts_pictures() -> None:
     """An image whose boxes no lookup matched counts as unmatched."""
     index = indexed(box("a.jpg"), box("a.jpg"), box("b.jpg"), fraction("c"))
-    assert index.unmatched == index.pictures == 3
+    assert index.unmatched == index.n_images == 3
     index.find("c.png", (10, 10))
     assert index.unmatched == 2
 
