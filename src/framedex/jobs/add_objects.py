@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from framedex.annotations.sources import BoxSource, read_boxes
+from framedex.annotations.sources import BoxSource, read_box_index
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
@@ -24,7 +24,7 @@ def add_objects(base: JobContext, sources: Sequence[BoxSource], encoder: Encoder
         encoder: that of the dataset.
         progress: of the task.
     """
-    boxes = read_boxes(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+    boxes = read_box_index(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
     write = writer(
         boxes,
         base,

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from framedex.annotations.box_index import BoxIndex
-from framedex.annotations.sources import read_boxes
+from framedex.annotations.sources import read_box_index
 from framedex.errors import NotFound
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, with_time
@@ -96,7 +96,7 @@ def boxes_of(content: Content, progress: TaskProgress) -> BoxIndex | None:
     """Return the boxes that come with pictures; None if no file of them does."""
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
-    return read_boxes(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+    return read_box_index(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
 
 
 def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:

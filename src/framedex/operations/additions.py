@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from framedex.annotations.sources import BoxSource, given_boxes
+from framedex.annotations.sources import BoxSource, resolve_box_sources
 from framedex.checks import check_flag, check_integer
 from framedex.encoders import Encoder
 from framedex.errors import Forbidden, NotIndexed
@@ -67,7 +67,7 @@ def start_addition(
 
 def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
     """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
-    sources = given_boxes(boxes)
+    sources = resolve_box_sources(boxes)
     _encoder(context, dataset_id)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     return start(
@@ -82,7 +82,7 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
 
 def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
     """Return the job of a task that adds objects, which is to be done again."""
-    return with_job_context(context, dataset_id, _adds(context, given_boxes(paths)))
+    return with_job_context(context, dataset_id, _adds(context, resolve_box_sources(paths)))
 
 
 def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:

@@ -7,7 +7,7 @@ from typing import Any
 from framedex.encoders import TextEncoder, choose_encoder
 from framedex.enrichers import (
     ModelEntry,
-    describe,
+    describe_model,
     make_captioner,
     make_detector,
     make_tagger,
@@ -49,10 +49,10 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
         head = datasets.head(connection, dataset_id)
     entries = _entries(context)
     if head is None:
-        return [describe(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
+        return [describe_model(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
     media = open_media(context, dataset_id)
     shown = has_pictures(media)
-    return [describe(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
+    return [describe_model(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
 
 
 def _entries(context: Context) -> list[ModelEntry]:

@@ -236,7 +236,7 @@ class _Run:
         for group in run_model(
             self.media,
             tagger,
-            lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
+            lambda batch: tagger.tags.select(tagger.probabilities(batch)),
             batch=batch,
             settings=self.base.settings,
             progress=progress,
@@ -262,7 +262,7 @@ def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float]
         column = batch.column(0)
         known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
         places = start + np.flatnonzero(known)
-        codes[places] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[known]))
+        codes[places] = tagger.tags.select(tagger.of_vectors(flat(column, dimension)[known]))
         start += len(column)
         progress(start / len(codes))
     return codes

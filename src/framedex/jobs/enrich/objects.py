@@ -9,7 +9,7 @@ from typing import Any
 from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
-from framedex.enrichers.found_boxes import found_boxes
+from framedex.enrichers.detected_boxes import detected_boxes
 from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
@@ -84,7 +84,7 @@ class ObjectRun:
             if picture is None:
                 return []
             seen.set()
-            return found_boxes(detector, picture, row["path"])
+            return detected_boxes(detector, picture, row["path"])
 
         rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, object_ids(self.base))
         total = max(self.media.table.count(), 1)

@@ -55,7 +55,7 @@ def writer(
     rows = ObjectRows(encoder, base.settings, base.namespace, names.boxes_in, known=known)
 
     def write(path: Path, progress: Callable[[float], None]) -> int:
-        total = max(boxes.pictures, 1)
+        total = max(boxes.n_images, 1)
         return rows.write(path, media, names.rows(media, first), progress=lambda done: progress(min(done / total, 1.0)))
 
     return write
