@@ -175,13 +175,13 @@ def test_held__is_asked_for_once_for_what_it_depends_on(tmp_path: Path) -> None:
         return pa.array([True] * ROWS)
 
     for _ in range(2):
-        columns.held(table, {"n"}, "question", answer)
+        columns.mask(table, {"n"}, "question", answer)
     assert len(asked) == 1
     other = with_column(table, "labels", pa.array(["x"] * ROWS))
-    columns.held(other, {"n"}, "question", answer)
+    columns.mask(other, {"n"}, "question", answer)
     assert len(asked) == 1
-    columns.held(table, {"n"}, "another", answer)
-    columns.held(with_column(other, "n", pa.array([1] * ROWS)), {"n"}, "question", answer)
+    columns.mask(table, {"n"}, "another", answer)
+    columns.mask(with_column(other, "n", pa.array([1] * ROWS)), {"n"}, "question", answer)
     assert len(asked) == 3
 
 

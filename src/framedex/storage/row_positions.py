@@ -1,16 +1,16 @@
-"""Where rows stand in a table, by their ids."""
+"""Positions of rows in a table by row id."""
 
 import numpy as np
 import numpy.typing as npt
 
-_FEW = 16  # from so small a share on, each row is looked for by itself
+_FEW = 16  # below a share of 1/16, each row is searched individually
 
 
 def positions_of(ids: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64] | None:
-    """Return where some row ids stand among all of a table's; None where one is not found.
+    """Return the positions of row ids among all row ids of a table; None if one is missing.
 
-    Ids follow on each other within a file, but for rows that were deleted. So many rows are found by the few runs that
-    there are, instead of one by one, which takes ten times as long for a million of them.
+    Ids within a file are consecutive, except for deleted rows. So many rows are located by the few runs of consecutive
+    ids, which takes a tenth of the time of individual searches for a million rows.
 
     Args:
         ids: uint64, shape (N,), ascending.
