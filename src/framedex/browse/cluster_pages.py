@@ -1,7 +1,7 @@
-"""Pages of clusters: which clusters a page has, in what order, and which of their members are shown.
+"""Pages of clusters: the order of clusters, and the members to show.
 
-Two numbers for each media item that is explored are all that this needs, so it is done on arrays: a page of a million
-media takes some ten milliseconds, whichever page it is.
+The computation needs only two numbers for each media item and runs on arrays. A page of a million media takes some ten
+milliseconds, independent of its number.
 """
 
 from collections.abc import Sequence
@@ -18,19 +18,20 @@ from framedex.records import Condition
 from framedex.search.ranking import Ranking
 from framedex.storage.media import Media
 
-_SPARSE = 4  # numbers up to so many times the members are counted in one array
+_SPARSE = 4  # numbers up to 4 times the members are counted in one array
 
 
 @dataclass(frozen=True)
 class ClusterPage:
-    """Clusters, and the media in them that are explored.
+    """A page of clusters with their members.
 
     Attributes:
-        level: the column with the clusters' numbers, or other names.
-        numbers: of the clusters, in the order of the page.
-        sizes: how many members of each are explored.
-        row_ids: uint64, shape (M,): of these members, cluster by cluster; within one the best or the first come first.
-        scores: float32, shape (M,): of a ranking; None without one.
+        level: the column with the clusters' numbers or names.
+        numbers: numbers or names of the clusters, in the order of the page.
+        sizes: number of members of each cluster.
+        row_ids: uint64, shape (M,): the members, cluster by cluster; within a cluster the best or the first row comes
+            first.
+        scores: float32, shape (M,): the scores of the ranking; None without a ranking.
     """
 
     level: str
@@ -49,7 +50,7 @@ class ClusterPage:
         return rows, [self.scores[span].tolist() for span in spans]
 
     def owners(self) -> npt.NDArray[Any]:
-        """Return the number of each member's cluster: shape (M,)."""
+        """Return the cluster number of each member: shape (M,)."""
         return np.repeat(np.array(self.numbers), self.sizes)
 
 
@@ -58,16 +59,16 @@ def cluster_page(
 ) -> ClusterPage:
     """Return a page of the clusters of the media that meet a condition.
 
-    Clusters come largest first, those of one size in the order of their first media; with a ranking, the cluster with
-    the best member first.
+    The largest cluster comes first; ties are in the order of their first media. With a ranking, the cluster with the
+    best member comes first.
 
     Args:
-        media: what is explored.
-        condition: which of it.
-        level: the column with the clusters' numbers, or texts that name them; rows where it is null are in none.
-        first: how many clusters come before the page.
-        count: how many it has at most.
-        ranking: of the media that meet the condition, all of them.
+        media: the media to explore.
+        condition: the condition that media must meet.
+        level: the column with the clusters' numbers or names; rows with null are in no cluster.
+        first: number of clusters before the page.
+        count: maximum number of clusters on the page.
+        ranking: a ranking of all media that meet the condition, or None.
     """
     if ranking is None:
         row_ids, values = media.values(condition, level)
@@ -83,7 +84,7 @@ def cluster_page(
     names, group = _dense(values)
     sizes = np.bincount(group)
     earliest = np.zeros(len(sizes), np.int64)
-    earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # of several, the one that is put last stays
+    earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # the last assignment, the first row, wins
     present = np.flatnonzero(sizes)
     worth = earliest[present] if ranking is not None else earliest[present] - len(group) * sizes[present]
     chosen = present[_smallest(worth, first, count)]
@@ -97,7 +98,10 @@ def cluster_page(
 
 
 def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:
-    """Return (names, groups), so that ``names[groups]`` are the values, and groups are not much more than members."""
+    """Return (names, groups) with ``names[groups]`` equal to the values.
+
+    The number of names is at most of the order of the number of values.
+    """
     if pa.types.is_string(values.type):
         encoded = values.dictionary_encode()
         return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy()
@@ -110,7 +114,7 @@ def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]
 
 
 def _smallest(values: npt.NDArray[np.int64], first: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the places of the smallest values, in their order, from some place of that order on."""
+    """Return the positions of the smallest values in sorted order, from rank *first* on."""
     stop = min(first + count, len(values))
     if first >= stop:
         return np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Groups of videos that repeat each other: near-duplicates by their frames, and equal files."""
+"""Groups of similar videos: near-duplicates by their frames, and equal files."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from framedex.storage.tables import StoredVectors
 from framedex.storage.videos import VIDEOS, read_videos, videos_path
 
 _COLUMNS = ("video_id", "path", "content_hash", "width", "height", "duration_s")
-_MARGIN = 0.05  # frames this much less alike than videos should be make their videos candidates
-_MOST_FRAMES = 4096  # of a video that are compared, evenly spread
+_MARGIN = 0.05  # frames may be this much less similar than the threshold to make their videos candidates
+_MOST_FRAMES = 4096  # compared frames per video, evenly spread
 
 Numbers = npt.NDArray[np.int64]
 
@@ -31,22 +31,22 @@ Numbers = npt.NDArray[np.int64]
 def similar_videos(
     media: Media, condition: Condition, *, threshold: float, exact: bool, limit: int | None = None
 ) -> list[DuplicateGroup]:
-    """Return the groups of videos that are alike, largest first, then in the order of their first members.
+    """Return the groups of similar videos, largest first; ties by their first members.
 
-    Two videos are alike by :func:`framedex.analysis.video_similarity.video_similarity`; a group holds what is connected
-    by pairs that are at least that similar. Compared are videos of which two frames are neighbours in the dataset's
-    graph, or in that of up to eight frames of each video: the former finds parts of long videos, the latter videos that
-    hardly move, whose own frames are all the neighbours that their frames have.
+    The similarity of two videos is :func:`framedex.analysis.video_similarity.video_similarity`; a group is connected by
+    pairs of at least the threshold. Candidates are pairs of videos with two frames that are neighbours in the dataset's
+    graph, or in the graph of up to eight frames of each video. The first graph finds parts of long videos. The second
+    finds videos with little motion, whose frames have only frames of the same video as neighbours.
 
     Args:
-        media: what is looked at.
-        condition: videos count that have a frame which meets it.
+        media: the media to search.
+        condition: only videos with a frame that meets it are included.
         threshold: similarity in [0, 1].
-        exact: instead, groups of equal files.
-        limit: at most so many groups.
+        exact: return groups of equal files instead.
+        limit: maximum number of groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0, 1], or the limit is no count.
+        InvalidInput: the threshold is outside [0, 1], or the limit is not a count.
     """
     check_limit(limit)
     check_fraction("threshold", threshold, "a similarity")
@@ -69,10 +69,10 @@ class _Frames:
     """The frames of V videos that have an embedding.
 
     Attributes:
-        video: shape (rows of the media table,): the number of the video of each row; -1 for other rows.
-        places: rows of the frames, those of one video after those of another.
-        counts: shape (V,): how many frames each video has.
-        vectors: reads embeddings, by places in *places* sorted by row.
+        video: shape (rows of the media table,): number of each row's video; -1 for other rows.
+        places: positions of the frames' rows, video by video.
+        counts: shape (V,): number of frames of each video.
+        vectors: reads embeddings, by positions in *places* sorted by row.
     """
 
     video: npt.NDArray[np.int32]
@@ -95,7 +95,7 @@ class _Frames:
         return cls(video, places, counts, StoredVectors(media.table, np.sort(places)))
 
     def take(self, places: Numbers) -> npt.NDArray[np.float32]:
-        """Return the embeddings of some places among :attr:`places`."""
+        """Return the embeddings at some positions of :attr:`places`."""
         return self.vectors.take(np.searchsorted(np.sort(self.places), self.places[places]))
 
     def of_video(self, number: int) -> npt.NDArray[np.float32]:
@@ -104,7 +104,7 @@ class _Frames:
         return self.take(start + sampled(self.counts[number : number + 1], _MOST_FRAMES))
 
     def alike(self, pairs: Pairs) -> npt.NDArray[np.float64]:
-        """Return how alike videos are; two are in memory at a time."""
+        """Return the similarities of pairs of videos; two videos are in memory at a time."""
         found = []
         for first, several in groupby(pairs.tolist(), key=lambda pair: pair[0]):
             one = self.of_video(first)
@@ -113,7 +113,7 @@ class _Frames:
 
 
 def _candidates(media: Media, frames: _Frames, *, least: float) -> Pairs:
-    """Return pairs of videos that are to be compared."""
+    """Return the pairs of videos to compare."""
     some = sampled(frames.counts)
     pairs = [near_pairs(frames.take(some), frames.video[frames.places[some]].astype(np.int64), least=least)]
     row = 0
@@ -125,7 +125,7 @@ def _candidates(media: Media, frames: _Frames, *, least: float) -> Pairs:
 
 
 def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, least: float) -> Pairs:
-    """Return the pairs of videos that the rows of a batch make with their neighbours and with their exact copies."""
+    """Return the pairs of videos of the rows in a batch with their neighbours and exact copies."""
     original = batch.column(0).fill_null(-1).to_numpy(zero_copy_only=False)
     copies = np.flatnonzero(original >= 0)
     listed = np.flatnonzero(batch.column(1).is_valid().to_numpy(zero_copy_only=False))
@@ -142,7 +142,7 @@ def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, l
 
 
 def _chosen(media: Media, condition: Condition, videos: list[dict[str, Any]]) -> npt.NDArray[np.bool_]:
-    """Return which videos have media that meet a condition: bool, shape (V,)."""
+    """Return the mask of videos with media that meet a condition: bool, shape (V,)."""
     if condition == EVERYTHING:
         return np.ones(len(videos), dtype=bool)
     found = media.query("SELECT DISTINCT video_id FROM chosen", condition, ["video_id"])
@@ -151,7 +151,7 @@ def _chosen(media: Media, condition: Condition, videos: list[dict[str, Any]]) ->
 
 
 def _equal(videos: list[dict[str, Any]], allowed: npt.NDArray[np.bool_]) -> tuple[Pairs, npt.NDArray[np.float64]]:
-    """Return each video with the first one of the same content, and similarities of 1."""
+    """Return each video with the first one of equal content, and similarities of 1."""
     first: dict[bytes, int] = {}
     pairs = []
     for number, each in enumerate(videos):
@@ -200,7 +200,7 @@ def _group(
 
 
 def _best(videos: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str]:
-    """Return the video that is best to keep, and why: the largest, of these the longest, of these the first."""
+    """Return the best video to keep, with the reason: the largest, then the longest, then the first."""
     left, reason = list(videos), "first"
     for words, measure in (("largest", _pixels), ("longest", _seconds)):
         most = max(map(measure, left))

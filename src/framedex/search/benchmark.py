@@ -1,4 +1,4 @@
-"""How good and how fast searches of a dataset are, over a sweep of how many rows they compare."""
+"""Measurement of recall and latency of a dataset's vector search, over a sweep of the number of candidates."""
 
 import gc
 import math
@@ -28,22 +28,22 @@ from framedex.storage.disk import files_below
 
 SELECTIVITIES = (1.0, 0.5, 0.01, 0.0001)
 NOISE = 0.25
-"""The length of the noise that a query has, of the length of the row's vector: its cosine to the row is about 0.97."""
+"""Length of a query's noise relative to the row's vector: the cosine of query and row is about 0.97."""
 _LEAST_COMPARED = 1024
-_SAME = 1e-6  # two similarities of that difference are a tie
-_WARMING = 5  # queries that are not timed
-_BUILT, _TRUE = 0.3, 0.5  # shares of the whole work
+_SAME = 1e-6  # similarities that differ by less are tied
+_WARMING = 5  # untimed warm-up queries
+_BUILT, _TRUE = 0.3, 0.5  # shares of the total progress
 
 
 @dataclass(frozen=True)
 class _Filtered:
-    """Rows that a filter leaves.
+    """The rows that pass a simulated filter.
 
     Attributes:
-        selectivity: the share of all rows.
-        places: of the rows, in the order of ``row_ids``.
-        selection: what a search needs to know of them; None for all rows.
-        seconds: it took to make that.
+        selectivity: share of all rows.
+        places: positions of the rows in ``row_ids``.
+        selection: the rows prepared for search; None for all rows.
+        seconds: duration of the preparation.
     """
 
     selectivity: float
@@ -61,24 +61,24 @@ def measure_search(
     indices: Callable[[], VectorIndices] = VectorIndices,
     progress: Progress | None = None,
 ) -> SearchTimings:
-    """Measure searches of a dataset by vector; nothing of the dataset or its index is touched.
+    """Measure vector searches of a dataset; the dataset and its index stay unchanged.
 
-    An index is made in a folder of its own. Queries are vectors of the dataset, chosen at random, each with noise of a
-    quarter of its length; filters leave rows at random, at least *k* (both the same each time). Settings are powers of
-    two from 1,024 on, until recall is 1 or all rows are compared, and the default.
+    The index is built in a temporary folder. Queries are random vectors of the dataset with noise of a quarter of their
+    length. Filters select random rows, at least *k*. Both are the same in each run. The sweep covers powers of two from
+    1,024 candidates on, until recall is 1 or all rows are candidates, and the default.
 
     Args:
-        searcher: of the dataset.
-        queries: how many.
-        k: how many nearest to look for.
-        selectivities: shares of the rows that filters leave; 1 for no filter. Those that leave as many as another are
-            left out.
-        indices: returns what makes the index.
-        progress: hears how far it is; raises to stop.
+        searcher: the dataset's searcher.
+        queries: number of queries.
+        k: number of nearest rows per query.
+        selectivities: shares of the rows that pass the filters; 1 for no filter. Shares with the same number of rows
+            are measured once.
+        indices: returns a new set of indices.
+        progress: receives the progress; raises to stop.
 
     Raises:
         InvalidInput: an argument is outside of its range.
-        NotIndexed: there are no vectors.
+        NotIndexed: the dataset has no vectors.
     """
     _check(queries, k, selectivities)
     searcher.embedding  # noqa: B018 - raises where there are no vectors
@@ -141,7 +141,7 @@ def _check(queries: int, k: int, selectivities: Any) -> None:
 def _opened(
     searcher: Searcher, scratch: Path, indices: Callable[[], VectorIndices], progress: Progress
 ) -> tuple[VectorIndex, dict[str, Any]]:
-    """Return an index that was made in a folder, and opened again, with what was found out."""
+    """Return an index that was built in a folder and reopened, with its build and open times and sizes."""
     start = time.perf_counter()
     made = indices().open(
         searcher.media, folder=scratch, progress=lambda stage, share: progress(f"index: {stage}", _BUILT * share)
@@ -163,7 +163,7 @@ def _opened(
 
 
 def _queries(index: VectorIndex, count: int) -> Vectors:
-    """Return vectors of rows at random, with noise: float32, shape (count, D), unit length."""
+    """Return vectors of random rows with noise: float32, shape (count, D), unit length."""
     random = np.random.default_rng(0)
     held: list[Vectors] = []
     for place in random.permutation(len(index.row_ids)):
@@ -183,7 +183,7 @@ def _queries(index: VectorIndex, count: int) -> Vectors:
 def _filters(
     index: VectorIndex, places: npt.NDArray[np.int64], k: int, selectivities: Sequence[float]
 ) -> Iterator[_Filtered]:
-    """Yield what the filters leave, the most first; no filter is always among them."""
+    """Yield the simulated filters, largest share first; the first one is no filter."""
     random, seen = np.random.default_rng(1), {len(places)}
     yield _Filtered(1.0, places, None, 0.0)
     for share in sorted(selectivities, reverse=True):
@@ -200,7 +200,7 @@ def _filters(
 def _truth(
     index: VectorIndex, queries: Vectors, filters: Sequence[_Filtered], k: int, progress: Progress
 ) -> tuple[list[list[float]], list[float]]:
-    """Return the similarity of the last true answer, by filter and query; and how long each exact search took."""
+    """Return the similarity of the k-th true neighbour, by filter and query; and the seconds of each exact search."""
     least: list[list[float]] = [[] for _ in filters]
     seconds = []
     for number, query in enumerate(queries):
@@ -215,13 +215,13 @@ def _truth(
 
 
 def _last_of(similarity: Vectors, k: int) -> float:
-    """Return the similarity of the k-th nearest."""
+    """Return the similarity of the k-th nearest row."""
     at = len(similarity) - min(k, len(similarity))
     return float(np.partition(similarity, at)[at])
 
 
 def _settings(rows: int, default: int, *, exhaustive: bool) -> list[int]:
-    if exhaustive:  # there is one cell, and all of it is compared
+    if exhaustive:  # there is one cell, and all its rows are candidates
         return [rows]
     powers = [2**power for power in range(_LEAST_COMPARED.bit_length() - 1, rows.bit_length()) if 2**power < rows]
     return sorted({*powers, min(default, rows), rows})
@@ -237,7 +237,7 @@ def _sweep(
     k: int,
     progress: Progress,
 ) -> Iterator[SearchTiming]:
-    """Yield how each setting does, until one finds all; the default in any case."""
+    """Yield the timing of each setting until recall is 1, and of the default in any case."""
     found_all = False
     for number, n_candidates in enumerate(settings):
         is_default = n_candidates == min(default, len(filtered.places))
@@ -262,9 +262,9 @@ def _sweep(
 
 
 def _parallel(ask: Callable[[Vectors], Any], queries: Vectors) -> float:
-    """Return how many queries a second are answered when there are as many at a time as cores.
+    """Return the number of queries per second with one thread per core.
 
-    Exact search keeps its last answers; what is asked twice must not be the same.
+    Exact search caches its last results, so each query must be new.
     """
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-benchmark") as threads:
         start = time.perf_counter()
@@ -299,12 +299,12 @@ def _timing(
 
 
 def _part(progress: Progress, number: int, count: int) -> Progress:
-    """Return what is told of one filter's sweep."""
+    """Return a callback for the progress within one filter's sweep."""
     return lambda stage, share: progress(stage, _TRUE + (1 - _TRUE) * (number + share) / count)
 
 
 def _resident() -> int | None:
-    """Return how much memory the process has; None where the system does not say."""
+    """Return the resident memory of the process in bytes; None if the system does not report it."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None

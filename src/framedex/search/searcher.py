@@ -1,4 +1,4 @@
-"""Searching the media of a dataset, or the objects in them, at one state: by picture, by meaning, by words."""
+"""Search over the media of a dataset, or its objects, at one state: by vector, by meaning, by keywords."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,19 +28,19 @@ from framedex.storage.objects import media_containing
 from framedex.vql import SearchTest, SimilarityTest, TextTest
 
 MATCH = 0.5
-"""The relevance from which on a search that was given no threshold takes something for a match."""
-_VARIED = 5  # times as many as are wanted are looked at for variety
-_EXACT = 1e-6  # by which similarities from codes are off
+"""Minimum relevance of a match in a search without a threshold."""
+_VARIED = 5  # candidates per result for diversity
+_EXACT = 1e-6  # error of similarities computed from codes
 
 
 @dataclass(frozen=True)
 class Caches:
-    """Where what searches need is kept.
+    """Cache folders for search.
 
     Attributes:
-        vectors, texts, captions: folders of the media, or of the objects.
-        uploads: folder of the dataset.
-        keep: whether they may be written to.
+        vectors, texts, captions: folders for the media, or for the objects.
+        uploads: folder of uploaded query images of the dataset.
+        keep: whether the folders may be written to.
     """
 
     vectors: Path
@@ -52,15 +52,15 @@ class Caches:
 
 @dataclass(frozen=True)
 class Searcher:
-    """Searches of the media of a dataset at one state.
+    """Search over the media of a dataset at one state.
 
     Attributes:
-        media: the state.
-        config: how its media were encoded; None if they were not.
+        media: the dataset's state.
+        config: the encoder settings of its index; None if it has no embeddings.
         settings: limits and defaults.
-        indices: the vectors that are open.
-        caches: where indices are kept.
-        progress: hears how far the making of an index is.
+        indices: the open vector indices.
+        caches: the cache folders of the indices.
+        progress: receives the progress of building an index.
     """
 
     media: Media
@@ -72,10 +72,10 @@ class Searcher:
 
     @cached_property
     def index(self) -> VectorIndex:
-        """The vectors.
+        """The vector index of the state.
 
         Raises:
-            NotIndexed: there are none.
+            NotIndexed: the dataset has no vectors.
         """
         folder = self.caches.vectors if self.caches.keep else None
         self.embedding  # noqa: B018 - raises where there are no vectors
@@ -83,10 +83,10 @@ class Searcher:
 
     @property
     def embedding(self) -> EmbeddingConfig:
-        """How the media were encoded.
+        """The encoder settings of the dataset's index.
 
         Raises:
-            NotIndexed: they were not.
+            NotIndexed: the dataset has no vectors.
         """
         if self.config is None:
             raise NotIndexed("Dataset has no embedding config")
@@ -96,7 +96,7 @@ class Searcher:
         """Return the vector of a media item or an object: float32, shape (D,), unit length.
 
         Raises:
-            NotFound: there is no such item, or it has no vector: its file cannot be decoded.
+            NotFound: the item does not exist, or it has no vector because its file cannot be decoded.
         """
         place = media_containing(self.media, media_id)
         if place.table is self.media.table:
@@ -109,10 +109,10 @@ class Searcher:
         return vector
 
     def meaning_of(self, text: str) -> EncodedQuery:
-        """Return what a text means: by the dataset's own encoder where that knows texts, else by the text encoder.
+        """Return the embedding of a text, by the dataset's own encoder if it encodes texts, else by the text encoder.
 
         Raises:
-            InvalidInput: the text cannot be used; neither encoder is there; or no media item has a caption.
+            InvalidInput: the text cannot be used; neither encoder is installed; or no media item has a caption.
         """
         check_text(text)
         if (encoder := self._multimodal) is not None:
@@ -133,10 +133,10 @@ class Searcher:
 
     @cached_property
     def captions(self) -> CaptionIndex:
-        """The captions by their vectors.
+        """The index of caption embeddings.
 
         Raises:
-            InvalidInput: there is no text encoder of the name that is set, or it does not return what it should.
+            InvalidInput: the configured text encoder does not exist, or returns invalid results.
         """
         encoder, progress = self._text_encoder, self.progress
         assert encoder is not None, "callers look whether one is set"
@@ -150,14 +150,14 @@ class Searcher:
 
     @property
     def knows_meaning(self) -> bool:
-        """Whether texts can be compared with the media, or with their captions."""
+        """True if texts can be compared with the media or with their captions."""
         if self._multimodal is not None:
             return True
         return self._text_encoder is not None and len(self.captions) > 0
 
     @cached_property
     def _multimodal(self) -> TextEncoder | None:
-        """The dataset's own encoder, if it knows texts."""
+        """The dataset's own encoder if it encodes texts, else None."""
         if self.config is None or self.config.encoder == PRECOMPUTED:
             return None
         encoder: object = encoder_of(self.config)
@@ -182,15 +182,15 @@ class Searcher:
         among: VectorTarget | None = None,
         n_candidates: int | None = None,
     ) -> Ranking:
-        """Return the media nearest to a vector, of those in some rows.
+        """Return the media nearest to a vector among candidate rows.
 
         Args:
             vector: float32, shape (D,), unit length.
-            rows: that may be answers, ascending; None for all.
-            limit: how many.
-            diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
-            among: what a text's vector is compared with; None for a picture's.
-            n_candidates: how many rows to compare; None for as many as the index was measured for.
+            rows: candidate rows, ascending; None for all.
+            limit: number of results.
+            diversity: 0 for the nearest, up to 1 for the most diverse among the nearer ones.
+            among: the index for a text's vector; None for an image's vector.
+            n_candidates: number of candidates to compare; None for the index's calibrated number.
         """
         index = among or self.index
         selection = None if rows is None else index.select(rows)
@@ -206,13 +206,13 @@ class Searcher:
     def all_by_distance(
         self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: VectorTarget | None = None
     ) -> Ranking:
-        """Return all media of some rows that have a vector, the nearest first.
+        """Return all candidate rows with a vector, nearest first.
 
         Args:
             vector: float32, shape (D,), unit length.
-            rows: that may be answers, ascending; None for all.
-            most: only those of at most that cosine distance.
-            among: what a text's vector is compared with; None for a picture's.
+            rows: candidate rows, ascending; None for all.
+            most: maximum cosine distance.
+            among: the index for a text's vector; None for an image's vector.
         """
         index = among or self.index
         similarity = index.similarities(vector)
@@ -221,11 +221,11 @@ class Searcher:
             places = np.searchsorted(row_ids, rows)
             row_ids, similarity = rows, similarity[places]
         least = -np.inf if most is None else 1 - most - _EXACT
-        held = similarity >= least  # never of NaN, the rows without a vector
+        held = similarity >= least  # False for NaN, the rows without a vector
         return self._ranking(row_ids[held], similarity[held], self._relevance(vector, among))
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
-        """Return the media that a full-text query finds, of those in some rows, the best first."""
+        """Return the candidate rows that match a full-text query, best first."""
         progress = self.progress
         found = full_text(
             self.media,
@@ -251,20 +251,20 @@ class Searcher:
         return self.index.relevance if among is None else among.relevance_of(vector)
 
     def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
-        """Return what searches within a filter find: ``_rowid`` and ``score``.
+        """Return the results of the searches in a filter: ``_rowid`` and ``score``.
 
         Raises:
-            NotFound: there is no such media item or upload.
-            InvalidInput: a search cannot be done on this dataset.
+            NotFound: the media item or upload does not exist.
+            InvalidInput: this dataset does not support the search.
         """
         return {test: self.ranked(test, None).table() for test in tests}
 
     def ranked(self, test: SearchTest, rows: RowIds | None) -> Ranking:
-        """Return what a search within a filter finds in some rows, the best first; None for all rows.
+        """Return the results of a search in a filter among candidate rows, best first; None for all rows.
 
         Raises:
-            NotFound: there is no such media item or upload.
-            InvalidInput: the search cannot be done on this dataset.
+            NotFound: the media item or upload does not exist.
+            InvalidInput: this dataset does not support the search.
         """
         match test:
             case TextTest(op="fts"):
@@ -273,7 +273,7 @@ class Searcher:
             case TextTest():
                 meant = self.meaning_of(test.value)
                 least = test.threshold
-                if least is None:  # few match, so that few are put in order
+                if least is None:  # few rows match, so only few are sorted
                     least = meant.among.relevance_of(meant.vector).least(MATCH)
                 found = self.all_by_distance(meant.vector, rows, most=1 - least, among=meant.among)
                 return found if test.threshold is not None else _at_least(found, MATCH)

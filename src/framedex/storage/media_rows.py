@@ -18,7 +18,7 @@ NO_EMBEDDING = 0
 
 
 VIDEO_FRAME, VIDEO = "video_frame", "video"
-"""What ``kind`` says of a frame, and of a video of which no frame can be decoded; null of a picture."""
+"""Values of ``kind`` for a frame, and for a video without a decodable frame; null for images."""
 OF_VIDEOS = pa.schema(
     [
         pa.field("kind", pa.string()),

@@ -1,4 +1,4 @@
-"""Many segments of captions' vectors become one, whose texts are sorted into cells when they are many."""
+"""Merging of caption segments into one, with its texts in cells if there are many."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,9 +16,9 @@ from framedex.search.captions.segments import CaptionSegment, SegmentWriter
 from framedex.search.vectors.building import measure_candidates
 
 ONE_CELL_BYTES = 32 * 2**20
-"""Codes up to that size are in one cell, so that all of them are compared: that takes a few milliseconds."""
+"""Codes up to this size are stored in one cell, so that all are compared, which takes a few milliseconds."""
 _BLOCK = 8192
-_SAMPLED = 32  # texts for each cell, where cells are found
+_SAMPLED = 32  # sampled texts per cell for the clustering
 
 
 def merge_segments(
@@ -27,16 +27,16 @@ def merge_segments(
     folder: Path,
     progress: Callable[[float], None],
 ) -> CaptionSegment:
-    """Write a segment with texts of others, each once, and return it.
+    """Write a segment with texts of others, each text once, and return it.
 
     Args:
         segments: at least one.
-        chosen: bool, for each of them: which of its texts; at least one of all.
-        folder: where it goes.
-        progress: called with the share that is done; raises to stop.
+        chosen: bool, for each segment: mask of the texts to keep; at least one in all.
+        folder: folder of the new segment.
+        progress: called with the completed share; raises to stop.
 
     Raises:
-        OSError: the disk refuses it; nothing stays of it.
+        OSError: the segment cannot be written; no file remains.
     """
     source = _Source(segments, chosen)
     writer = SegmentWriter(folder, len(source.keys), segments[0].codes.int8.shape[1])
@@ -60,10 +60,10 @@ def merge_segments(
 
 
 class _Source:
-    """Texts of some segments, numbered through in their order.
+    """The selected texts of several segments, numbered in their order.
 
     Attributes:
-        keys: of the texts.
+        keys: keys of the texts.
     """
 
     def __init__(self, segments: Sequence[CaptionSegment], chosen: Sequence[npt.NDArray[np.bool_]]) -> None:
@@ -79,7 +79,7 @@ class _Source:
         ]
 
     def blocks(self) -> Iterator[tuple[Codes, Rows]]:
-        """Yield the texts, some thousand at a time: the codes of a segment, and rows of these."""
+        """Yield the texts in blocks of some thousand: the codes of a segment, and rows of these codes."""
         for segment, rows in zip(self._segments, self._rows, strict=True):
             for start in range(0, len(rows), _BLOCK):
                 yield segment.codes, rows[start : start + _BLOCK]
@@ -99,7 +99,7 @@ def _keys_by_text(segment: CaptionSegment) -> Keys:
 
 
 def _first_of_each(keys: Keys, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which of the chosen texts are the first with their key: two processes may have made the same."""
+    """Return the mask of the first text of each key: two processes may have written the same text."""
     places = np.flatnonzero(chosen)
     some = keys[places]
     order = np.lexsort((places, some.high, some.low))
@@ -112,7 +112,7 @@ def _first_of_each(keys: Keys, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors, npt.NDArray[np.int32]]:
-    """Return the centroids of cells, and the cell of each text."""
+    """Return the centroids of the cells, and the cell of each text."""
     texts = len(source.keys)
     first = next(source.vectors(np.ones(texts, bool)))
     if 2 * texts * first.shape[1] <= ONE_CELL_BYTES:
@@ -134,12 +134,12 @@ def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors,
 
 
 def _compared(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
-    """Return how many texts a search has to compare; all where there is but one cell."""
+    """Return the number of candidates that a search needs; all texts if there is only one cell."""
     if len(cells.centroids) == 1:
         return len(cells)
     return measure_candidates(cells, lambda share: progress(0.8 + 0.2 * share))
 
 
 def one_cell(texts: int, dimension: int) -> tuple[Vectors, Longs, int]:
-    """Return centroids, starts and how many texts to compare, for :meth:`SegmentWriter.finish` of a small segment."""
+    """Return centroids, starts and number of candidates for :meth:`SegmentWriter.finish` of a small segment."""
     return np.zeros((1, dimension), np.float32), np.array([0, texts]), texts
