@@ -13,10 +13,10 @@ def test_files_below__follows_no_links(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "x").write_bytes(b"12345")
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
-    found = {path.relative_to(tmp_path).as_posix(): status.st_size for path, status in disk.files_below(tmp_path)}
+    found = {path.relative_to(tmp_path).as_posix(): status.st_size for path, status in disk.walk_files(tmp_path)}
     assert found.keys() == {"a/b/x", "a/loop"}
     assert found["a/b/x"] == 5
-    assert list(disk.files_below(tmp_path / "missing")) == []
+    assert list(disk.walk_files(tmp_path / "missing")) == []
 
 
 def test_entries__of_folders_and_others(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def test_update__what_is_under_way(catalog: Catalog) -> None:
     with catalog.write() as connection:
         assert export_rows.update_export(connection, running)
         export_rows.check_own(connection, "one")
-        shown = export_rows.get_export(connection, "one", dataset_id=DATASET)
+        shown = export_rows.find_export(connection, "one", dataset_id=DATASET)
     assert shown == running.model_copy(update={"created_at": shown.created_at})
     with catalog.write() as connection:
         assert export_rows.update_export(connection, running.model_copy(update={"status": ExportStatus.COMPLETED}))
-        assert export_rows.get_export(connection, "one", dataset_id=DATASET).download_uri == "file:///a%20b/out.zip"
+        assert export_rows.find_export(connection, "one", dataset_id=DATASET).download_uri == "file:///a%20b/out.zip"
         assert not export_rows.update_export(connection, running)
 
 
@@ -74,25 +74,25 @@ def test_get__unknown(catalog: Catalog) -> None:
     with catalog.read() as connection:
         for export_id, dataset_id in (("two", DATASET), ("one", "another")):
             with pytest.raises(NotFound, match=export_id):
-                export_rows.get_export(connection, export_id, dataset_id=dataset_id)
+                export_rows.find_export(connection, export_id, dataset_id=dataset_id)
 
 
 def test_interrupted__by_age(catalog: Catalog) -> None:
     """An export without a sign of life for longer than the lease is FAILED, when it is looked at and when stored."""
     insert(catalog, record())
     with catalog.write() as connection:
-        assert export_rows.is_busy(connection, DATASET)
-        assert not export_rows.has_interrupted(connection)
-        assert export_rows.fail_interrupted(connection) == 0
+        assert export_rows.has_running_export(connection, DATASET)
+        assert not export_rows.has_interrupted_exports(connection)
+        assert export_rows.fail_interrupted_exports(connection) == 0
     change(catalog, heartbeat_at=now() - LEASE - timedelta(seconds=1), owner="other-host:1:2:3")
     with catalog.write() as connection:
-        assert not export_rows.is_busy(connection, DATASET)
-        assert export_rows.has_interrupted(connection)
-        shown = export_rows.get_export(connection, "one", dataset_id=DATASET)
+        assert not export_rows.has_running_export(connection, DATASET)
+        assert export_rows.has_interrupted_exports(connection)
+        shown = export_rows.find_export(connection, "one", dataset_id=DATASET)
         assert (shown.status, shown.result_message) == (ExportStatus.FAILED, "interrupted")
-        assert export_rows.fail_interrupted(connection) == 1
+        assert export_rows.fail_interrupted_exports(connection) == 1
         assert export_rows.list_exports(connection, dataset_id=DATASET) == [shown]
-        assert not export_rows.has_interrupted(connection)
+        assert not export_rows.has_interrupted_exports(connection)
 
 
 def test_interrupted__by_the_death_of_its_process(catalog: Catalog) -> None:
@@ -102,7 +102,7 @@ def test_interrupted__by_the_death_of_its_process(catalog: Catalog) -> None:
     _, _, rest = rest.partition(":")
     change(catalog, owner=f"{host}:999999999:{rest}")
     with catalog.write() as connection:
-        assert export_rows.fail_interrupted(connection) == 1
+        assert export_rows.fail_interrupted_exports(connection) == 1
 
 
 def test_list__newest_first(catalog: Catalog) -> None:
@@ -112,7 +112,7 @@ def test_list__newest_first(catalog: Catalog) -> None:
     change(catalog, heartbeat_at=now() - timedelta(days=1))
     with catalog.read() as connection:
         listed = export_rows.list_exports(connection, dataset_id=DATASET)
-        assert not export_rows.has_interrupted(connection)
+        assert not export_rows.has_interrupted_exports(connection)
         assert export_rows.list_exports(connection, dataset_id="another") == []
     assert [each.id for each in listed] == ["2", "1", "0"]
     assert [each.status for each in listed] == [ExportStatus.COMPLETED, ExportStatus.FAILED, ExportStatus.REJECTED]

@@ -207,4 +207,4 @@ def test_manifest__damage_is_seen(home: Path) -> None:
     next((folder / "manifest" / "snapshots").iterdir()).write_text("{}")
     manifest = read_manifest(folder)
     assert manifest is not None
-    assert (len(manifest.unread), len(manifest.kept)) == (1, 1)
+    assert (len(manifest.unread), len(manifest.snapshots)) == (1, 1)

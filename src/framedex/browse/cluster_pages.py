@@ -40,10 +40,12 @@ class ClusterPage:
     row_ids: RowIds
     scores: npt.NDArray[np.float32] | None
 
-    def shown(self, most: int) -> tuple[list[list[int]], list[list[float]]]:
+    def first_members(self, max_count: int) -> tuple[list[list[int]], list[list[float]]]:
         """Return the row ids of the first members of each cluster, and their scores: 0.0 without a ranking."""
         ends = np.cumsum(self.sizes).tolist()
-        spans = [slice(end - size, min(end, end - size + most)) for end, size in zip(ends, self.sizes, strict=True)]
+        spans = [
+            slice(end - size, min(end, end - size + max_count)) for end, size in zip(ends, self.sizes, strict=True)
+        ]
         rows = [self.row_ids[span].tolist() for span in spans]
         if self.scores is None:
             return rows, [[0.0] * len(each) for each in rows]
@@ -76,9 +78,9 @@ def cluster_page(
         row_ids, values = ranking.row_ids, media.values_at(ranking.row_ids, level)
     scores = None if ranking is None else ranking.score
     if values.null_count:
-        known = pc.is_valid(values).to_numpy(zero_copy_only=False)
-        row_ids, values = row_ids[known], values.drop_null()
-        scores = None if scores is None else scores[known]
+        in_cluster = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        row_ids, values = row_ids[in_cluster], values.drop_null()
+        scores = None if scores is None else scores[in_cluster]
     if not len(values):
         return ClusterPage(level, [], [], row_ids, None)
     names, group = _dense(values)
@@ -87,14 +89,14 @@ def cluster_page(
     earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # the last assignment, the first row, wins
     present = np.flatnonzero(sizes)
     worth = earliest[present] if ranking is not None else earliest[present] - len(group) * sizes[present]
-    chosen = present[_smallest(worth, first, count)]
-    place = np.full(len(sizes), len(chosen), np.min_scalar_type(len(chosen)))
-    place[chosen] = np.arange(len(chosen))
-    at = place[group]
-    members = np.flatnonzero(at < len(chosen))
+    selected = present[_smallest(worth, first, count)]
+    rank_of = np.full(len(sizes), len(selected), np.min_scalar_type(len(selected)))
+    rank_of[selected] = np.arange(len(selected))
+    at = rank_of[group]
+    members = np.flatnonzero(at < len(selected))
     members = members[np.argsort(at[members], kind="stable")]
     scores = None if scores is None else scores[members]
-    return ClusterPage(level, names[chosen].tolist(), sizes[chosen].tolist(), row_ids[members], scores)
+    return ClusterPage(level, names[selected].tolist(), sizes[selected].tolist(), row_ids[members], scores)
 
 
 def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:
@@ -106,9 +108,9 @@ def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]
         encoded = values.dictionary_encode()
         return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy()
     numbers = values.to_numpy()
-    most = int(numbers.max())
-    if most <= _SPARSE * len(numbers) + 2**16:
-        return np.arange(most + 1), numbers
+    largest = int(numbers.max())
+    if largest <= _SPARSE * len(numbers) + 2**16:
+        return np.arange(largest + 1), numbers
     names, groups = np.unique(numbers, return_inverse=True)
     return names.astype(np.int64), groups
 

@@ -41,15 +41,15 @@ def duplicates(
     check_similarity("threshold", threshold)
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
-    found = _grouped(media, condition, (column, (column,)), limit)
+    groups = _grouped(media, condition, (column, (column,)), limit)
     # The size of a file does not describe an object in it.
     preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
     measures = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
-    members = _Members.of(media, found, measures)
+    members = _Members.of(media, groups, measures)
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     return members.groups(
         preferences,
-        ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in found["key"].to_pylist()],
+        ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in groups["key"].to_pylist()],
         threshold=DUPLICATE_LEVELS[level],
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
@@ -62,11 +62,11 @@ def check_similarity(name: str, value: Any) -> None:
     Raises:
         InvalidInput: it is not a number from the lowest of the eight levels to 1.
     """
-    least = DUPLICATE_LEVELS[0]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 1:
+    lowest = DUPLICATE_LEVELS[0]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not lowest <= value <= 1:
         *levels, last = map(str, DUPLICATE_LEVELS)
         raise InvalidInput(
-            f"{name} must be a similarity from {least} to 1, not {value!r}: near-duplicates are known at the levels "
+            f"{name} must be a similarity from {lowest} to 1, not {value!r}: near-duplicates are known at the levels "
             f"{', '.join(levels)} and {last}"
         )
 
@@ -86,12 +86,12 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
         InvalidInput: the limit is not a count.
     """
     check_limit(limit)
-    found = _grouped(media, condition, exact_key(media), limit)
-    ones = np.ones(len(found))
+    groups = _grouped(media, condition, exact_key(media), limit)
+    ones = np.ones(len(groups))
     # Equal files have equal content, so only their age is compared.
-    return _Members.of(media, found, ("modified_at",)).groups(
+    return _Members.of(media, groups, ("modified_at",)).groups(
         (OLDEST,),
-        ids=[content_group_id(media.dataset_id, digest) for digest in found["key"].to_pylist()],
+        ids=[content_group_id(media.dataset_id, digest) for digest in groups["key"].to_pylist()],
         threshold=1.0,
         similarity=ones,
         confidence=ones,
@@ -144,9 +144,9 @@ class _Members:
     columns: Columns
 
     @classmethod
-    def of(cls, media: Media, found: pa.Table, measures: Sequence[str]) -> "_Members":
-        row_ids = pc.list_flatten(found["row_ids"]).to_numpy()
-        sizes = pc.list_value_length(found["row_ids"]).to_numpy()
+    def of(cls, media: Media, groups: pa.Table, measures: Sequence[str]) -> "_Members":
+        row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
+        sizes = pc.list_value_length(groups["row_ids"]).to_numpy()
         rows = media.table.take(row_ids.tolist(), ["media_id", "path", *measures])
         return cls(
             rows["media_id"].to_pylist(),
@@ -167,11 +167,11 @@ class _Members:
     ) -> list[DuplicateGroup]:
         """Return the records of the groups with the given ids, similarities and confidences."""
         criteria = [preference.criterion(self.columns) for preference in preferences]
-        kept = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+        decision = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
         parts = zip(
             ids,
             pairwise(self.edges.tolist()),
-            kept.best.tolist(),
+            decision.best.tolist(),
             similarity.tolist(),
             confidence.tolist(),
             strict=True,
@@ -180,15 +180,15 @@ class _Members:
             DuplicateGroup(
                 group_id=identifier,
                 threshold=threshold,
-                similarity=most,
+                similarity=highest,
                 media_ids=self.media_ids[start:end],
                 file_names=[file_name(path) for path in self.paths[start:end]],
                 paths=self.paths[start:end],
                 keep=self.media_ids[best],
-                keep_reason=reason(kept, number, end - start, preferences, self.columns),
-                confidence=sure,
+                keep_reason=reason(decision, number, end - start, preferences, self.columns),
+                confidence=lowest,
             )
-            for number, (identifier, (start, end), best, most, sure) in enumerate(parts)
+            for number, (identifier, (start, end), best, highest, lowest) in enumerate(parts)
         ]
 
 

@@ -88,13 +88,13 @@ def _clusters(
     media: Media, condition: Condition, threshold: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
 ) -> list[Cluster]:
     """Return the clusters of a page that is not empty."""
-    ask = _asker(media, condition, page)
+    run = _asker(media, condition, page)
     names = tag_names(tags_of(media)).to_pylist()
-    row_ids, scores = page.shown(PREVIEWS)
+    row_ids, scores = page.first_members(PREVIEWS)
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
-    labels = _most_frequent(ask, "labels")
-    tags = _most_frequent(ask, TAGS) if TAGS in media.table.schema.names else {}
-    counts = _counts(media, ask, page)
+    labels = _most_frequent(run, "labels")
+    tags = _most_frequent(run, TAGS) if TAGS in media.table.schema.names else {}
+    counts = _counts(media, run, page)
     return [
         _cluster(
             media.dataset_id,
@@ -103,13 +103,13 @@ def _clusters(
             size=size,
             n_objects=-1 if media.parents is None else size,
             counts=counts[number],
-            previews=shown,
+            previews=members,
             labels=labels.get(number),
             tags=_named(tags.get(number), names),
             score=score[0],
             kind=kind,
         )
-        for number, size, shown, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
+        for number, size, members, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
     ]
 
 
@@ -143,15 +143,15 @@ def _asker(media: Media, condition: Condition, page: ClusterPage) -> Ask:
     columns = [name for name in useful if name in media.table.schema.names]
     if len(page.row_ids) > _GATHERED:
         # Safe to insert: video ids are UUIDs made here, and cluster numbers are integers.
-        wanted = ", ".join(map(repr, page.numbers))
-        members = f"SELECT *, {page.level} AS number FROM chosen WHERE {page.level} IN ({wanted})"
+        numbers = ", ".join(map(repr, page.numbers))
+        members = f"SELECT *, {page.level} AS number FROM chosen WHERE {page.level} IN ({numbers})"
         every = list(dict.fromkeys([page.level, *columns]))
         return lambda text: media.query(text.format(members=members), condition, every, keep=True)
-    found = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
-    return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": found})
+    rows = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
+    return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": rows})
 
 
-def _counts(media: Media, ask: Ask, page: ClusterPage) -> Counts:
+def _counts(media: Media, run: Ask, page: ClusterPage) -> Counts:
     """Return the numbers of images, frames and videos by cluster, for members or the media that contain them."""
     members = "{members}"
     if media.parents is not None:  # each media item once, which is faster than count(DISTINCT …)
@@ -163,20 +163,20 @@ def _counts(media: Media, ask: Ask, page: ClusterPage) -> Counts:
     if media.has_videos:
         counted = "count(*) - count(kind) AS i, count(frame_number) AS f, count(DISTINCT video_id) AS v"
     text = f"SELECT number, {counted} FROM ({members}) GROUP BY number"
-    return {row["number"]: (row["i"], row["f"], row["v"]) for row in ask(text).to_pylist()}
+    return {row["number"]: (row["i"], row["f"], row["v"]) for row in run(text).to_pylist()}
 
 
-def _most_frequent(ask: Ask, column: str) -> dict[Any, list[Any]]:
+def _most_frequent(run: Ask, column: str) -> dict[Any, list[Any]]:
     """Return the most frequent values of a list column by cluster; clusters without values are left out."""
-    found: dict[Any, list[Any]] = defaultdict(list)
+    results: dict[Any, list[Any]] = defaultdict(list)
     text = (
         f"SELECT number, value, count(*) AS n FROM (SELECT number, unnest({column}) AS value FROM ({{members}})) "
         "GROUP BY ALL ORDER BY number, n DESC, value"
     )
-    for row in ask(text).to_pylist():
-        if len(values := found[row["number"]]) < _TOP:
+    for row in run(text).to_pylist():
+        if len(values := results[row["number"]]) < _TOP:
             values.append(row["value"])
-    return found
+    return results
 
 
 def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
@@ -267,7 +267,7 @@ def _cluster(
         similarity_threshold=str(threshold),
         relevance_score=score,
         relevance_score_type=kind,
-        captions=list(dict.fromkeys(shown.caption for shown in previews if shown.caption)),
+        captions=list(dict.fromkeys(preview.caption for preview in previews if preview.caption)),
         previews=previews,
         labels=labels,
         user_tags=tags,

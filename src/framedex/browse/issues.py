@@ -32,8 +32,8 @@ ISSUE_COLUMNS = pa.schema(
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     """Return the number of media with each issue among those that meet a condition, sorted by issue name."""
     # Datasets indexed before an issue type was added lack its column.
-    types, there = issue_types(), set(media.table.schema.names)
-    columns = [each.confidence_column for each in types.values() if each.confidence_column in there]
+    types, columns_present = issue_types(), set(media.table.schema.names)
+    columns = [each.confidence_column for each in types.values() if each.confidence_column in columns_present]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
     limits = media.generation.summary.get("issue_thresholds", {})
@@ -73,10 +73,10 @@ def issues(
         InvalidInput: an issue of that name does not exist, or the limit is not a count.
     """
     types = issue_types()
-    wanted = [types[name] for name in sorted(types)] if kinds is None else [find_issue_type(kind) for kind in kinds]
+    selection = [types[name] for name in sorted(types)] if kinds is None else [find_issue_type(kind) for kind in kinds]
     check_limit(limit)
     return pa.concat_tables(
-        [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in wanted)]
+        [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in selection)]
     )
 
 
@@ -90,10 +90,10 @@ def check_limit(limit: int | None) -> None:
 
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    column, value, there = issue.confidence_column, issue.column, set(media.table.schema.names)
-    if column not in there or (value is not None and value not in there):
+    column, value, present = issue.confidence_column, issue.column, set(media.table.schema.names)
+    if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
-    details = [name for name in issue.details if name in there]
+    details = [name for name in issue.details if name in present]
     # Ties in confidence are ordered by value, which still differs where the confidence is capped.
     order = "" if value is None else f", {value} {'DESC' if issue.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
@@ -104,17 +104,17 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
     columns = ["media_id", "path", column, value or "error", *details]
-    found = media.query(text, condition, columns)
+    rows = media.query(text, condition, columns)
     threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.name)
     arrays = {
-        "file_name": pa.array([file_name(path) for path in found["file_name"].to_pylist()], pa.string()),
-        "issue_type": pa.repeat(pa.scalar(issue.name), len(found)),
-        "threshold": pa.array([threshold] * len(found), pa.float32()),
-        "percentile": _percentiles(media, issue, found["value"]),
+        "file_name": pa.array([file_name(path) for path in rows["file_name"].to_pylist()], pa.string()),
+        "issue_type": pa.repeat(pa.scalar(issue.name), len(rows)),
+        "threshold": pa.array([threshold] * len(rows), pa.float32()),
+        "percentile": _percentiles(media, issue, rows["value"]),
     }
     return pa.table(
         [
-            arrays.get(field.name, found[field.name] if field.name in found.column_names else None)
+            arrays.get(field.name, rows[field.name] if field.name in rows.column_names else None)
             for field in ISSUE_COLUMNS
         ],
         schema=ISSUE_COLUMNS,

@@ -56,12 +56,12 @@ def similar_videos(
     if exact:
         return _grouped(media, videos, _equal(videos, _chosen(media, condition, videos)), 1.0, limit)
     frames = _Frames.of(media, videos)
-    candidates = _candidates(media, frames, least=threshold - _MARGIN)
+    candidates = _candidates(media, frames, min_similarity=threshold - _MARGIN)
     allowed = _chosen(media, condition, videos)
     candidates = candidates[allowed[candidates].all(axis=1)]
     alike = frames.alike(candidates)
-    found = alike >= threshold
-    return _grouped(media, videos, (candidates[found], alike[found]), threshold, limit)
+    selected = alike >= threshold
+    return _grouped(media, videos, (candidates[selected], alike[selected]), threshold, limit)
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class _Frames:
 
     Attributes:
         video: shape (rows of the media table,): number of each row's video; -1 for other rows.
-        places: positions of the frames' rows, video by video.
+        positions: positions of the frames' rows, video by video.
         counts: shape (V,): number of frames of each video.
         vectors: reads embeddings, by positions in *places* sorted by row.
     """
 
     video: npt.NDArray[np.int32]
-    places: Numbers
+    positions: Numbers
     counts: Numbers
     vectors: StoredVectors
 
@@ -85,18 +85,18 @@ class _Frames:
         number = pa.array([each["video_id"] for each in videos], pa.string())
         parts, has_vector = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=bool)]
         for batch in media.table.scan(["video_id", "frame_number"]):
-            found = pc.index_in(batch.column(0), value_set=number)
-            parts.append(found.fill_null(-1).to_numpy(zero_copy_only=False))
+            numbers = pc.index_in(batch.column(0), value_set=number)
+            parts.append(numbers.fill_null(-1).to_numpy(zero_copy_only=False))
             has_vector.append(batch.column(1).is_valid().to_numpy(zero_copy_only=False))
         video = np.concatenate(parts)
         rows = np.flatnonzero(np.concatenate(has_vector) & (video >= 0))
-        places = rows[np.argsort(video[rows], kind="stable")]
+        positions = rows[np.argsort(video[rows], kind="stable")]
         counts = np.bincount(video[rows], minlength=len(videos)).astype(np.int64)
-        return cls(video, places, counts, StoredVectors(media.table, np.sort(places)))
+        return cls(video, positions, counts, StoredVectors(media.table, np.sort(positions)))
 
-    def take(self, places: Numbers) -> npt.NDArray[np.float32]:
+    def take(self, indices: Numbers) -> npt.NDArray[np.float32]:
         """Return the embeddings at some positions of :attr:`places`."""
-        return self.vectors.take(np.searchsorted(np.sort(self.places), self.places[places]))
+        return self.vectors.take(np.searchsorted(np.sort(self.positions), self.positions[indices]))
 
     def of_video(self, number: int) -> npt.NDArray[np.float32]:
         """Return the embeddings of a video: float32, shape (frames, D)."""
@@ -105,48 +105,50 @@ class _Frames:
 
     def alike(self, pairs: Pairs) -> npt.NDArray[np.float64]:
         """Return the similarities of pairs of videos; two videos are in memory at a time."""
-        found = []
+        similarities = []
         for first, several in groupby(pairs.tolist(), key=lambda pair: pair[0]):
-            one = self.of_video(first)
-            found += [video_similarity(one, self.of_video(second)) for _, second in several]
-        return np.array(found, dtype=np.float64)
+            frames = self.of_video(first)
+            similarities += [video_similarity(frames, self.of_video(second)) for _, second in several]
+        return np.array(similarities, dtype=np.float64)
 
 
-def _candidates(media: Media, frames: _Frames, *, least: float) -> Pairs:
+def _candidates(media: Media, frames: _Frames, *, min_similarity: float) -> Pairs:
     """Return the pairs of videos to compare."""
-    some = sampled(frames.counts)
-    pairs = [near_pairs(frames.take(some), frames.video[frames.places[some]].astype(np.int64), least=least)]
+    sample = sampled(frames.counts)
+    pairs = [
+        near_pairs(frames.take(sample), frames.video[frames.positions[sample]].astype(np.int64), least=min_similarity)
+    ]
     row = 0
     for batch in media.table.scan(["original", "neighbours", "neighbour_similarity"]):
-        pairs.append(_pairs_of(batch, frames.video, row, least))
+        pairs.append(_pairs_of(batch, frames.video, row, min_similarity))
         row += batch.num_rows
-    found = np.concatenate(pairs)
-    return unique_pairs(found[:, 0], found[:, 1])
+    rows = np.concatenate(pairs)
+    return unique_pairs(rows[:, 0], rows[:, 1])
 
 
-def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, least: float) -> Pairs:
+def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, min_similarity: float) -> Pairs:
     """Return the pairs of videos of the rows in a batch with their neighbours and exact copies."""
     original = batch.column(0).fill_null(-1).to_numpy(zero_copy_only=False)
     copies = np.flatnonzero(original >= 0)
-    listed = np.flatnonzero(batch.column(1).is_valid().to_numpy(zero_copy_only=False))
-    near = batch.column(1).take(pa.array(listed))
+    indices = np.flatnonzero(batch.column(1).is_valid().to_numpy(zero_copy_only=False))
+    near = batch.column(1).take(pa.array(indices))
     k = near.type.list_size
     rows = near.flatten().fill_null(-1).to_numpy(zero_copy_only=False)
-    similarity = batch.column(2).take(pa.array(listed)).flatten().fill_null(-2).to_numpy(zero_copy_only=False)
-    close = (rows >= 0) & (similarity >= least)
-    one = np.concatenate([copies, np.repeat(listed, k)[close]]) + start
+    similarity = batch.column(2).take(pa.array(indices)).flatten().fill_null(-2).to_numpy(zero_copy_only=False)
+    close = (rows >= 0) & (similarity >= min_similarity)
+    one = np.concatenate([copies, np.repeat(indices, k)[close]]) + start
     other = np.concatenate([original[copies], rows[close]])
     first, second = video[one], video[other]
-    both = (first >= 0) & (second >= 0)
-    return unique_pairs(first[both], second[both])
+    valid = (first >= 0) & (second >= 0)
+    return unique_pairs(first[valid], second[valid])
 
 
 def _chosen(media: Media, condition: Condition, videos: list[dict[str, Any]]) -> npt.NDArray[np.bool_]:
     """Return the mask of videos with media that meet a condition: bool, shape (V,)."""
     if condition == EVERYTHING:
         return np.ones(len(videos), dtype=bool)
-    found = media.query("SELECT DISTINCT video_id FROM chosen", condition, ["video_id"])
-    ids = set(found["video_id"].to_pylist())
+    rows = media.query("SELECT DISTINCT video_id FROM chosen", condition, ["video_id"])
+    ids = set(rows["video_id"].to_pylist())
     return np.array([each["video_id"] in ids for each in videos], dtype=bool)
 
 
@@ -183,17 +185,17 @@ def _grouped(
 def _group(
     dataset_id: str, videos: list[dict[str, Any]], members: list[int], best: npt.NDArray[np.float64], threshold: float
 ) -> DuplicateGroup:
-    kept, reason = _best(videos[number] for number in members)
-    named = f"{VIDEOS} {threshold:g} {videos[members[0]]['video_id']}"
+    keep, reason = _best(videos[number] for number in members)
+    name = f"{VIDEOS} {threshold:g} {videos[members[0]]['video_id']}"
     paths = [videos[number]["path"] for number in members]
     return DuplicateGroup(
-        group_id=content_group_id(dataset_id, named.encode()),
+        group_id=content_group_id(dataset_id, name.encode()),
         threshold=threshold,
         similarity=min(float(best[members].max()), 1.0),
         media_ids=[videos[number]["video_id"] for number in members],
         file_names=[file_name(path) for path in paths],
         paths=paths,
-        keep=kept["video_id"],
+        keep=keep["video_id"],
         keep_reason=reason,
         confidence=float(np.clip(best[members].min(), 0, 1)),
     )
@@ -201,14 +203,14 @@ def _group(
 
 def _best(videos: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str]:
     """Return the best video to keep, with the reason: the largest, then the longest, then the first."""
-    left, reason = list(videos), "first"
+    remaining, reason = list(videos), "first"
     for words, measure in (("largest", _pixels), ("longest", _seconds)):
-        most = max(map(measure, left))
-        better = [each for each in left if measure(each) == most]
-        if len(better) < len(left) and reason == "first":
+        highest = max(map(measure, remaining))
+        better = [each for each in remaining if measure(each) == highest]
+        if len(better) < len(remaining) and reason == "first":
             reason = words
-        left = better
-    return left[0], reason
+        remaining = better
+    return remaining[0], reason
 
 
 def _pixels(video: dict[str, Any]) -> float:

@@ -24,7 +24,7 @@ from framedex.search.searcher import Searcher
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
-from framedex.storage.disk import files_below
+from framedex.storage.disk import walk_files
 
 SELECTIVITIES = (1.0, 0.5, 0.01, 0.0001)
 NOISE = 0.25
@@ -41,13 +41,13 @@ class _Filtered:
 
     Attributes:
         selectivity: share of all rows.
-        places: positions of the rows in ``row_ids``.
+        positions: positions of the rows in ``row_ids``.
         selection: the rows prepared for search; None for all rows.
         seconds: duration of the preparation.
     """
 
     selectivity: float
-    places: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     selection: Selection | None
     seconds: float
 
@@ -82,9 +82,9 @@ def measure_search(
     """
     _check(queries, k, selectivities)
     searcher.embedding  # noqa: B018 - raises where there are no vectors
-    said = progress or (lambda _stage, _share: None)
+    report = progress or (lambda _stage, _share: None)
     with tempfile.TemporaryDirectory(prefix="framedex-", ignore_cleanup_errors=True) as scratch:
-        return _measured(searcher, Path(scratch), queries, k, selectivities, indices, said)
+        return _measured(searcher, Path(scratch), queries, k, selectivities, indices, report)
 
 
 def _measured(
@@ -98,27 +98,27 @@ def _measured(
 ) -> SearchTimings:
     index, facts = _opened(searcher, scratch, indices, progress)
     before = facts.pop("before")
-    asked = _queries(index, queries)
+    vectors = _queries(index, queries)
     default = max(facts["compared"] or len(index), 4 * k)
-    for query in asked:
+    for query in vectors:
         index.nearest(query, k, n_candidates=default)
     memory = _growth(before)
-    places = np.flatnonzero(~np.isnan(index.similarities(np.zeros_like(asked[0]))))
-    filters = list(_filters(index, places, k, selectivities))
-    least, seconds = _truth(index, asked, filters, k, progress)
-    rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -asked))]
+    positions = np.flatnonzero(~np.isnan(index.similarities(np.zeros_like(vectors[0]))))
+    filters = list(_filters(index, positions, k, selectivities))
+    lowest, seconds = _truth(index, vectors, filters, k, progress)
+    rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -vectors))]
     exact_memory = _growth(before)
     for number, each in enumerate(filters):
-        sizes = _settings(len(each.places), default, exhaustive=facts["compared"] is None)
-        rows += _sweep(index, asked, each, least[number], sizes, default, k, _part(progress, number, len(filters)))
+        sizes = _settings(len(each.positions), default, exhaustive=facts["compared"] is None)
+        rows += _sweep(index, vectors, each, lowest[number], sizes, default, k, _part(progress, number, len(filters)))
     return SearchTimings(
         dataset_id=searcher.media.dataset_id,
-        n_vectors=len(places),
+        n_vectors=len(positions),
         dimension=index.dimension,
         k=k,
         queries=queries,
         threads=os.cpu_count() or 1,
-        default_compared=min(default, len(places)),
+        default_compared=min(default, len(positions)),
         build_s=facts["build_s"],
         open_s=facts["open_s"],
         disk_bytes=facts["disk_bytes"],
@@ -158,22 +158,22 @@ def _opened(
         "build_s": build_s,
         "open_s": time.perf_counter() - start,
         "compared": n_candidates,
-        "disk_bytes": sum(status.st_size for _, status in files_below(scratch)),
+        "disk_bytes": sum(status.st_size for _, status in walk_files(scratch)),
     }
 
 
 def _queries(index: VectorIndex, count: int) -> Vectors:
     """Return vectors of random rows with noise: float32, shape (count, D), unit length."""
     random = np.random.default_rng(0)
-    held: list[Vectors] = []
-    for place in random.permutation(len(index.row_ids)):
-        if len(held) == count:
+    samples: list[Vectors] = []
+    for position in random.permutation(len(index.row_ids)):
+        if len(samples) == count:
             break
-        if (vector := index.vector(int(index.row_ids[place]))) is not None:
-            held.append(vector)
-    if not held:
+        if (vector := index.vector(int(index.row_ids[position]))) is not None:
+            samples.append(vector)
+    if not samples:
         raise NotIndexed("no media of this dataset has a vector: none could be decoded")
-    vectors = np.stack([held[number % len(held)] for number in range(count)])
+    vectors = np.stack([samples[number % len(samples)] for number in range(count)])
     noise = random.standard_normal(vectors.shape).astype(np.float32)
     noise *= NOISE / np.maximum(np.linalg.norm(noise, axis=1, keepdims=True), 1e-12)
     moved = vectors + noise
@@ -181,37 +181,37 @@ def _queries(index: VectorIndex, count: int) -> Vectors:
 
 
 def _filters(
-    index: VectorIndex, places: npt.NDArray[np.int64], k: int, selectivities: Sequence[float]
+    index: VectorIndex, positions: npt.NDArray[np.int64], k: int, selectivities: Sequence[float]
 ) -> Iterator[_Filtered]:
     """Yield the simulated filters, largest share first; the first one is no filter."""
-    random, seen = np.random.default_rng(1), {len(places)}
-    yield _Filtered(1.0, places, None, 0.0)
+    random, counts = np.random.default_rng(1), {len(positions)}
+    yield _Filtered(1.0, positions, None, 0.0)
     for share in sorted(selectivities, reverse=True):
-        count = min(max(math.ceil(share * len(places)), k), len(places))
-        if count in seen:
+        count = min(max(math.ceil(share * len(positions)), k), len(positions))
+        if count in counts:
             continue
-        seen.add(count)
-        chosen = np.sort(random.choice(places, count, replace=False))
+        counts.add(count)
+        selected = np.sort(random.choice(positions, count, replace=False))
         start = time.perf_counter()
-        selection = index.select(index.row_ids[chosen])
-        yield _Filtered(share, chosen, selection, time.perf_counter() - start)
+        selection = index.select(index.row_ids[selected])
+        yield _Filtered(share, selected, selection, time.perf_counter() - start)
 
 
 def _truth(
     index: VectorIndex, queries: Vectors, filters: Sequence[_Filtered], k: int, progress: Progress
 ) -> tuple[list[list[float]], list[float]]:
     """Return the similarity of the k-th true neighbour, by filter and query; and the seconds of each exact search."""
-    least: list[list[float]] = [[] for _ in filters]
+    lowest: list[list[float]] = [[] for _ in filters]
     seconds = []
     for number, query in enumerate(queries):
         progress("exact search", _BUILT + (_TRUE - _BUILT) * number / len(queries))
         start = time.perf_counter()
         similarity = index.similarities(query)
-        _last_of(similarity[filters[0].places], k)
+        _last_of(similarity[filters[0].positions], k)
         seconds.append(time.perf_counter() - start)
-        for found, each in zip(least, filters, strict=True):
-            found.append(_last_of(similarity[each.places], k))
-    return least, seconds
+        for values, each in zip(lowest, filters, strict=True):
+            values.append(_last_of(similarity[each.positions], k))
+    return lowest, seconds
 
 
 def _last_of(similarity: Vectors, k: int) -> float:
@@ -231,44 +231,44 @@ def _sweep(
     index: VectorIndex,
     queries: Vectors,
     filtered: _Filtered,
-    least: Sequence[float],
+    lowest: Sequence[float],
     settings: Sequence[int],
     default: int,
     k: int,
     progress: Progress,
 ) -> Iterator[SearchTiming]:
     """Yield the timing of each setting until recall is 1, and of the default in any case."""
-    found_all = False
+    is_complete = False
     for number, n_candidates in enumerate(settings):
-        is_default = n_candidates == min(default, len(filtered.places))
-        if found_all and not is_default:
+        is_default = n_candidates == min(default, len(filtered.positions))
+        if is_complete and not is_default:
             continue
-        progress(f"{n_candidates:,} of {len(filtered.places):,} rows", number / len(settings))
+        progress(f"{n_candidates:,} of {len(filtered.positions):,} rows", number / len(settings))
 
-        def ask(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
+        def search(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
             return index.nearest(query, k, filtered.selection, n_candidates=n_candidates)[1]
 
         for query in queries[:_WARMING]:
-            ask(query)
+            search(query)
         hits, seconds = 0, []
-        for query, lowest in zip(queries, least, strict=True):
+        for query, bound in zip(queries, lowest, strict=True):
             start = time.perf_counter()
-            similarity = ask(query)
+            similarity = search(query)
             seconds.append(time.perf_counter() - start)
-            hits += int((similarity >= lowest - _SAME).sum())
-        recall = hits / (len(queries) * min(k, len(filtered.places)))
-        found_all = found_all or recall >= 1
-        yield _timing(filtered, n_candidates, recall, seconds, _parallel(ask, queries), is_default=is_default)
+            hits += int((similarity >= bound - _SAME).sum())
+        recall = hits / (len(queries) * min(k, len(filtered.positions)))
+        is_complete = is_complete or recall >= 1
+        yield _timing(filtered, n_candidates, recall, seconds, _parallel(search, queries), is_default=is_default)
 
 
-def _parallel(ask: Callable[[Vectors], Any], queries: Vectors) -> float:
+def _parallel(search: Callable[[Vectors], Any], queries: Vectors) -> float:
     """Return the number of queries per second with one thread per core.
 
     Exact search caches its last results, so each query must be new.
     """
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-benchmark") as threads:
         start = time.perf_counter()
-        for _ in threads.map(ask, queries):
+        for _ in threads.map(search, queries):
             pass
         return len(queries) / (time.perf_counter() - start)
 
@@ -285,7 +285,7 @@ def _timing(
     p50, p95, p99 = (float(1000 * each) for each in np.percentile(seconds, (50, 95, 99)))
     return SearchTiming(
         selectivity=filtered.selectivity,
-        rows=len(filtered.places),
+        rows=len(filtered.positions),
         n_candidates=n_candidates,
         is_default=is_default,
         recall=recall,

@@ -53,10 +53,10 @@ def scope_of(media: Media) -> Scope:
 
 def _related(media: Media, related: Related) -> pa.Table:
     """Return the ids of media whose objects match a filter, or of objects whose media match it."""
-    others = objects_of(media) if media.parents is None else media.parents
-    if others is None or is_empty_object_view(media):
+    related_media = objects_of(media) if media.parents is None else media.parents
+    if related_media is None or is_empty_object_view(media):
         return pa.table({"media_id": pa.array([], pa.string())})
-    return others.query(related.statement, related.condition, related.columns, keep=True)
+    return related_media.query(related.statement, related.condition, related.columns, keep=True)
 
 
 def times_added(media: Media) -> dict[int, datetime]:
@@ -67,7 +67,7 @@ def times_added(media: Media) -> dict[int, datetime]:
 
 def explained(condition: Condition) -> str:
     """Return a condition as readable text: the statement, its parameters, and the columns that it reads."""
-    values = [f"${place} = {_shown(value)}" for place, value in enumerate(condition.params, 1)]
+    values = [f"${number} = {_shown(value)}" for number, value in enumerate(condition.params, 1)]
     searched = [
         f"{name}: {len(condition.relations[name])} rows of {test if isinstance(test, str) else _shown(test)}"
         for name, test in zip(condition.relations, condition.searches, strict=True)

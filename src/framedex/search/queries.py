@@ -34,18 +34,18 @@ class VectorQuery:
 
     Attributes:
         vector: float32, shape (D,), unit length, as bytes.
-        most: maximum cosine distance; None for no limit.
+        max_distance: maximum cosine distance; None for no limit.
         n_candidates: number of candidates to compare; None for the index's calibrated number.
     """
 
     vector: bytes
-    most: float | None = None
+    max_distance: float | None = None
     n_candidates: int | None = None
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Query.run`."""
         vector = np.frombuffer(self.vector, np.float32)
-        return _by_vector(searcher, vector, rows, limit, diversity, self.most, n_candidates=self.n_candidates)
+        return _by_vector(searcher, vector, rows, limit, diversity, self.max_distance, n_candidates=self.n_candidates)
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class SemanticQuery:
 
     Attributes:
         text: the text.
-        most: maximum cosine distance; None for no limit.
+        max_distance: maximum cosine distance; None for no limit.
     """
 
     text: str
-    most: float | None = None
+    max_distance: float | None = None
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Query.run`."""
-        meant = searcher.meaning_of(self.text)
-        return _by_vector(searcher, meant.vector, rows, limit, diversity, self.most, among=meant.among)
+        query = searcher.meaning_of(self.text)
+        return _by_vector(searcher, query.vector, rows, limit, diversity, self.max_distance, target=query.target)
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ class KeywordQuery:
 
     Attributes:
         text: a full-text query.
-        least: minimum relevance, as a share of the best score.
+        min_relevance: minimum relevance, as a share of the best score.
     """
 
     text: str
-    least: float = 0.0
+    min_relevance: float = 0.0
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Query.run`; diversity applies to images only and is ignored."""
-        found = searcher.words(self.text, rows)
-        return found.only(np.flatnonzero(found.relevance >= self.least)).first(limit)
+        ranking = searcher.words(self.text, rows)
+        return ranking.only(np.flatnonzero(ranking.relevance >= self.min_relevance)).first(limit)
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class HybridQuery:
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
         """See :meth:`Query.run`."""
-        most = None if limit is None else max(_FUSED, 10 * limit)
-        meant = SemanticQuery(self.text).run(searcher, rows, most, diversity)
-        return fuse([KeywordQuery(self.text).run(searcher, rows, most, 0.0), meant]).first(limit)
+        depth = None if limit is None else max(_FUSED, 10 * limit)
+        semantic = SemanticQuery(self.text).run(searcher, rows, depth, diversity)
+        return fuse([KeywordQuery(self.text).run(searcher, rows, depth, 0.0), semantic]).first(limit)
 
 
 def _by_vector(
@@ -107,15 +107,15 @@ def _by_vector(
     rows: RowIds | None,
     limit: int | None,
     diversity: float,
-    most: float | None,
+    max_distance: float | None,
     *,
-    among: VectorTarget | None = None,
+    target: VectorTarget | None = None,
     n_candidates: int | None = None,
 ) -> Ranking:
     if limit is None:
-        return searcher.all_by_distance(vector, rows, most=most, among=among)
-    found = searcher.nearest(vector, rows, limit=limit, diversity=diversity, among=among, n_candidates=n_candidates)
-    if most is None:
-        return found
-    assert found.kind == COSINE_DISTANCE, "vectors are ranked by distance"
-    return found.only(np.flatnonzero(found.score <= most))
+        return searcher.all_by_distance(vector, rows, max_distance=max_distance, target=target)
+    ranking = searcher.nearest(vector, rows, limit=limit, diversity=diversity, target=target, n_candidates=n_candidates)
+    if max_distance is None:
+        return ranking
+    assert ranking.kind == COSINE_DISTANCE, "vectors are ranked by distance"
+    return ranking.only(np.flatnonzero(ranking.score <= max_distance))

@@ -47,7 +47,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
     return encoder
 
 
-def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
+def encode_image(pixels: Pixels, encoder: Encoder) -> Vectors:
     """Return the embedding of an image, computed as for a dataset: float32, shape (D,), unit length."""
     prepared = encoder.prepare(reduced(pixels, decode_side_px(encoder)))
     vectors = np.asarray(encoder.encode_images(np.stack([prepared])), np.float32)
@@ -162,17 +162,17 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
 
 
 def _in_pixels(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
-    given: Any = box
-    if isinstance(given, str):
+    value: Any = box
+    if isinstance(value, str):
         try:
-            given = json.loads(given) if given.lstrip().startswith("{") else [float(part) for part in given.split(",")]
+            value = json.loads(value) if value.lstrip().startswith("{") else [float(part) for part in value.split(",")]
         except ValueError:
             raise InvalidInput(f"bounding box {box!r} is neither X,Y,W,H nor JSON of x, y, width, height") from None
-    numbers: list[Any] = [given.get(key) for key in _KEYS] if isinstance(given, Mapping) else list(given)
+    numbers: list[Any] = [value.get(key) for key in _KEYS] if isinstance(value, Mapping) else list(value)
     if len(numbers) != len(_KEYS) or not all(_is_number(each) for each in numbers):
         raise InvalidInput(f"a bounding box has four finite numbers: x, y, width, height; found {box!r}")
     x, y, across, down = (float(each) for each in numbers)
-    if isinstance(given, Mapping):
+    if isinstance(value, Mapping):
         if not all(0 <= each <= 1 for each in (x, y, across, down)):
             raise InvalidInput(f"x, y, width and height of a bounding box are shares from 0 to 1; found {box!r}")
         return x * width, y * height, across * width, down * height

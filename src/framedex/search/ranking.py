@@ -52,10 +52,10 @@ class Ranking:
         """Return the first *count* rows; all for None."""
         return self.only(np.arange(len(self) if count is None else min(count, len(self))))
 
-    def only(self, places: npt.NDArray[np.integer]) -> "Ranking":
+    def only(self, positions: npt.NDArray[np.integer]) -> "Ranking":
         """Return the rows at some positions, in that order."""
-        measured = self.measured if callable(self.measured) else self.measured[places]
-        return Ranking(self.row_ids[places], self.score[places], self.kind, measured)
+        measured = self.measured if callable(self.measured) else self.measured[positions]
+        return Ranking(self.row_ids[positions], self.score[positions], self.kind, measured)
 
     def table(self) -> pa.Table:
         """Return ``_rowid`` and ``score`` as a table, best first."""
@@ -98,9 +98,9 @@ def fuse(rankings: Sequence[Ranking]) -> Ranking:
     relevance = np.zeros(len(row_ids), np.float32)
     start = 0
     for each in rankings:
-        here = inverse[start : start + len(each)]
-        score[here] += 1 / (_FUSION + 1 + np.arange(len(each)))
-        relevance[here] = np.fmax(relevance[here], each.relevance)
+        positions = inverse[start : start + len(each)]
+        score[positions] += 1 / (_FUSION + 1 + np.arange(len(each)))
+        relevance[positions] = np.fmax(relevance[positions], each.relevance)
         start += len(each)
     return ranked(row_ids, score.astype(np.float32), FUSED, relevance)
 
@@ -119,12 +119,12 @@ def diversified(
         count: number of positions to return.
         diversity: 0 (relevance alone) to 1 (diversity alone).
     """
-    chosen = np.empty(min(count, len(relevance)), np.int64)
+    order = np.empty(min(count, len(relevance)), np.int64)
     closest = np.full(len(relevance), -1.0)  # at first all are equally dissimilar
-    left = np.ones(len(relevance), bool)
-    for turn in range(len(chosen)):
+    remaining = np.ones(len(relevance), bool)
+    for turn in range(len(order)):
         worth = (1 - diversity) * relevance - (diversity * closest if turn else 0)
-        best = int(np.argmax(np.where(left, worth, -np.inf)))
-        chosen[turn], left[best] = best, False
+        best = int(np.argmax(np.where(remaining, worth, -np.inf)))
+        order[turn], remaining[best] = best, False
         closest = np.maximum(closest, vectors @ vectors[best])
-    return chosen
+    return order

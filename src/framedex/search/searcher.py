@@ -98,12 +98,12 @@ class Searcher:
         Raises:
             NotFound: the item does not exist, or it has no vector because its file cannot be decoded.
         """
-        place = media_containing(self.media, media_id)
-        if place.table is self.media.table:
-            vector = self.index.vector(place.found[media_id])
+        media = media_containing(self.media, media_id)
+        if media.table is self.media.table:
+            vector = self.index.vector(media.row_id_of[media_id])
         else:
-            held = place.find(media_id, ["embedding"])["embedding"]
-            vector = None if held is None else np.asarray(held, np.float32)
+            values = media.find(media_id, ["embedding"])["embedding"]
+            vector = None if values is None else np.asarray(values, np.float32)
         if vector is None:
             raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
         return vector
@@ -179,7 +179,7 @@ class Searcher:
         *,
         limit: int,
         diversity: float = 0.0,
-        among: VectorTarget | None = None,
+        target: VectorTarget | None = None,
         n_candidates: int | None = None,
     ) -> Ranking:
         """Return the media nearest to a vector among candidate rows.
@@ -189,45 +189,50 @@ class Searcher:
             rows: candidate rows, ascending; None for all.
             limit: number of results.
             diversity: 0 for the nearest, up to 1 for the most diverse among the nearer ones.
-            among: the index for a text's vector; None for an image's vector.
+            target: the index for a text's vector; None for an image's vector.
             n_candidates: number of candidates to compare; None for the index's calibrated number.
         """
-        index = among or self.index
+        index = target or self.index
         selection = None if rows is None else index.select(rows)
-        wanted = limit * _VARIED if diversity else limit
-        row_ids, similarity = index.nearest(vector, wanted, selection, n_candidates=n_candidates)
-        found = self._ranking(row_ids, similarity, self._relevance(vector, among))
+        count = limit * _VARIED if diversity else limit
+        row_ids, similarity = index.nearest(vector, count, selection, n_candidates=n_candidates)
+        ranking = self._ranking(row_ids, similarity, self._relevance(vector, target))
         if not diversity:
-            return found
-        vectors = [index.vector(int(row)) for row in found.row_ids]
+            return ranking
+        vectors = [index.vector(int(row)) for row in ranking.row_ids]
         stacked = np.stack([each for each in vectors if each is not None]) if vectors else np.empty((0, len(vector)))
-        return found.only(diversified(1 - found.score, stacked.astype(np.float32), limit, diversity))
+        return ranking.only(diversified(1 - ranking.score, stacked.astype(np.float32), limit, diversity))
 
     def all_by_distance(
-        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: VectorTarget | None = None
+        self,
+        vector: Vectors,
+        rows: RowIds | None,
+        *,
+        max_distance: float | None = None,
+        target: VectorTarget | None = None,
     ) -> Ranking:
         """Return all candidate rows with a vector, nearest first.
 
         Args:
             vector: float32, shape (D,), unit length.
             rows: candidate rows, ascending; None for all.
-            most: maximum cosine distance.
-            among: the index for a text's vector; None for an image's vector.
+            max_distance: maximum cosine distance.
+            target: the index for a text's vector; None for an image's vector.
         """
-        index = among or self.index
+        index = target or self.index
         similarity = index.similarities(vector)
         row_ids = index.row_ids
         if rows is not None:
-            places = np.searchsorted(row_ids, rows)
-            row_ids, similarity = rows, similarity[places]
-        least = -np.inf if most is None else 1 - most - _EXACT
-        held = similarity >= least  # False for NaN, the rows without a vector
-        return self._ranking(row_ids[held], similarity[held], self._relevance(vector, among))
+            positions = np.searchsorted(row_ids, rows)
+            row_ids, similarity = rows, similarity[positions]
+        min_similarity = -np.inf if max_distance is None else 1 - max_distance - _EXACT
+        mask = similarity >= min_similarity  # False for NaN, the rows without a vector
+        return self._ranking(row_ids[mask], similarity[mask], self._relevance(vector, target))
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
         """Return the candidate rows that match a full-text query, best first."""
         progress = self.progress
-        found = full_text(
+        matches = full_text(
             self.media,
             query,
             folder=self.caches.texts,
@@ -235,10 +240,10 @@ class Searcher:
             language=self.settings.language,
             progress=None if progress is None else lambda share: progress("texts", share),
         )
-        row_ids, scores = found.row_ids, found.scores
+        row_ids, scores = matches.row_ids, matches.scores
         if rows is not None:
-            held = np.isin(row_ids, rows, assume_unique=True)
-            row_ids, scores = row_ids[held], scores[held]
+            mask = np.isin(row_ids, rows, assume_unique=True)
+            row_ids, scores = row_ids[mask], scores[mask]
         best = float(scores.max(initial=0))
         share = scores / best if best > 0 else np.ones_like(scores)
         return ranked(row_ids, scores, BM25, share.astype(np.float32))
@@ -247,10 +252,10 @@ class Searcher:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
         return ranked(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
 
-    def _relevance(self, vector: Vectors, among: VectorTarget | None) -> Relevance:
-        return self.index.relevance if among is None else among.relevance_of(vector)
+    def _relevance(self, vector: Vectors, target: VectorTarget | None) -> Relevance:
+        return self.index.relevance if target is None else target.relevance_of(vector)
 
-    def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
+    def results(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
         """Return the results of the searches in a filter: ``_rowid`` and ``score``.
 
         Raises:
@@ -268,20 +273,20 @@ class Searcher:
         """
         match test:
             case TextTest(op="fts"):
-                found = self.words(test.value, rows)
-                return _at_least(found, 0.0 if test.threshold is None else test.threshold)
+                ranking = self.words(test.value, rows)
+                return _at_least(ranking, 0.0 if test.threshold is None else test.threshold)
             case TextTest():
-                meant = self.meaning_of(test.value)
-                least = test.threshold
-                if least is None:  # few rows match, so only few are sorted
-                    least = meant.among.relevance_of(meant.vector).least(MATCH)
-                found = self.all_by_distance(meant.vector, rows, most=1 - least, among=meant.among)
-                return found if test.threshold is not None else _at_least(found, MATCH)
+                query = self.meaning_of(test.value)
+                min_similarity = test.threshold
+                if min_similarity is None:  # few rows match, so only few are sorted
+                    min_similarity = query.target.relevance_of(query.vector).least(MATCH)
+                ranking = self.all_by_distance(query.vector, rows, max_distance=1 - min_similarity, target=query.target)
+                return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case SimilarityTest():
                 is_media = test.op == "media"
                 vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
-                found = self.all_by_distance(vector, rows, most=test.threshold)
-                return found if test.threshold is not None else _at_least(found, MATCH)
+                ranking = self.all_by_distance(vector, rows, max_distance=test.threshold)
+                return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case _:
                 raise AssertionError(f"no search for the key {test.key!r}")
 

@@ -28,7 +28,7 @@ class StateCache(Generic[State]):
         self._names: LruCache[tuple[str, int], Hashable] = LruCache(_MOST_NAMES)
         self._states: LruCache[Hashable, State] = LruCache(_MOST_STATES)
 
-    def at(self, media: Media, progress: ShareProgress | None) -> State:
+    def get(self, media: Media, progress: ShareProgress | None) -> State:
         """Return the index of the media's state; a cached one is returned without waiting for other threads."""
         name = self._name(media)
         if (state := self._states.get(name)) is not None:
@@ -42,8 +42,8 @@ class StateCache(Generic[State]):
 
     def _name(self, media: Media) -> Hashable:
         generation = media.generation.id, media.table.version
-        if (known := self._names.get(generation)) is not None:
-            return known
+        if (names := self._names.get(generation)) is not None:
+            return names
         name = columns_key(media.table, self._columns)
         self._names.put(generation, name)
         return name

@@ -59,8 +59,8 @@ class EncodedQuery:
 
     Attributes:
         vector: float32, shape (D,), unit length.
-        among: the index to compare it with: images, or captions.
+        target: the index to compare it with: images, or captions.
     """
 
     vector: Vectors
-    among: VectorTarget
+    target: VectorTarget

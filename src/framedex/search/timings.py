@@ -87,11 +87,11 @@ class SearchTimings(Record):
         For a setting that a sweep did not measure, the next smaller one counts, because recall does not fall with more
         candidates.
         """
-        found: dict[float, tuple[int, float]] = {}
+        recalls: dict[float, tuple[int, float]] = {}
         for row in self.rows:
             if row.n_candidates is not None and row.n_candidates <= n_candidates:
-                found[row.selectivity] = max(found.get(row.selectivity, (0, 0.0)), (row.n_candidates, row.recall))
-        return min((recall for _, recall in found.values()), default=0.0)
+                recalls[row.selectivity] = max(recalls.get(row.selectivity, (0, 0.0)), (row.n_candidates, row.recall))
+        return min((recall for _, recall in recalls.values()), default=0.0)
 
     def advice(self, recall: float) -> str:
         """Return a sentence that recommends a setting for the requested recall.
@@ -101,9 +101,9 @@ class SearchTimings(Record):
         """
         best = self.best_for(recall)
         exact = next(row for row in self.rows if row.n_candidates is None)
-        wanted = f"to find {recall:.4g} of the true nearest {self.k:,}"
+        target = f"to find {recall:.4g} of the true nearest {self.k:,}"
         if best is None:
-            return f"{wanted}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
+            return f"{target}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
         tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
         row = max(tried, key=lambda row: row.n_candidates or 0)
         if best == self.default_compared:
@@ -112,7 +112,7 @@ class SearchTimings(Record):
             enough = "finds enough, too" if self.recall_of(self.default_compared) >= recall else "does not find enough"
             setting = f"compare {best:,} rows (the default, {self.default_compared:,}, {enough})"
         return (
-            f"{wanted}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
+            f"{target}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
             f"without one {row.queries_per_s:,.0f} queries a second, {row.p50_ms:.3g} ms each; "
             f"exact search does {exact.queries_per_s:,.0f}"
         )

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
-from framedex.storage.disk import files_below, remove_tree, set_aside, sync_file, sync_folder
+from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder, walk_files
 from framedex.storage.owners import is_gone, this_process
 
 BLOBS_ROOT = "blobs:"
@@ -148,15 +148,15 @@ class Upload:
         """Keep the last row of each path; return the number of dropped rows."""
         partial = self.folder / f"{_LIST}.partial"
         table = pq.read_table(partial)
-        place = pa.array(np.arange(len(table)))
-        last = table.select(["path"]).append_column("place", place).group_by("path").aggregate([("place", "max")])
+        number = pa.array(np.arange(len(table)))
+        last = table.select(["path"]).append_column("place", number).group_by("path").aggregate([("place", "max")])
         if len(last) < len(table):
             kept = table.take(np.sort(last["place_max"].to_numpy()))
             pq.write_table(kept, partial, compression="zstd")
-            wanted = _numbers(kept["digest"].combine_chunks())
+            retained = _numbers(kept["digest"].combine_chunks())
             for group, digests in _blob_groups(self.folder / _BLOBS):
-                for place in np.flatnonzero(~np.isin(digests, wanted)):
-                    group[place].unlink()
+                for number in np.flatnonzero(~np.isin(digests, retained)):
+                    group[number].unlink()
         return len(table) - len(last)
 
     def _move(self) -> None:
@@ -222,7 +222,7 @@ def uploads(dataset: Path) -> Iterator[tuple[str, float, bool]]:
     """Yield (id, time of the last change in seconds since 1970, whether it is complete) of the stored uploads."""
     folder = dataset / _UPLOADS
     for each in sorted(folder.iterdir()) if folder.is_dir() else ():
-        times = [status.st_mtime for _, status in files_below(each)]
+        times = [status.st_mtime for _, status in walk_files(each)]
         if times:
             yield each.name, max(times), not (each / _OWNER).exists()
 
@@ -239,8 +239,8 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
     """
     _clear_unfinished(dataset)
     aside = dataset / _UNUSED
-    there = [digests for _, digests in _blob_groups(dataset / _BLOBS)]
-    unused = np.concatenate([*there, _set_aside(aside)[1]])
+    stored = [digests for _, digests in _blob_groups(dataset / _BLOBS)]
+    unused = np.concatenate([*stored, _set_aside(aside)[1]])
     for array in used:
         unused = unused[~np.isin(unused, _numbers(array))]
     unused = unused[~np.isin(unused, _listed(dataset))]
@@ -250,8 +250,8 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
         _put_back(dataset, aside, None)  # left by a killed run: no live process uses it now
         aside.mkdir()
         for group, digests in _blob_groups(dataset / _BLOBS):
-            for place in np.flatnonzero(np.isin(digests, unused)):
-                group[place].rename(aside / f"{group[place].parent.name}{group[place].name}")
+            for index in np.flatnonzero(np.isin(digests, unused)):
+                group[index].rename(aside / f"{group[index].parent.name}{group[index].name}")
         # An upload writes its list before it checks for existing blobs: if it saw these blobs, its list exists by now.
         _put_back(dataset, aside, _listed(dataset))
         doomed = set_aside(aside)
@@ -281,25 +281,25 @@ def _set_aside(aside: Path) -> tuple[list[Path], npt.NDArray[np.uint64]]:
     return paths, _numbers(pa.array(digests, pa.binary(_DIGEST_BYTES)))
 
 
-def _put_back(dataset: Path, aside: Path, wanted: npt.NDArray[np.uint64] | None) -> None:
+def _put_back(dataset: Path, aside: Path, requested: npt.NDArray[np.uint64] | None) -> None:
     """Move the blobs of the given hashes, or all, back to the store, unless they were uploaded again."""
     paths, digests = _set_aside(aside)
-    chosen = np.ones(len(paths), dtype=bool) if wanted is None else np.isin(digests, wanted)
-    for place in np.flatnonzero(chosen):
-        target = dataset / _BLOBS / paths[place].name[:2] / paths[place].name[2:]
+    mask = np.ones(len(paths), dtype=bool) if requested is None else np.isin(digests, requested)
+    for index in np.flatnonzero(mask):
+        target = dataset / _BLOBS / paths[index].name[:2] / paths[index].name[2:]
         if not target.exists():
-            paths[place].rename(target)
-    if wanted is None:
+            paths[index].rename(target)
+    if requested is None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def _numbers(digests: pa.Array) -> npt.NDArray[np.uint64]:
     """Return the first 8 bytes of each hash. If two hashes share them, an unused file may stay."""
-    held = pc.drop_null(digests)
-    buffer = held.buffers()[1] if len(held) else None
+    present = pc.drop_null(digests)
+    buffer = present.buffers()[1] if len(present) else None
     if buffer is None:
         return np.empty(0, np.uint64)
-    return np.frombuffer(buffer, np.uint64)[2 * held.offset : 2 * (held.offset + len(held)) : 2]
+    return np.frombuffer(buffer, np.uint64)[2 * present.offset : 2 * (present.offset + len(present)) : 2]
 
 
 def _blobs(folder: Path) -> Iterator[Path]:

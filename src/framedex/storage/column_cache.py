@@ -48,10 +48,13 @@ class ColumnCache:
         most_bytes: memory limit in bytes; 0 disables the cache, so that all reads are streamed.
     """
 
-    def __init__(self, sql: Sql, most_bytes: int) -> None:
-        held = most_bytes // _HELD_SHARE
-        self._sql, self._column_bytes = sql, most_bytes // _COLUMN_SHARE
-        self._columns, self._held = LruCache[Hashable, pa.Array](most_bytes - held), LruCache[Hashable, Any](held)
+    def __init__(self, sql: Sql, max_bytes: int) -> None:
+        mask_bytes = max_bytes // _HELD_SHARE
+        self._sql, self._column_bytes = sql, max_bytes // _COLUMN_SHARE
+        self._columns, self._masks = (
+            LruCache[Hashable, pa.Array](max_bytes - mask_bytes),
+            LruCache[Hashable, Any](mask_bytes),
+        )
         self._large: LruCache[Hashable, bool] = LruCache(_LARGE)
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
@@ -66,7 +69,7 @@ class ColumnCache:
     @property
     def nbytes(self) -> int:
         """The number of cached bytes."""
-        return self._columns.weight + self._held.weight
+        return self._columns.weight + self._masks.weight
 
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version of a generation.
@@ -93,12 +96,12 @@ class ColumnCache:
         """
         table = self.open(path, version)
         with self._lock:
-            known = self._rows.get(table)
-        if known is None:
-            known = table.scan(table.schema.names).read_all().to_pylist()
+            rows = self._rows.get(table)
+        if rows is None:
+            rows = table.scan(table.schema.names).read_all().to_pylist()
             with self._lock:
-                self._rows[table] = known
-        return known
+                self._rows[table] = rows
+        return rows
 
     def read(self, table: Table, columns: Collection[str], *, load: bool = True) -> pa.Table | None:
         """Return columns of all rows, in row order; None if one of them is too large for the cache.
@@ -111,13 +114,13 @@ class ColumnCache:
         Raises:
             WorkspaceError: the table is damaged.
         """
-        found = {}
+        arrays = {}
         for name in sorted(columns):
             column = self._column(table, name, load=load)
             if column is None:
                 return None
-            found[name] = column
-        return pa.table(found)
+            arrays[name] = column
+        return pa.table(arrays)
 
     def take(self, table: Table, row_ids: Sequence[int], columns: Sequence[str], *, load: bool = False) -> pa.Table:
         """Return rows by id, in the given order, from cached columns where possible and else from the table.
@@ -131,17 +134,17 @@ class ColumnCache:
         Raises:
             WorkspaceError: the table is damaged.
         """
-        held: dict[str, pa.Array] = {}
+        cached: dict[str, pa.Array] = {}
         if len(row_ids) and self.is_on:
-            found = ((name, self._column(table, name, load=load)) for name in columns)
-            held = {name: column for name, column in found if column is not None}
-        places = self._places(table, row_ids) if held else None
-        if places is None:
+            arrays = ((name, self._column(table, name, load=load)) for name in columns)
+            cached = {name: column for name, column in arrays if column is not None}
+        positions = self._positions(table, row_ids) if cached else None
+        if positions is None:
             return table.take(row_ids, columns)
-        rest = [name for name in columns if name not in held]
-        others = table.take(row_ids, rest) if rest else None
+        uncached = [name for name in columns if name not in cached]
+        stored = table.take(row_ids, uncached) if uncached else None
         schema = pa.schema([table.schema.field(name) for name in columns])
-        taken = [held[name].take(places) if name in held else others[name] for name in columns]  # type: ignore[index]
+        taken = [cached[name].take(positions) if name in cached else stored[name] for name in columns]  # type: ignore[index]
         return pa.table(taken, schema=schema)
 
     def mask(self, table: Table, columns: Collection[str], condition: Hashable, evaluate: Callable[[], Any]) -> Any:
@@ -154,35 +157,35 @@ class ColumnCache:
             evaluate: returns a ``pa.BooleanArray``.
         """
         key = tuple((name, self._key(table, name)) for name in sorted({*columns, ROW_ID})), condition
-        if (known := self._held.get(key)) is not None:
-            return known
-        found = evaluate()
-        self._held.put(key, found, weight=found.nbytes + len(repr(condition)))
-        return found
+        if (cached := self._masks.get(key)) is not None:
+            return cached
+        mask = evaluate()
+        self._masks.put(key, mask, weight=mask.nbytes + len(repr(condition)))
+        return mask
 
-    def _places(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
+    def _positions(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
         """Return the positions of rows by id; None if they cannot be determined from the cache."""
-        known = self._column(table, ROW_ID, load=True)
-        if known is None:
+        ids = self._column(table, ROW_ID, load=True)
+        if ids is None:
             return None
         # Ids may not ascend in compacted files; such rows are read from the table.
-        found = positions_of(known.to_numpy(), np.asarray(row_ids, np.uint64))
-        return None if found is None else pa.array(found)
+        positions = positions_of(ids.to_numpy(), np.asarray(row_ids, np.uint64))
+        return None if positions is None else pa.array(positions)
 
     def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:
         key = self._key(table, name)
-        if (found := self._columns.get(key)) is not None or not load or not self.is_on:
-            return found
+        if (array := self._columns.get(key)) is not None or not load or not self.is_on:
+            return array
         with self._reading:
-            if (found := self._columns.get(key)) is not None or key in self._large:
-                return found
+            if (array := self._columns.get(key)) is not None or key in self._large:
+                return array
             with own_errors(f"read {table.path}"):
-                found = self._read_column(table, name)
-            if found is None:
+                array = self._read_column(table, name)
+            if array is None:
                 self._large.put(key, True)
             else:
-                self._columns.put(key, found, weight=found.nbytes)
-        return found
+                self._columns.put(key, array, weight=array.nbytes)
+        return array
 
     def _read_column(self, table: Table, name: str) -> pa.Array | None:
         """Return a column; None if it is too large for the cache."""
@@ -211,8 +214,8 @@ class ColumnCache:
         """Return the cache key of a column: its name and a hash of the files that it is read from."""
         source = SOURCE if name in PATH_COLUMNS else name
         with self._lock:
-            known = self._keys.setdefault(table, {})
-        if source not in known:
+            keys = self._keys.setdefault(table, {})
+        if source not in keys:
             # Hashed once, as a table may have thousands of files.
-            known[source] = hashlib.blake2b(repr(columns_key(table, {source})).encode(), digest_size=16).digest()
-        return name, known[source]
+            keys[source] = hashlib.blake2b(repr(columns_key(table, {source})).encode(), digest_size=16).digest()
+        return name, keys[source]

@@ -24,10 +24,10 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
 
     with own_errors(f"read {table.path}"), READING.using():
         dataset: Any = lance.dataset(str(table.path), version=table.version)
-        wanted = {
+        field_ids = {
             number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)
         }
-        return str(table.path), tuple(_fragment_key(each.metadata, wanted) for each in dataset.get_fragments())
+        return str(table.path), tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
 
 
 def _numbers(field: Any) -> list[int]:
@@ -35,9 +35,14 @@ def _numbers(field: Any) -> list[int]:
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
-def _fragment_key(fragment: Any, wanted: set[int]) -> Hashable:
+def _fragment_key(fragment: Any, field_ids: set[int]) -> Hashable:
     files = tuple(
-        (file.path, tuple(sorted(wanted & {*file.fields}))) for file in fragment.files if wanted & {*file.fields}
+        (file.path, tuple(sorted(field_ids & {*file.fields}))) for file in fragment.files if field_ids & {*file.fields}
     )
-    gone = fragment.deletion_file
-    return fragment.id, fragment.physical_rows, files, None if gone is None else (gone.read_version, gone.id)
+    deletions = fragment.deletion_file
+    return (
+        fragment.id,
+        fragment.physical_rows,
+        files,
+        None if deletions is None else (deletions.read_version, deletions.id),
+    )

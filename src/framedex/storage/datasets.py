@@ -40,12 +40,12 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
             )
         )
     except sa.exc.IntegrityError:
-        check_free(connection, name)
+        check_dataset_name_free(connection, name)
         raise
     return dataset_id
 
 
-def check_free(connection: sa.Connection, name: str) -> None:
+def check_dataset_name_free(connection: sa.Connection, name: str) -> None:
     """Check that the name of a new dataset is not in use.
 
     Raises:
@@ -90,10 +90,10 @@ def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
     except UnicodeEncodeError:  # undecodable bytes from the command line; no dataset has such a name
         rows = []
     if not rows:
-        known = connection.execute(
+        names = connection.execute(
             sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)
         ).scalars()
-        raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, known)) or 'none yet'}")
+        raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, names)) or 'none yet'}")
     return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
 
 
@@ -119,13 +119,13 @@ def update_dataset_progress(connection: sa.Connection, dataset_id: str, percent:
 
 def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
     """Set the status of a dataset with an unfinished task by its head: ERROR if it has no head."""
-    this = datasets.update().where(datasets.c.id == dataset_id)
+    update = datasets.update().where(datasets.c.id == dataset_id)
     if (generation := head(connection, dataset_id)) is None:
-        connection.execute(this.values(status=DatasetStatus.ERROR))
+        connection.execute(update.values(status=DatasetStatus.ERROR))
         return
     status = DatasetStatus.PARTIAL_INDEX if generation.summary.get("partial") else DatasetStatus.READY
     under_way = datasets.c.status.in_((DatasetStatus.INDEXING, DatasetStatus.READ_ONLY))
-    connection.execute(this.where(under_way).values(status=status, progress=100))
+    connection.execute(update.where(under_way).values(status=status, progress=100))
 
 
 def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:

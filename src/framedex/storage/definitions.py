@@ -134,7 +134,7 @@ def fields_of(media: Media) -> list[FieldDefinition]:
     return read_fields(media.table.path, media.generation.tables, media.columns)
 
 
-def held_fields(media: Media) -> list[FieldDefinition]:
+def stored_fields(media: Media) -> list[FieldDefinition]:
     """Return the custom fields that have a column in the table: those that were ever set on some row."""
     present = set(media.table.schema.names)
     return [field for field in fields_of(media) if field.column.name in present]
@@ -158,8 +158,8 @@ def _read(table: Path, versions: Mapping[str, int], name: str, columns: ColumnCa
         return []
     if columns is not None:
         return columns.rows(_path(table, name), versions[name])
-    held = Table(_path(table, name), versions[name])
-    rows: list[dict[str, Any]] = held.scan(held.schema.names).read_all().to_pylist()
+    definitions = Table(_path(table, name), versions[name])
+    rows: list[dict[str, Any]] = definitions.scan(definitions.schema.names).read_all().to_pylist()
     return rows
 
 

@@ -55,7 +55,7 @@ def hard_link(source: Path, target: Path) -> None:
     os.link(source, target)
 
 
-def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def walk_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield (path, status) of all files below a folder, which may be missing; links to folders count as files.
 
     Files that are removed meanwhile are left out.
@@ -64,10 +64,10 @@ def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     while pending:
         try:
             with os.scandir(pending.pop()) as entries:
-                found = list(entries)
+                inside = list(entries)
         except OSError:
             continue
-        for entry in found:
+        for entry in inside:
             with suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(Path(entry.path))
@@ -99,7 +99,7 @@ def inode_of(status: os.stat_result) -> Inode:
 
 def measure_folder(folder: Path) -> dict[Path, int]:
     """Return the bytes that removing each file of a folder would free: 0 for a file with other hard links."""
-    return {path: _freed(status) for path, status in files_below(folder)}
+    return {path: _freed(status) for path, status in walk_files(folder)}
 
 
 def freed_since(before: dict[Path, int], folder: Path) -> int:

@@ -56,15 +56,15 @@ def check_own(connection: sa.Connection, export_id: str) -> None:
         sa.select(exports.c.status, exports.c.owner).where(exports.c.id == export_id)
     ).one_or_none()
     if row is None or row.status not in _UNDER_WAY or row.owner != this_process():
-        raise given_up(export_id)
+        raise interruption(export_id)
 
 
-def given_up(export_id: str) -> Conflict:
+def interruption(export_id: str) -> Conflict:
     """Return the error for an export that continues after it was failed as interrupted."""
     return Conflict(f"export {export_id} was given up while it ran; its file does not appear")
 
 
-def get_export(connection: sa.Connection, export_id: str, *, dataset_id: str) -> ExportRecord:
+def find_export(connection: sa.Connection, export_id: str, *, dataset_id: str) -> ExportRecord:
     """Return an export of a dataset.
 
     Raises:
@@ -86,13 +86,13 @@ def list_exports(connection: sa.Connection, *, dataset_id: str) -> list[ExportRe
     return [_record(row) for row in connection.execute(newest.where(exports.c.dataset_id == dataset_id)).all()]
 
 
-def is_busy(connection: sa.Connection, dataset_id: str) -> bool:
+def has_running_export(connection: sa.Connection, dataset_id: str) -> bool:
     """Return whether an export reads tables of the dataset at present."""
     rows = connection.execute(_under_way().where(exports.c.dataset_id == dataset_id)).all()
     return any(not _is_dead(row) for row in rows)
 
 
-def fail_interrupted(connection: sa.Connection) -> int:
+def fail_interrupted_exports(connection: sa.Connection) -> int:
     """Fail the exports whose process is gone or has no recent heartbeat; return their number."""
     dead = [row.id for row in connection.execute(_under_way()).all() if _is_dead(row)]
     for export_id in dead:
@@ -104,8 +104,8 @@ def fail_interrupted(connection: sa.Connection) -> int:
     return len(dead)
 
 
-def has_interrupted(connection: sa.Connection) -> bool:
-    """Return whether :func:`fail_interrupted` would change something."""
+def has_interrupted_exports(connection: sa.Connection) -> bool:
+    """Return whether :func:`fail_interrupted_exports` would change something."""
     return any(_is_dead(row) for row in connection.execute(_under_way()).all())
 
 

@@ -19,8 +19,8 @@ def keep_result(connection: sa.Connection, dataset_id: str, result: dict[str, An
         result: ``inserted_rows``, ``error_count`` and ``sample_errors`` of the record.
     """
     running = tasks.c.status.in_((TaskStatus.INITIALIZING, TaskStatus.RUNNING))
-    this = (tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.CUSTOM_METADATA, running)
-    connection.execute(tasks.update().where(*this).values(result=result))
+    is_running_task = (tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.CUSTOM_METADATA, running)
+    connection.execute(tasks.update().where(*is_running_task).values(result=result))
 
 
 def read_result(connection: sa.Connection, task_id: str) -> FieldResult:

@@ -19,29 +19,29 @@ class FileIndex(IdIndex):
 
     def __init__(self, table: Table, column: str = "media_id") -> None:
         super().__init__(table, column)
-        held = table.scan(["size_bytes", "modified_at", "content_hash"]).read_all()
-        self._sizes = held.column("size_bytes").fill_null(-1).to_numpy()
-        self._times = held.column("modified_at").cast("int64").fill_null(-1).to_numpy()
-        hashes = held.column("content_hash").fill_null(bytes(_HASH)).combine_chunks()
+        columns = table.scan(["size_bytes", "modified_at", "content_hash"]).read_all()
+        self._sizes = columns.column("size_bytes").fill_null(-1).to_numpy()
+        self._times = columns.column("modified_at").cast("int64").fill_null(-1).to_numpy()
+        hashes = columns.column("content_hash").fill_null(bytes(_HASH)).combine_chunks()
         flat = np.frombuffer(hashes.buffers()[1] or b"", np.uint8)
         self._hashes = flat[hashes.offset * _HASH : (hashes.offset + len(hashes)) * _HASH].reshape(-1, _HASH)
 
-    def looks_same(self, place: int, *, size_bytes: int, modified_us: int) -> bool:
+    def looks_same(self, row: int, *, size_bytes: int, modified_us: int) -> bool:
         """Return whether size and modification time of a file match those of a row."""
-        return bool(self._sizes[place] == size_bytes and self._times[place] == modified_us)
+        return bool(self._sizes[row] == size_bytes and self._times[row] == modified_us)
 
-    def has_size(self, place: int, size_bytes: int) -> bool:
+    def has_size(self, row: int, size_bytes: int) -> bool:
         """Return whether the file of a row has the given size."""
-        return bool(self._sizes[place] == size_bytes)
+        return bool(self._sizes[row] == size_bytes)
 
-    def has_content(self, place: int, digest: bytes) -> bool:
+    def has_content(self, row: int, digest: bytes) -> bool:
         """Return whether the file of a row has the given content hash."""
-        return bytes(self._hashes[place]) == digest
+        return bytes(self._hashes[row]) == digest
 
 
 def replaced_rows(before: IdIndex, added: Sequence[str], rows: int) -> npt.NDArray[np.bool_]:
     """Return the mask of the first rows of a table that added rows of the same id replace: bool, shape (rows,)."""
-    gone = np.zeros(rows, dtype=bool)
-    places = before.places(added)
-    gone[places[places >= 0]] = True
-    return gone
+    replaced = np.zeros(rows, dtype=bool)
+    positions = before.positions(added)
+    replaced[positions[positions >= 0]] = True
+    return replaced

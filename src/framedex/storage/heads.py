@@ -33,17 +33,17 @@ class Heads:
     """
 
     def __init__(self) -> None:
-        self._known: LruCache[str, Head] = LruCache(_KEPT)
+        self._cached: LruCache[str, Head] = LruCache(_KEPT)
 
     def read(self, connection: sa.Connection, dataset_id: str) -> Head | None:
         """Return a dataset's head in the transaction of a connection; None before the first commit."""
         name = connection.exec_driver_sql(_HEAD, (dataset_id,)).scalar()
         if name is None:
             return None
-        if (known := self._known.get(name)) is not None:
-            return known
+        if (cached := self._cached.get(name)) is not None:
+            return cached
         generation = head(connection, dataset_id)
         assert generation is not None, "the connection sees one state"
-        found = Head(generation, tuple(get_roots(connection, dataset_id)))
-        self._known.put(name, found)
-        return found
+        result = Head(generation, tuple(get_roots(connection, dataset_id)))
+        self._cached.put(name, result)
+        return result

@@ -28,20 +28,20 @@ class IdIndex:
 
     def contains(self, ids: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return for each media id whether the table has it: bool, shape (len(ids),)."""
-        return self.places(ids) >= 0
+        return self.positions(ids) >= 0
 
-    def places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+    def positions(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the position of each media id, the last one if repeated, -1 if absent: int64, shape (len(ids),)."""
-        wanted = _halves(pa.array(ids, pa.string()))
-        found = np.full(len(wanted), -1, dtype=np.int64)
+        halves = _halves(pa.array(ids, pa.string()))
+        positions = np.full(len(halves), -1, dtype=np.int64)
         # Ids are hashes: equal first halves mean equal ids, except with a probability of 2⁻⁶⁰ a pair.
-        start = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
-        stop = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
+        start = np.searchsorted(self._ids[:, 0], halves[:, 0], side="left")
+        stop = np.searchsorted(self._ids[:, 0], halves[:, 0], side="right")
         for offset in range(int((stop - start).max(initial=0))):
-            place = np.minimum(start + offset, len(self._ids) - 1)
-            same = (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
-            found[same] = np.maximum(found[same], self._order[place[same]])
-        return found
+            index = np.minimum(start + offset, len(self._ids) - 1)
+            same = (start + offset < stop) & (self._ids[index, 1] == halves[:, 1])
+            positions[same] = np.maximum(positions[same], self._order[index[same]])
+        return positions
 
 
 def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:

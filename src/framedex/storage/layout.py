@@ -152,8 +152,8 @@ def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
 def _create(layout: Layout, *, read_only: bool) -> None:
     if read_only:
         raise WorkspaceError(f"{layout.root} is not a workspace: it holds no {MARKER}")
-    others = layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir())
-    if others and not layout.marker.is_file():  # another process may have created the workspace meanwhile
+    has_other_files = layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir())
+    if has_other_files and not layout.marker.is_file():  # another process may have created the workspace meanwhile
         raise WorkspaceError(
             f"{layout.root} holds other files and no {MARKER}; choose an empty or a new folder for a workspace"
         )

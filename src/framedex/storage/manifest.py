@@ -32,7 +32,7 @@ import sqlalchemy as sa
 
 from framedex.errors import WorkspaceError
 from framedex.storage.disk import sync_folder
-from framedex.storage.manifest_rows import KeptSnapshot, Plain, describe, describe_snapshot, snapshot_files
+from framedex.storage.manifest_rows import KeptSnapshot, Plain, describe_dataset, describe_snapshot, snapshot_files
 
 MANIFEST = "manifest"
 _FORMAT = 1
@@ -81,7 +81,7 @@ class TransactionManifests:
         self._connection.info.pop(_KEY, None)
         try:
             for dataset_id in sorted(self.changed - self.removed):
-                if (body := describe(self._connection, dataset_id)) is not None:
+                if (body := describe_dataset(self._connection, dataset_id)) is not None:
                     self._write_pending(self._folder / dataset_id / MANIFEST, dataset_id, body)
             for dataset_id in sorted(self.removed):
                 self._rename_deleted(self._folder / dataset_id / MANIFEST)
@@ -110,41 +110,41 @@ class TransactionManifests:
             with suppress(OSError):
                 path.rename(path.with_suffix(_CONFIRMED))
 
-    def _write_pending(self, home: Path, dataset_id: str, body: Plain) -> None:
-        wanted = snapshot_files(self._connection, dataset_id)
-        is_new = not home.is_dir()
-        (home / _SNAPSHOTS).mkdir(parents=True, exist_ok=True)
-        self._write_snapshots(home, wanted)
-        number = max((each for each, _ in _numbered(home)), default=0) + 1
-        path = home / f"{number}{_PENDING}"
+    def _write_pending(self, folder: Path, dataset_id: str, body: Plain) -> None:
+        files = snapshot_files(self._connection, dataset_id)
+        is_new = not folder.is_dir()
+        (folder / _SNAPSHOTS).mkdir(parents=True, exist_ok=True)
+        self._write_snapshots(folder, files)
+        number = max((each for each, _ in _numbered(folder)), default=0) + 1
+        path = folder / f"{number}{_PENDING}"
         self._pending.append(path)
-        _write(path, {**body, "format": _FORMAT, "snapshots": list(wanted)})
-        sync_folder(home)
+        _write(path, {**body, "format": _FORMAT, "snapshots": list(files)})
+        sync_folder(folder)
         if is_new:
-            sync_folder(home.parent)
+            sync_folder(folder.parent)
 
-    def _write_snapshots(self, home: Path, wanted: dict[str, str]) -> None:
+    def _write_snapshots(self, manifests: Path, files: dict[str, str]) -> None:
         """Write missing files of snapshots, and remove those that no manifest lists."""
-        folder = home / _SNAPSHOTS
-        there = set(os.listdir(folder))  # noqa: PTH208 - names alone
-        for name in wanted.keys() - there:
+        folder = manifests / _SNAPSHOTS
+        existing = set(os.listdir(folder))  # noqa: PTH208 - names alone
+        for name in files.keys() - existing:
             partial = folder / f"{name}{_PARTIAL}"
-            _write(partial, describe_snapshot(self._connection, wanted[name]))
+            _write(partial, describe_snapshot(self._connection, files[name]))
             partial.replace(folder / name)
-        if wanted.keys() - there:
+        if files.keys() - existing:
             sync_folder(folder)
-        if surplus := there - wanted.keys():
-            for name in surplus.difference(*(_named(path) for _, path in _numbered(home))):
+        if surplus := existing - files.keys():
+            for name in surplus.difference(*(_named(path) for _, path in _numbered(manifests))):
                 (folder / name).unlink(missing_ok=True)
 
-    def _rename_deleted(self, home: Path) -> None:
-        for _, path in _numbered(home):
+    def _rename_deleted(self, folder: Path) -> None:
+        for _, path in _numbered(folder):
             if path.suffix == _CONFIRMED:
                 deleted = path.with_suffix(_DELETED)
                 path.rename(deleted)
                 self._deleted.append(deleted)
         if self._deleted:
-            sync_folder(home)
+            sync_folder(folder)
 
 
 def _confirm(pending: Path) -> None:
@@ -162,13 +162,13 @@ class Manifest:
 
     Attributes:
         body: the dataset's row, source roots and head.
-        kept: its readable snapshots, oldest first.
+        snapshots: its readable snapshots, oldest first.
         unread: error messages of unreadable snapshot files, by file name.
         unsettled: whether a commit was in progress when its process ended.
     """
 
     body: Plain
-    kept: tuple[KeptSnapshot, ...]
+    snapshots: tuple[KeptSnapshot, ...]
     unread: dict[str, str] = field(default_factory=dict)
     unsettled: bool = False
 
@@ -176,7 +176,7 @@ class Manifest:
         """Return whether the manifest agrees with the catalog's rows of a dataset.
 
         Args:
-            body: the rows as returned by :func:`describe`.
+            body: the rows as returned by :func:`describe_dataset`.
             files: the snapshot files as returned by :func:`snapshot_files`.
         """
         plain = None if body is None else json.loads(json.dumps(body))
@@ -209,44 +209,44 @@ def read_manifest(dataset: Path) -> Manifest | None:
     Raises:
         WorkspaceError: the manifest is damaged.
     """
-    home = dataset / MANIFEST
-    found = sorted(_numbered(home), reverse=True)
+    folder = dataset / MANIFEST
+    numbered = sorted(_numbered(folder), reverse=True)
     # A ``.deleted`` file counts: its deletion was interrupted before the end.
-    confirmed = [path for _, path in found if path.suffix in (_CONFIRMED, _DELETED)]
+    confirmed = [path for _, path in numbered if path.suffix in (_CONFIRMED, _DELETED)]
     if not confirmed:
         return None
     body = _read(confirmed[0])
     if body["dataset"]["id"] != dataset.name:
         raise WorkspaceError(f"{confirmed[0]} is of another dataset, {body['dataset']['id']}")
-    kept, unread = [], {}
+    snapshots, unread = [], {}
     for name in body["snapshots"]:
         try:
-            kept.append(KeptSnapshot(**_read(home / _SNAPSHOTS / name)))
+            snapshots.append(KeptSnapshot(**_read(folder / _SNAPSHOTS / name)))
         except WorkspaceError as error:
             unread[name] = str(error)
-    return Manifest(body, tuple(kept), unread, found[0][1] != confirmed[0] or confirmed[0].suffix == _DELETED)
+    return Manifest(body, tuple(snapshots), unread, numbered[0][1] != confirmed[0] or confirmed[0].suffix == _DELETED)
 
 
 def unsettled(folder: Path, dataset_ids: Collection[str]) -> list[str]:
     """Return those of some committed datasets that have no confirmed manifest, or a pending one."""
-    found = []
+    results = []
     for dataset_id in dataset_ids:
         ends = {path.suffix for _, path in _numbered(folder / dataset_id / MANIFEST)}
         if ends != {_CONFIRMED}:
-            found.append(dataset_id)
-    return found
+            results.append(dataset_id)
+    return results
 
 
-def _numbered(home: Path) -> Iterator[tuple[int, Path]]:
+def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
     """Yield (number, path) of the manifests in a folder, which may be missing."""
     try:
-        names = os.listdir(home)  # noqa: PTH208 - names alone
+        names = os.listdir(folder)  # noqa: PTH208 - names alone
     except OSError:  # missing or unreadable: writing raises the error
         return
     for name in names:
         stem, end = os.path.splitext(name)  # noqa: PTH122
         if stem.isdecimal() and end in (_CONFIRMED, _PENDING, _DELETED):
-            yield int(stem), home / name
+            yield int(stem), folder / name
 
 
 def _named(path: Path) -> list[str]:
@@ -268,9 +268,9 @@ def _write(path: Path, content: Plain) -> None:
 
 def _read(path: Path) -> Plain:
     try:
-        held: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
-        content: Plain = held["content"]
-        if held["hash"] != _hash(json.dumps(content, sort_keys=True)):
+        record: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
+        content: Plain = record["content"]
+        if record["hash"] != _hash(json.dumps(content, sort_keys=True)):
             raise WorkspaceError(f"{path} is damaged: its content does not fit its hash")
     except OSError as error:
         if isinstance(error, WorkspaceError):

@@ -34,7 +34,7 @@ class KeptSnapshot:
     generation: Plain
 
 
-def describe(connection: sa.Connection, dataset_id: str) -> Plain | None:
+def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None:
     """Return a dataset's part of its manifest, without the snapshot files; None before the first commit."""
     row = _row(connection, datasets, dataset_id)
     head = None if row is None or row["head"] is None else _row(connection, generations, row["head"])
@@ -67,34 +67,34 @@ def describe_snapshot(connection: sa.Connection, snapshot_id: str) -> Plain:
     return {"snapshot": row, "generation": _row(connection, generations, row["generation"])}
 
 
-def insert_described(connection: sa.Connection, body: Plain, kept: Iterable[KeptSnapshot], *, name: str) -> None:
+def insert_described(connection: sa.Connection, body: Plain, described: Iterable[KeptSnapshot], *, name: str) -> None:
     """Insert the rows of a dataset from its manifest, with the status that its head supports.
 
     Args:
         connection: of a catalog without these rows.
-        body: the manifest's body, as returned by :func:`describe`.
-        kept: the snapshots.
+        body: the manifest's body, as returned by :func:`describe_dataset`.
+        described: the snapshots.
         name: name of the dataset.
     """
-    kept, head = list(kept), body["head"]
+    described, head = list(described), body["head"]
     partial = bool(head["summary"].get("partial"))
     status = DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY
     row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
-    present = {each.snapshot["id"] for each in kept}
+    present = {each.snapshot["id"] for each in described}
     if row.get("current_snapshot") not in present:
         row["current_snapshot"] = None
     connection.execute(datasets.insert().values(**row))
-    states = {each.generation["id"]: each.generation for each in kept} | {head["id"]: head}
+    states = {each.generation["id"]: each.generation for each in described} | {head["id"]: head}
     for state in states.values():
         connection.execute(generations.insert().values(**_values(generations, state)))
-    for each in kept:
+    for each in described:
         connection.execute(snapshots.insert().values(**_values(snapshots, each.snapshot)))
     for number, root in enumerate(body["roots"]):
         values = {"dataset_id": row["id"], "number": number, "path": os.fsencode(root)}
         connection.execute(source_roots.insert().values(**values))
 
 
-def remove_rows(connection: sa.Connection, dataset_id: str) -> None:
+def remove_dataset_rows(connection: sa.Connection, dataset_id: str) -> None:
     """Delete a dataset's row, generations and snapshots before they are inserted from its manifest."""
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
 

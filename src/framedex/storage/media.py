@@ -43,7 +43,7 @@ class Media:
         table: the table at the generation's version.
         sql: the filter engine.
         roots: source roots by number.
-        found: row ids of media that were looked up, by media id.
+        row_id_of: row ids of media that were looked up, by media id.
         columns: the cache of columns; None without a cache.
         parents: for objects, the media that contain them, see :mod:`framedex.storage.objects`; else None.
         name_clashes: for media that are exported as files, hashes of the names that occur more than once on some
@@ -55,7 +55,7 @@ class Media:
     table: Table
     sql: Sql
     roots: tuple[str, ...]
-    found: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    row_id_of: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     columns: ColumnCache | None = field(default=None, repr=False, compare=False)
     parents: "Media | None" = field(default=None, repr=False, compare=False)
     name_clashes: frozenset[int] | None = field(default=None, repr=False, compare=False)
@@ -71,18 +71,18 @@ class Media:
                 rows, because statements over all rows are rare.
         """
         keep = condition != EVERYTHING if keep is None else keep
-        held = self._held(condition)
-        if held is None:
+        mask = self._mask(condition)
+        if mask is None:
             rows, relation = self._rows(condition, columns, keep=keep)
             test, params = condition.text, condition.params
         else:
-            rows, relation = self._rows_beside(held, columns, keep=keep), _RELATION
+            rows, relation = self._rows_beside(mask, columns, keep=keep), _RELATION
             test, params = _HELD, ()
         chosen = f"WITH chosen AS (SELECT {', '.join([*columns, ROW_ID])} FROM {relation} WHERE {test}) "
         with own_errors(f"read {self.table.path}"):
             return self.sql.query(chosen + text, params, {**condition.relations, _RELATION: rows})
 
-    def _held(self, condition: Condition) -> pa.BooleanArray | None:
+    def _mask(self, condition: Condition) -> pa.BooleanArray | None:
         """Return the mask of the rows that meet a condition; None if it is not cached."""
         if self.columns is None or not self.columns.is_on or condition.relations or condition == EVERYTHING:
             return None
@@ -91,11 +91,11 @@ class Media:
             rows, relation = self._rows(condition, (), keep=True)
             text = f"SELECT {condition.text} AS {_HELD} FROM {relation}"
             with own_errors(f"read {self.table.path}"):
-                found = self.sql.query(text, condition.params, {_RELATION: rows})
-            return found[_HELD].combine_chunks()
+                result = self.sql.query(text, condition.params, {_RELATION: rows})
+            return result[_HELD].combine_chunks()
 
-        question = condition.text, repr(condition.params)
-        return self.columns.mask(self.table, stored(condition.columns), question, answer)
+        key = condition.text, repr(condition.params)
+        return self.columns.mask(self.table, stored(condition.columns), key, answer)
 
     def _rows(self, condition: Condition, columns: Sequence[str], *, keep: bool) -> tuple[Any, str]:
         """Return all rows with some columns and those of a condition, and the relation for the statement."""
@@ -106,22 +106,22 @@ class Media:
         rows = self.table.stream(sorted({*columns, *stored(condition.columns)}), row_ids=True)
         return rows, relation_with(condition.columns, _RELATION)
 
-    def _rows_beside(self, held: pa.BooleanArray, columns: Sequence[str], *, keep: bool) -> Any:
+    def _rows_beside(self, mask: pa.BooleanArray, columns: Sequence[str], *, keep: bool) -> Any:
         """Return a relation of all rows, with some columns and the mask."""
         assert self.columns is not None, "it said which rows are held"
         rows = self.columns.read(self.table, {*columns, ROW_ID}, load=keep)
-        if rows is not None and held.true_count * _SPARSE < len(held):
-            rows = rows.filter(held)
+        if rows is not None and mask.true_count * _SPARSE < len(mask):
+            rows = rows.filter(mask)
             return rows.append_column(_HELD, pa.repeat(pa.scalar(value=True), len(rows)))
         if rows is not None:
-            return rows.append_column(_HELD, held)
+            return rows.append_column(_HELD, mask)
         reader = self.table.stream(sorted(columns), row_ids=True)
         schema = reader.schema.append(pa.field(_HELD, pa.bool_()))
 
         def batches() -> Iterator[pa.RecordBatch]:
             start = 0
             for batch in reader:
-                arrays = [*batch.columns, held.slice(start, batch.num_rows)]
+                arrays = [*batch.columns, mask.slice(start, batch.num_rows)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
                 start += batch.num_rows
 
@@ -131,20 +131,20 @@ class Media:
         """Return the number of rows that meet a condition."""
         if not condition.columns and condition.text == "TRUE":
             return self.table.count()
-        held = self._held(condition)
-        if held is not None:
-            return int(held.true_count)
+        mask = self._mask(condition)
+        if mask is not None:
+            return int(mask.true_count)
         return int(self.query("SELECT count(*) AS n FROM chosen", condition, [])["n"][0].as_py())
 
     def row_ids(self, condition: Condition) -> RowIds:
         """Return the ids of the rows that meet a condition, ascending, which is the order of ingestion."""
-        held = self._held(condition)
-        if held is not None and self.columns is not None:
+        mask = self._mask(condition)
+        if mask is not None and self.columns is not None:
             rows = self.columns.read(self.table, {ROW_ID})
             if rows is not None:
-                return np.sort(rows[ROW_ID].filter(held).to_numpy())  # fast, as they are mostly sorted already
-        found = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
-        return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+                return np.sort(rows[ROW_ID].filter(mask).to_numpy())  # fast, as they are mostly sorted already
+        ids = self.query(f"SELECT {ROW_ID} FROM chosen ORDER BY {ROW_ID}", condition, [])
+        return np.asarray(ids[ROW_ID].to_numpy(), dtype=np.uint64)
 
     def values(self, condition: Condition, column: str) -> tuple[RowIds, pa.Array]:
         """Return the rows that meet a condition, in the order of ingestion, and their values of a column.
@@ -157,14 +157,14 @@ class Media:
             row_ids: uint64, shape (N,), ascending.
             values: the N values.
         """
-        held = self._held(condition)
+        mask = self._mask(condition)
         rows = None
-        if self.columns is not None and (held is not None or condition == EVERYTHING):
+        if self.columns is not None and (mask is not None or condition == EVERYTHING):
             rows = self.columns.read(self.table, {column, ROW_ID})
         if rows is None:
             rows = self.query(f"SELECT {ROW_ID}, {column} FROM chosen", condition, [column], keep=True)
-        elif held is not None:
-            rows = rows.filter(held)
+        elif mask is not None:
+            rows = rows.filter(mask)
         row_ids, values = rows[ROW_ID].to_numpy(), rows[column].combine_chunks()
         if bool((row_ids[1:] > row_ids[:-1]).all()):
             return row_ids, values
@@ -173,10 +173,10 @@ class Media:
 
     def values_at(self, row_ids: RowIds, column: str) -> pa.Array:
         """Return the values of a column for rows given by id, in any order."""
-        known, values = self.values(EVERYTHING, column)
-        places = positions_of(known, row_ids)
-        assert places is not None, "rows are those of the table"
-        return values.take(pa.array(places))
+        ids, values = self.values(EVERYTHING, column)
+        positions = positions_of(ids, row_ids)
+        assert positions is not None, "rows are those of the table"
+        return values.take(pa.array(positions))
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str], *, keep: bool = False) -> pa.Table:
         """Return rows by id, in the given order.
@@ -206,7 +206,7 @@ class Media:
         Raises:
             NotFound: the dataset has no media item of that id.
         """
-        row_id = self.found.get(media_id)
+        row_id = self.row_id_of.get(media_id)
         if row_id is None:
             row_ids = self.row_ids(Condition("media_id = $1", (media_id,), frozenset({"media_id"})))
             if not len(row_ids):
@@ -215,12 +215,12 @@ class Media:
         row: dict[str, Any] = self.take([row_id], columns).to_pylist()[0]
         return row
 
-    def looked_up(self, media_ids: Sequence[str]) -> "Media":
+    def with_row_ids(self, media_ids: Sequence[str]) -> "Media":
         """Return the same media with the row ids of some items looked up in one pass, so that :meth:`find` is fast."""
-        wanted = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (list(media_ids),), frozenset({"media_id"}))
-        rows = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", wanted, ["media_id"])
-        found = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
-        return replace(self, found={**self.found, **found})
+        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (list(media_ids),), frozenset({"media_id"}))
+        rows = self.query(f"SELECT {ROW_ID}, media_id FROM chosen", condition, ["media_id"])
+        row_ids = dict(zip(rows["media_id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
+        return replace(self, row_id_of={**self.row_id_of, **row_ids})
 
     @property
     def location(self) -> tuple[str, ...]:

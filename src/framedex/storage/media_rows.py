@@ -168,7 +168,7 @@ def time_of_ns(nanoseconds: int) -> datetime | None:
         return None
 
 
-def microseconds(nanoseconds: int) -> int:
+def file_time_us(nanoseconds: int) -> int:
     """Return a file time as :func:`time_of_ns` stores it, in microseconds since 1970; -1 if out of range."""
     time = time_of_ns(nanoseconds)
     return -1 if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -58,8 +58,8 @@ def with_objects(
         versions: versions of the tables of objects, by the names of the corresponding tables of media.
         of_objects: the objects' part of the summary.
     """
-    left = {name: version for name, version in tables.items() if name not in TABLES.values()}
-    return left | {TABLES[name]: version for name, version in versions.items()}, {**summary, OBJECTS: dict(of_objects)}
+    own = {name: version for name, version in tables.items() if name not in TABLES.values()}
+    return own | {TABLES[name]: version for name, version in versions.items()}, {**summary, OBJECTS: dict(of_objects)}
 
 
 def count_objects(generation: Generation) -> int:
@@ -77,7 +77,9 @@ def objects_of(media: Media) -> Media | None:
         return None
     path, version = objects_path(media.table.path), generation.tables[MEDIA]
     table = Table(path, version) if media.columns is None else media.columns.open(path, version)
-    return replace(media, dataset_id=generation.dataset_id, generation=generation, table=table, found={}, parents=media)
+    return replace(
+        media, dataset_id=generation.dataset_id, generation=generation, table=table, row_id_of={}, parents=media
+    )
 
 
 def open_objects(media: Media) -> Media:
@@ -96,12 +98,12 @@ def media_containing(media: Media, item_id: str) -> Media:
     Raises:
         NotFound: no view contains it.
     """
-    wanted = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
-    others = objects_of(media) if media.parents is None else media.parents
-    asked = isinstance(item_id, str) and item_id.isascii()  # invalid Unicode cannot be a parameter or an id
-    for each in (media, others) if asked else ():
-        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(wanted)).size:
-            return replace(each, found={**each.found, item_id: int(row_ids[0])})
+    condition = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
+    related = objects_of(media) if media.parents is None else media.parents
+    is_valid = isinstance(item_id, str) and item_id.isascii()  # invalid Unicode cannot be a parameter or an id
+    for each in (media, related) if is_valid else ():
+        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(condition)).size:
+            return replace(each, row_id_of={**each.row_id_of, item_id: int(row_ids[0])})
     raise NotFound(f"no media {item_id!r} in this dataset")
 
 

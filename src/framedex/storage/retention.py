@@ -63,19 +63,19 @@ class RetainedStates:
     @property
     def versions(self) -> dict[str, set[int]]:
         """The versions to retain, by table name."""
-        found: dict[str, set[int]] = defaultdict(set)
+        versions: dict[str, set[int]] = defaultdict(set)
         for generation in self.generations:
             for name, version in generation.tables.items():
-                found[name].add(version)
+                versions[name].add(version)
         for name, version in self.unfinished:
-            found[name].add(version)
-        return dict(found)
+            versions[name].add(version)
+        return dict(versions)
 
 
 def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> RetainedStates:
     """Return the states of a dataset that must be retained."""
     present = head(connection, dataset_id)
-    generations = snapshot_rows.kept_generations(connection, dataset_id, _since(connection, dataset_id, limits))
+    generations = snapshot_rows.retained_generations(connection, dataset_id, _since(connection, dataset_id, limits))
     states = _unfinished(connection, dataset_id, limits, present).values()
     media = {(MEDIA, int(state["version"])) for state in states}
     videos = {(VIDEOS, int(state["videos"])) for state in states if state.get("videos")}
@@ -85,7 +85,7 @@ def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionL
 def has_superseded(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> bool:
     """Return whether a dataset has generations that need not be retained."""
     since = _since(connection, dataset_id, limits)
-    return snapshot_rows.has_superseded(connection, dataset_id, since)
+    return snapshot_rows.has_superseded_generations(connection, dataset_id, since)
 
 
 def prune(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> None:
@@ -94,16 +94,16 @@ def prune(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -
     The configuration of a finished deletion is cleared, because it is a list of media that may be long and is not
     needed again.
     """
-    done = (tasks.c.dataset_id == dataset_id, tasks.c.status == TaskStatus.COMPLETED)
+    finished = (tasks.c.dataset_id == dataset_id, tasks.c.status == TaskStatus.COMPLETED)
     deleted = tasks.c.task_type == TaskType.MEDIA_DELETION
-    connection.execute(tasks.update().where(*done, deleted).values(config=sa.null()))
-    kept = _unfinished(connection, dataset_id, limits, head(connection, dataset_id))
-    ended = (tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_ENDED), tasks.c.id.not_in(list(kept)))
+    connection.execute(tasks.update().where(*finished, deleted).values(config=sa.null()))
+    checkpoints = _unfinished(connection, dataset_id, limits, head(connection, dataset_id))
+    ended = (tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_ENDED), tasks.c.id.not_in(list(checkpoints)))
     connection.execute(tasks.update().where(*ended).values(resume=sa.null()))
-    snapshot_rows.prune(connection, dataset_id, _since(connection, dataset_id, limits))
+    snapshot_rows.prune_generations(connection, dataset_id, _since(connection, dataset_id, limits))
 
 
-def named_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> set[str]:
+def referenced_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> set[str]:
     """Return the ids of the uploads that tasks of a dataset read, or may read when they are retried."""
     again = sa.and_(tasks.c.status.in_(_ENDED), tasks.c.end_time > limits.unfinished)
     query = sa.select(tasks.c.config).where(
@@ -133,7 +133,7 @@ def _clones(connection: sa.Connection) -> list[dict[str, Any]]:
 
 def _since(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> datetime:
     """Return the time since which heads are retained: the given limit, or the start of the oldest running export."""
-    if not export_rows.is_busy(connection, dataset_id):
+    if not export_rows.has_running_export(connection, dataset_id):
         return limits.superseded
     begun = [
         each.created_at for each in export_rows.list_exports(connection, dataset_id=dataset_id) if not each.status.final

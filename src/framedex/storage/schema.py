@@ -55,7 +55,7 @@ snapshots = sa.Table(
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
-    # The snapshot retains this generation; see snapshot_rows.prune.
+    # The snapshot retains this generation; see snapshot_rows.prune_generations.
     sa.Column("generation", sa.String(36), nullable=False),
     sa.Column("name", sa.String(400), nullable=False),
     sa.Column("description", sa.Text, nullable=False),

@@ -80,9 +80,9 @@ def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) 
         row = None
     if row is None:
         find_dataset(connection, dataset_id)  # raises if the dataset was deleted meanwhile
-        known = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
-        shown = ", ".join(known[:_SHOWN]) + (" and more" if len(known) > _SHOWN else "")
-        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {shown or 'none yet'}")
+        names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
+        text = ", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")
+        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {text or 'none yet'}")
     return _record(row, _restoring(connection, dataset_id))
 
 
@@ -97,16 +97,16 @@ def generation_of(connection: sa.Connection, snapshot_id: str) -> Generation:
     """Return the generation of a snapshot."""
     query = generations.select().join(snapshots, snapshots.c.generation == generations.c.id)
     row = connection.execute(query.where(snapshots.c.id == snapshot_id)).one()
-    found = Generation.model_validate(dict(row._mapping))
-    if found.embedding_config is None:  # older versions stored it only with the dataset
+    generation = Generation.model_validate(dict(row._mapping))
+    if generation.embedding_config is None:  # older versions stored it only with the dataset
         config = connection.execute(
-            sa.select(datasets.c.embedding_config).where(datasets.c.id == found.dataset_id)
+            sa.select(datasets.c.embedding_config).where(datasets.c.id == generation.dataset_id)
         ).scalar_one()
-        found = found.model_copy(update={"embedding_config": EmbeddingConfig.model_validate(config)})
-    return found
+        generation = generation.model_copy(update={"embedding_config": EmbeddingConfig.model_validate(config)})
+    return generation
 
 
-def update_snapshot(connection: sa.Connection, snapshot_id: str, **values: str) -> None:
+def set_snapshot_texts(connection: sa.Connection, snapshot_id: str, **values: str) -> None:
     """Set the name or the description of a snapshot."""
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(**values))
     _note_change(connection, snapshot_id)
@@ -128,7 +128,7 @@ def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
     _note_change(connection, record.snapshot_id)
 
 
-def kept_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
+def retained_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
     """Return the generations to retain: the head, those of snapshots, and those that were the head after a time.
 
     Args:
@@ -136,17 +136,17 @@ def kept_generations(connection: sa.Connection, dataset_id: str, since: datetime
         dataset_id: the dataset.
         since: also retain generations that were the head after this time; None for the present head alone.
     """
-    kept = generations.c.id.not_in(_superseded(dataset_id, since))
-    query = generations.select().where(generations.c.dataset_id == dataset_id, kept)
+    retained = generations.c.id.not_in(_superseded(dataset_id, since))
+    query = generations.select().where(generations.c.dataset_id == dataset_id, retained)
     return [Generation.model_validate(dict(row._mapping)) for row in connection.execute(query).all()]
 
 
-def has_superseded(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
-    """Return whether there are generations other than :func:`kept_generations`."""
+def has_superseded_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
+    """Return whether there are generations other than :func:`retained_generations`."""
     return connection.execute(_superseded(dataset_id, since).limit(1)).first() is not None
 
 
-def prune(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> int:
+def prune_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> int:
     """Delete the rows of a dataset's unreferenced generations and snapshots; return their number.
 
     Args:
@@ -154,11 +154,13 @@ def prune(connection: sa.Connection, dataset_id: str, since: datetime | None = N
         dataset_id: the dataset.
         since: generations that were the head after this time are retained.
     """
-    gone = connection.execute(generations.delete().where(generations.c.id.in_(_superseded(dataset_id, since)))).rowcount
+    count = connection.execute(
+        generations.delete().where(generations.c.id.in_(_superseded(dataset_id, since)))
+    ).rowcount
     connection.execute(
         snapshots.delete().where(snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_not(None))
     )
-    return gone
+    return count
 
 
 def _note_change(connection: sa.Connection, snapshot_id: str) -> None:
@@ -171,11 +173,13 @@ def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:
     # A generation is the head until the next one is committed.
     until = sa.func.lead(generations.c.created_at, type_=Timestamp).over(order_by=generations.c.created_at)
     each = sa.select(generations.c.id, until.label("until")).where(generations.c.dataset_id == dataset_id).subquery()
-    kept = sa.select(snapshots.c.generation).where(
+    of_snapshots = sa.select(snapshots.c.generation).where(
         snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_(None)
     )
     head = sa.select(datasets.c.head).where(datasets.c.id == dataset_id, datasets.c.head.is_not(None))
-    query = sa.select(each.c.id).where(each.c.until.is_not(None), each.c.id.not_in(kept), each.c.id.not_in(head))
+    query = sa.select(each.c.id).where(
+        each.c.until.is_not(None), each.c.id.not_in(of_snapshots), each.c.id.not_in(head)
+    )
     return query if since is None else query.where(each.c.until <= since)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.errors import Aborted
-from framedex.storage.disk import files_below
+from framedex.storage.disk import walk_files
 
 _ROWS = 8192
 _MOST_TEXT = 240
@@ -69,11 +69,11 @@ def unreferenced_files(path: Path) -> list[Path]:
 
     If the table's versions cannot be read, the result is empty.
     """
-    known: set[str] = set()
-    if engine_fault(lambda: known.update(_tracked(path))) is not None:
+    tracked: set[str] = set()
+    if engine_fault(lambda: tracked.update(_tracked(path))) is not None:
         return []
-    there = (file for name in _OF_ROWS for file, _ in files_below(path / name))
-    return sorted(file for file in there if file.relative_to(path).as_posix() not in known)
+    files = (file for name in _OF_ROWS for file, _ in walk_files(path / name))
+    return sorted(file for file in files if file.relative_to(path).as_posix() not in tracked)
 
 
 def _tracked(path: Path) -> Iterator[str]:

@@ -22,12 +22,12 @@ _NO_VERSION = 2**62  # Lance takes no empty list of versions
 
 
 @on_table("read")
-def old_versions(path: Path, kept: Collection[int]) -> list[int]:
-    """Return the versions of a table except *kept* and the newest, ascending."""
+def old_versions(path: Path, retained: Collection[int]) -> list[int]:
+    """Return the versions of a table except *retained* and the newest, ascending."""
     import lance
 
     dataset = lance.dataset(str(path))
-    return sorted({each["version"] for each in dataset.versions()} - {*kept, dataset.version})
+    return sorted({each["version"] for each in dataset.versions()} - {*retained, dataset.version})
 
 
 @on_table("read")
@@ -36,8 +36,10 @@ def ends_with(path: Path, version: int) -> bool:
     import lance
 
     newest, other = lance.dataset(str(path)), lance.dataset(str(path), version=version)
-    needed, known = ([each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other))
-    return bool(needed == known)
+    newest_files, other_files = (
+        [each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other)
+    )
+    return bool(newest_files == other_files)
 
 
 @on_table("clean up")
@@ -105,7 +107,7 @@ def data_files(path: Path, version: int) -> list[DataFile]:
     names = {number: field.name() for field in dataset.lance_schema.fields() for number in _numbers(field)}
     fragments = [each.metadata for each in dataset.get_fragments()]
     rows = max(sum(each.physical_rows for each in fragments), 1)
-    found = []
+    results = []
     for each in fragments:
         live = each.num_rows / max(each.physical_rows, 1)
         for file in each.files:
@@ -114,8 +116,8 @@ def data_files(path: Path, version: int) -> list[DataFile]:
                 bytes_of[names.get(number, "")] += sizes.get(number, 0) * each.physical_rows / rows
             replaced = "" in bytes_of
             bytes_of.pop("", None)
-            found.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
-    return found
+            results.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
+    return results
 
 
 def _numbers(field: Any) -> list[int]:
@@ -128,14 +130,14 @@ def files_of(path: Path, versions: Collection[int]) -> set[str]:
     """Return the files that some versions of a table reference, as paths relative to its folder."""
     import lance
 
-    found: set[str] = set()
+    paths: set[str] = set()
     if not versions:
-        return found
-    wanted = pa.array(sorted(versions), pa.int64())
+        return paths
+    requested = pa.array(sorted(versions), pa.int64())
     for batch in lance.dataset(str(path)).tracked_files(min_version=min(versions)):
-        needed = batch.filter(pc.is_in(batch.column("version"), value_set=wanted))
-        found.update(needed.column("path").unique().to_pylist())
-    return found
+        needed = batch.filter(pc.is_in(batch.column("version"), value_set=requested))
+        paths.update(needed.column("path").unique().to_pylist())
+    return paths
 
 
 @on_table("read")

@@ -154,14 +154,14 @@ class Table:
             return self._lance._take_rows(list(row_ids), columns=list(columns))
 
     def vectors(
-        self, column: str = "embedding", *, start: int = 0, most_bytes: int | None = None
+        self, column: str = "embedding", *, start: int = 0, max_bytes: int | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the positions of rows with a vector, and their vectors.
 
         Args:
             column: name of the column.
             start: position of the first row to read.
-            most_bytes: a larger result is stored in an unnamed file beside the table, which is removed with the array;
+            max_bytes: a larger result is stored in an unnamed file beside the table, which is removed with the array;
                 by default half of the machine's memory.
 
         Returns:
@@ -169,15 +169,15 @@ class Table:
             vectors: float32, shape (M, D), C order, writable; the only copy in memory.
         """
         dimension = self.schema.field(column).type.list_size
-        out = _matrix(self.count() - start, dimension, self.path.parent, most_bytes)
+        out = _matrix(self.count() - start, dimension, self.path.parent, max_bytes)
         positions = np.empty(len(out), dtype=np.int64)
         filled = 0
         for batch in self.vector_batches(column, start):
             array = batch.column(0)
             valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             if len(valid):
-                held = array.drop_null() if array.null_count else array  # drop_null copies
-                flat = held.flatten().to_numpy(zero_copy_only=True)
+                present = array.drop_null() if array.null_count else array  # drop_null copies
+                flat = present.flatten().to_numpy(zero_copy_only=True)
                 out[filled : filled + len(valid)] = flat.reshape(-1, dimension)
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
@@ -197,12 +197,12 @@ class StoredVectors:
     def __init__(
         self,
         table: Table,
-        places: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
         *,
         column: str = "embedding",
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        self._table, self._places, self._column = table, places, column
+        self._table, self._places, self._column = table, positions, column
         self.dimension = int(table.schema.field(column).type.list_size)
         self._block_rows = max(_BATCH_ROWS, block_bytes // (4 * self.dimension))
 
@@ -221,11 +221,11 @@ class StoredVectors:
         for batch in self._table.vector_batches(self._column, start):
             end = start + batch.num_rows
             content, used = flat(batch.column(0), self.dimension), 0
-            wanted = self._places[done + filled : np.searchsorted(self._places, end)] - start
-            while used < len(wanted):
-                some = wanted[used : used + len(out) - filled]
-                np.take(content, some, axis=0, out=out[filled : filled + len(some)], mode="clip")
-                used, filled = used + len(some), filled + len(some)
+            positions = self._places[done + filled : np.searchsorted(self._places, end)] - start
+            while used < len(positions):
+                selection = positions[used : used + len(out) - filled]
+                np.take(content, selection, axis=0, out=out[filled : filled + len(selection)], mode="clip")
+                used, filled = used + len(selection), filled + len(selection)
                 if filled == len(out):
                     yield done, out
                     done, filled = done + filled, 0
@@ -237,10 +237,10 @@ class StoredVectors:
         """Return some vectors by number, in any order: float32, shape (len(rows), D)."""
         if not len(rows):
             return np.empty((0, self.dimension), dtype=np.float32)
-        numbers, place = np.unique(rows, return_inverse=True)
+        numbers, order = np.unique(rows, return_inverse=True)
         with own_errors(f"read {self._table.path}"), READING.using():
-            found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
-        return np.ascontiguousarray(flat(found, self.dimension)[place])
+            column = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
+        return np.ascontiguousarray(flat(column, self.dimension)[order])
 
 
 def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float32]:
@@ -249,10 +249,10 @@ def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float3
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, dimension)
 
 
-def _matrix(rows: int, columns: int, folder: Path, most_bytes: int | None) -> npt.NDArray[np.float32]:
+def _matrix(rows: int, columns: int, folder: Path, max_bytes: int | None) -> npt.NDArray[np.float32]:
     """Return an empty matrix, in memory or in an unnamed file."""
-    most = _memory_bytes() // 2 if most_bytes is None else most_bytes
-    if rows * columns * 4 <= most:
+    limit = _memory_bytes() // 2 if max_bytes is None else max_bytes
+    if rows * columns * 4 <= limit:
         return np.empty((rows, columns), dtype=np.float32)
     with tempfile.TemporaryFile(dir=folder) as file:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, columns))
@@ -361,16 +361,16 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
 
 @on_table("write")
 @WRITING.using()
-def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
+def delete_rows(table: Table, deleted: npt.NDArray[np.bool_]) -> int:
     """Delete rows; return the new version. The other rows keep their order and are not rewritten.
 
     Args:
         table: the table, at its newest version.
-        gone: bool, shape (rows,): mask of the rows to delete.
+        deleted: bool, shape (rows,): mask of the rows to delete.
     """
     import lance
 
-    marked = pa.RecordBatch.from_arrays([pa.array(gone)], names=[_GONE])
+    marked = pa.RecordBatch.from_arrays([pa.array(deleted)], names=[_GONE])
     dataset = lance.dataset(str(table.path), version=table.version)
     dataset.add_columns(pa.RecordBatchReader.from_batches(marked.schema, [marked]))
     # Deletes by a column, because parsing a list of a hundred thousand ids takes minutes.
@@ -437,18 +437,18 @@ def sync(path: Path) -> None:
     Files that this process synced before and that did not change are skipped, because a table has thousands of files
     after a thousand edits.
     """
-    known = _SYNCED.get(path, frozenset())
-    seen = set()
+    synced = _SYNCED.get(path, frozenset())
+    current = set()
     for folder, _, names in os.walk(path):
         for name in names:
             file = os.path.join(folder, name)  # noqa: PTH118 - thousands of times
             status = os.stat(file)  # noqa: PTH116
             mark = status.st_ino, status.st_mtime_ns, status.st_size
-            if mark not in known:
+            if mark not in synced:
                 disk.sync_file(file)
-            seen.add(mark)
+            current.add(mark)
         disk.sync_folder(folder)
-    _SYNCED[path] = frozenset(seen)
+    _SYNCED[path] = frozenset(current)
 
 
 @on_table("write")

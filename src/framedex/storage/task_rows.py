@@ -175,12 +175,12 @@ class TaskQuery:
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions on the table of tasks."""
-        found = [tasks.c[name] == value for name, value in self.equal.items()]
+        conditions = [tasks.c[name] == value for name, value in self.equal.items()]
         if self.start_from is not None:
-            found.append(tasks.c.start_time >= self.start_from)
+            conditions.append(tasks.c.start_time >= self.start_from)
         if self.start_to is not None:
-            found.append(tasks.c.start_time <= self.start_to)
-        return found
+            conditions.append(tasks.c.start_time <= self.start_to)
+        return conditions
 
 
 def list_tasks(

@@ -41,18 +41,18 @@ def files_with(table: Table, column: str) -> dict[str, FileRows]:
     with READING.using():
         dataset = lance.dataset(str(table.path), version=table.version)
         (number,) = (each.id() for each in dataset.lance_schema.fields() if each.name() == column)
-        found = {}
+        files = {}
         for fragment in dataset.get_fragments():
             (file,) = (each.path for each in fragment.metadata.files if number in each.fields)
-            found[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
-        return found
+            files[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
+        return files
 
 
 def row_ids_of(table: Table) -> RowIds:
     """Return the ids of all rows, ascending."""
     with own_errors(f"read {table.path}"):
-        found = table.scan([], row_ids=True).read_all()
-    return np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+        ids = table.scan([], row_ids=True).read_all()
+    return np.asarray(ids[ROW_ID].to_numpy(), dtype=np.uint64)
 
 
 class Addresses:
@@ -66,11 +66,11 @@ class Addresses:
     def __init__(self, files: Mapping[str, int], present: Mapping[str, FileRows]) -> None:
         first = np.cumsum([0, *files.values()])
         self.count = int(first[-1])
-        most = max((each.fragment for each in present.values()), default=-1)
-        self._first = np.full(most + 1, -1, np.int64)
-        for place, name in enumerate(files):
+        last = max((each.fragment for each in present.values()), default=-1)
+        self._first = np.full(last + 1, -1, np.int64)
+        for index, name in enumerate(files):
             if name in present:
-                self._first[present[name].fragment] = first[place]
+                self._first[present[name].fragment] = first[index]
 
     def numbers(self, row_ids: RowIds) -> npt.NDArray[np.int64]:
         """Return the numbers of rows: int64, shape (rows,); -1 for rows of other files."""
@@ -80,28 +80,28 @@ class Addresses:
 
 
 def vector_blocks(
-    table: Table, column: str, wanted: npt.NDArray[np.bool_]
+    table: Table, column: str, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
     """Yield (positions in row order, float32 of shape (positions, D)) of the requested rows with a vector.
 
     Args:
         table: the table.
         column: name of the column.
-        wanted: bool, shape (N,): mask of the requested rows.
+        requested: bool, shape (N,): mask of the requested rows.
     """
-    places = np.flatnonzero(wanted)
-    if not len(places):
+    positions = np.flatnonzero(requested)
+    if not len(positions):
         return
-    start, last = int(places[0]), int(places[-1])
+    start, last = int(positions[0]), int(positions[-1])
     dimension = table.schema.field(column).type.list_size
     for batch in table.vector_batches(column, start):
         vectors = batch.column(0)
-        held = wanted[start : start + len(vectors)]
+        mask = requested[start : start + len(vectors)]
         if vectors.null_count:
-            held = held & vectors.is_valid().to_numpy(zero_copy_only=False)
-        here = np.flatnonzero(held)
-        if len(here):
-            yield here + start, flat(vectors, dimension)[here]
+            mask = mask & vectors.is_valid().to_numpy(zero_copy_only=False)
+        offsets = np.flatnonzero(mask)
+        if len(offsets):
+            yield offsets + start, flat(vectors, dimension)[offsets]
         start += len(vectors)
         if start > last:
             return

@@ -77,16 +77,16 @@ def open_videos(media: Path, versions: Mapping[str, int]) -> Table | None:
     return Table(videos_path(media), versions[VIDEOS]) if VIDEOS in versions else None
 
 
-def keep_video_rows(table: Table, kept: npt.NDArray[np.bool_]) -> int:
+def keep_video_rows(table: Table, mask: npt.NDArray[np.bool_]) -> int:
     """Delete all rows outside of a mask; return the version with the remaining rows."""
-    return table.version if kept.all() else tables.delete_rows(table, ~kept)
+    return table.version if mask.all() else tables.delete_rows(table, ~mask)
 
 
-def last_of_each(table: Table) -> int:
+def drop_repeated_videos(table: Table) -> int:
     """Delete all but the last row of each video; return the resulting version."""
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
-    last = {each: place for place, each in enumerate(ids)}
-    return keep_video_rows(table, np.array([last[each] == place for place, each in enumerate(ids)], dtype=bool))
+    last = {each: position for position, each in enumerate(ids)}
+    return keep_video_rows(table, np.array([last[each] == position for position, each in enumerate(ids)], dtype=bool))
 
 
 def with_media(table: Table, media: Table) -> int:
@@ -96,11 +96,11 @@ def with_media(table: Table, media: Table) -> int:
         table: the videos table at its newest version.
         media: the media table.
     """
-    left: set[str] = set()
+    present: set[str] = set()
     for batch in media.scan(["video_id"]):
-        left.update(pc.unique(batch.column(0)).to_pylist())
+        present.update(pc.unique(batch.column(0)).to_pylist())
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
-    return keep_video_rows(table, np.array([each in left for each in ids], dtype=bool))
+    return keep_video_rows(table, np.array([each in present for each in ids], dtype=bool))
 
 
 def media_of_videos(media: Table) -> int:

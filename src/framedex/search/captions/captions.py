@@ -53,7 +53,7 @@ def open_captions(
         WorkspaceError: the media table is damaged, or the vectors cannot be written.
     """
     with own_errors(f"index the captions of {media.table.path}"):
-        return _captions(folder / folder_of(encoder), encoder, keep=keep).states.at(media, progress)
+        return _captions(folder / folder_of(encoder), encoder, keep=keep).states.get(media, progress)
 
 
 def folder_of(encoder: TextEncoder) -> str:
@@ -100,12 +100,12 @@ _OPEN: LruCache[tuple[Path, bool], _Captions] = LruCache(_MOST_INDICES)
 
 
 def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:
-    found = _OPEN.get_or_make(
+    captions = _OPEN.get_or_make(
         (folder.absolute(), keep),
         lambda: _Captions(CaptionStore(folder, encoder.dimension, keep=keep), encoder),
     )
-    found.encoder = encoder
-    return found
+    captions.encoder = encoder
+    return captions
 
 
 def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: ShareProgress | None) -> CaptionIndex:
@@ -129,16 +129,16 @@ def _add_texts(
     media: Media, keys: RowKeys, texts: Ints, store: CaptionStore, encoder: TextEncoder, progress: ShareProgress
 ) -> None:
     """Encode each text that has no embedding yet once."""
-    wanted = keys.first_missing(texts)[0]
-    batch, done, total = _Batch(store, encoder), 0, int(wanted.sum())
-    for places, block in read_texts(media, _FIELDS, keys.row_ids, wanted):
-        chosen = wanted[places]
-        new, new_keys = block["caption"].filter(pa.array(chosen)), keys.keys[0][places[chosen]]
+    missing = keys.first_missing(texts)[0]
+    batch, encoded, total = _Batch(store, encoder), 0, int(missing.sum())
+    for positions, block in read_texts(media, _FIELDS, keys.row_ids, missing):
+        mask = missing[positions]
+        new, new_keys = block["caption"].filter(pa.array(mask)), keys.keys[0][positions[mask]]
         for start in range(0, len(new), _ENCODED):
             stop = min(start + _ENCODED, len(new))
             batch.add(new[start:stop].to_pylist(), new_keys[start:stop])
-            done += stop - start
-            progress(done / total)
+            encoded += stop - start
+            progress(encoded / total)
     batch.flush()
 
 

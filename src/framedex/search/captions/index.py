@@ -53,19 +53,19 @@ class CaptionIndex:
     def __init__(self, row_ids: RowIds, text_of: Ints, segments: Sequence[CaptionSegment]) -> None:
         self.row_ids, self._text_of, self._segments = row_ids, text_of, tuple(segments)
         self._ends = np.cumsum([0, *map(len, self._segments)])
-        self._held = np.flatnonzero(text_of >= 0)
-        order, self._starts = group_rows(text_of[self._held], int(self._ends[-1]))
-        self._rows = self._held[order]
-        self._everything = self._chosen(None, np.diff(self._starts))
-        self._answers = LruCache[bytes, Vectors](_KEPT)
+        self._rows_with_text = np.flatnonzero(text_of >= 0)
+        order, self._starts = group_rows(text_of[self._rows_with_text], int(self._ends[-1]))
+        self._rows = self._rows_with_text[order]
+        self._everything = self._select(None, np.diff(self._starts))
+        self._results = LruCache[bytes, Vectors](_KEPT)
         self._selections = LruCache[bytes, ChosenRows](_KEPT)
         self._threads = forks.Threads(os.cpu_count() or 1, "framedex-captions")
 
     def __len__(self) -> int:
         """Return the number of rows with a caption."""
-        return len(self._held)
+        return len(self._rows_with_text)
 
-    def _chosen(self, rows: npt.NDArray[np.bool_] | None, counts: Longs) -> ChosenRows:
+    def _select(self, rows: npt.NDArray[np.bool_] | None, counts: Longs) -> ChosenRows:
         parts = zip(self._segments, self._ends, self._ends[1:], strict=False)
         return ChosenRows(rows, counts, tuple(each.cells.select(counts[a:b] > 0) for each, a, b in parts))
 
@@ -76,15 +76,15 @@ class CaptionIndex:
             row_ids: uint64, ascending: ids of the rows.
         """
         key = hashlib.blake2b(np.ascontiguousarray(row_ids).data, digest_size=16).digest()
-        if (known := self._selections.get(key)) is not None:
-            return known
-        places = np.searchsorted(self.row_ids, row_ids)
+        if (cached := self._selections.get(key)) is not None:
+            return cached
+        positions = np.searchsorted(self.row_ids, row_ids)
         rows = np.zeros(len(self.row_ids), bool)
-        rows[places] = True
-        texts = self._text_of[places]
-        found = self._chosen(rows, np.bincount(texts[texts >= 0], minlength=int(self._ends[-1])))
-        self._selections.put(key, found)
-        return found
+        rows[positions] = True
+        texts = self._text_of[positions]
+        selection = self._select(rows, np.bincount(texts[texts >= 0], minlength=int(self._ends[-1])))
+        self._selections.put(key, selection)
+        return selection
 
     def nearest(
         self, query: Vectors, k: int, selection: ChosenRows | None = None, *, n_candidates: int | None = None
@@ -101,28 +101,28 @@ class CaptionIndex:
             row_ids: uint64, shape (≤ k,).
             similarity: float32, shape (≤ k,): cosines.
         """
-        chosen = selection or self._everything
+        rows = selection or self._everything
         texts, similarity = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-        for segment, start, some in zip(self._segments, self._ends, chosen.texts, strict=False):
+        for segment, start, candidates in zip(self._segments, self._ends, rows.texts, strict=False):
             enough = n_candidates or max(segment.n_candidates, 4 * k)
-            found, near = segment.cells.nearest(query, k, some, n_candidates=enough)
-            texts.append(found + start)
+            numbers, near = segment.cells.nearest(query, k, candidates, n_candidates=enough)
+            texts.append(numbers + start)
             similarity.append(near)
         every, near = np.concatenate(texts), np.concatenate(similarity)
         order = np.argsort(-near, kind="stable")
-        return self._rows_with(every[order], near[order], chosen, k)
+        return self._rows_with(every[order], near[order], rows, k)
 
-    def _rows_with(self, texts: Longs, similarity: Vectors, chosen: ChosenRows, k: int) -> tuple[RowIds, Vectors]:
+    def _rows_with(self, texts: Longs, similarity: Vectors, selection: ChosenRows, k: int) -> tuple[RowIds, Vectors]:
         """Return the first k rows with some texts, which are sorted by descending similarity."""
-        held = np.minimum(chosen.counts[texts], k)
-        enough = int(np.searchsorted(np.cumsum(held), k)) + 1
+        counts = np.minimum(selection.counts[texts], k)
+        enough = int(np.searchsorted(np.cumsum(counts), k)) + 1
         if enough < len(texts):  # tied texts may have earlier rows
             enough = int(np.searchsorted(-similarity, -similarity[enough - 1], side="right"))
         rows = [np.empty(0, np.int64)]
         for text in texts[:enough].tolist():
-            some = self._rows[self._starts[text] : self._starts[text + 1]]
-            rows.append((some if chosen.rows is None else some[chosen.rows[some]])[:k])
-        every, near = np.concatenate(rows), np.repeat(similarity[:enough], held[:enough])
+            text_rows = self._rows[self._starts[text] : self._starts[text + 1]]
+            rows.append((text_rows if selection.rows is None else text_rows[selection.rows[text_rows]])[:k])
+        every, near = np.concatenate(rows), np.repeat(similarity[:enough], counts[:enough])
         order = np.lexsort((every, -near))[:k]
         return self.row_ids[every[order]], near[order]
 
@@ -132,15 +132,15 @@ class CaptionIndex:
         The last results are cached, because pages of one search follow one another.
         """
         key = query.tobytes()
-        if (known := self._answers.get(key)) is not None:
-            return known
-        found = np.concatenate(
+        if (cached := self._results.get(key)) is not None:
+            return cached
+        by_text = np.concatenate(
             [np.empty(0, np.float32), *(each.cells.all(query, self._threads) for each in self._segments)]
         )
         out = np.full(len(self.row_ids), np.nan, np.float32)
-        out[self._held] = found[self._text_of[self._held]]
+        out[self._rows_with_text] = by_text[self._text_of[self._rows_with_text]]
         out.flags.writeable = False
-        self._answers.put(key, out)
+        self._results.put(key, out)
         return out
 
     def relevance_of(self, query: Vectors) -> Relevance:
@@ -153,17 +153,17 @@ class CaptionIndex:
 
     @cached_property
     def _spread(self) -> float:
-        some = self._sample[np.random.default_rng(0).permutation(len(self._sample))[:_PAIRED]]
-        pairs = (some @ some.T)[np.triu_indices(len(some), 1)]
+        sample = self._sample[np.random.default_rng(0).permutation(len(self._sample))[:_PAIRED]]
+        pairs = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
         return SimilarityDistribution.of(pairs).spread if len(pairs) else 0.0
 
     @cached_property
     def _sample(self) -> Vectors:
         texts = np.flatnonzero(self._everything.counts)
-        chosen = np.sort(np.random.default_rng(0).choice(texts, min(_SAMPLED, len(texts)), replace=False))
-        bounds = np.searchsorted(chosen, self._ends)
+        sample = np.sort(np.random.default_rng(0).choice(texts, min(_SAMPLED, len(texts)), replace=False))
+        bounds = np.searchsorted(sample, self._ends)
         parts = zip(self._segments, bounds, bounds[1:], self._ends, strict=False)
-        return np.concatenate([each.codes.vectors(chosen[a:b] - first) for each, a, b, first in parts])
+        return np.concatenate([each.codes.vectors(sample[a:b] - first) for each, a, b, first in parts])
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the embedding of a row's caption: float32, shape (D,), unit length; None without a caption."""

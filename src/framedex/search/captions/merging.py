@@ -21,9 +21,9 @@ _BLOCK = 8192
 _SAMPLED = 32  # sampled texts per cell for the clustering
 
 
-def merge_segments(
+def merge_caption_segments(
     segments: Sequence[CaptionSegment],
-    chosen: Sequence[npt.NDArray[np.bool_]],
+    masks: Sequence[npt.NDArray[np.bool_]],
     folder: Path,
     progress: Callable[[float], None],
 ) -> CaptionSegment:
@@ -31,27 +31,27 @@ def merge_segments(
 
     Args:
         segments: at least one.
-        chosen: bool, for each segment: mask of the texts to keep; at least one in all.
+        masks: bool, for each segment: mask of the texts to keep; at least one in all.
         folder: folder of the new segment.
         progress: called with the completed share; raises to stop.
 
     Raises:
         OSError: the segment cannot be written; no file remains.
     """
-    source = _Source(segments, chosen)
+    source = _Source(segments, masks)
     writer = SegmentWriter(folder, len(source.keys), segments[0].codes.int8.shape[1])
     try:
         centroids, cell = _cells(source, progress)
-        place, starts = sorted_by_cell(cell, len(centroids))
-        done = 0
+        positions, starts = sorted_by_cell(cell, len(centroids))
+        written = 0
         for codes, rows in source.blocks():
-            target = place[done : done + len(rows)]
+            target = positions[written : written + len(rows)]
             for name in ("int8", "residual", "scale"):
                 getattr(writer.codes, name)[target] = getattr(codes, name)[rows]
-            done += len(rows)
-            progress(0.6 + 0.2 * done / len(place))
-        order = np.empty_like(place)
-        order[place] = np.arange(len(place))
+            written += len(rows)
+            progress(0.6 + 0.2 * written / len(positions))
+        order = np.empty_like(positions)
+        order[positions] = np.arange(len(positions))
         n_candidates = _compared(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
         return writer.finish(source.keys[order], centroids, starts, n_candidates)
     except BaseException:
@@ -66,16 +66,16 @@ class _Source:
         keys: keys of the texts.
     """
 
-    def __init__(self, segments: Sequence[CaptionSegment], chosen: Sequence[npt.NDArray[np.bool_]]) -> None:
+    def __init__(self, segments: Sequence[CaptionSegment], masks: Sequence[npt.NDArray[np.bool_]]) -> None:
         self._segments = segments
         keys = [_keys_by_text(segment) for segment in segments]
         every = Keys(np.concatenate([each.low for each in keys]), np.concatenate([each.high for each in keys]))
-        held = np.flatnonzero(_first_of_each(every, np.concatenate(chosen)))
-        self.keys = every[held]
+        selected = np.flatnonzero(_first_of_each(every, np.concatenate(masks)))
+        self.keys = every[selected]
         ends = np.cumsum([0, *(len(segment) for segment in segments)])
-        bounds = np.searchsorted(held, ends)
+        bounds = np.searchsorted(selected, ends)
         self._rows: list[Rows] = [
-            held[first:last] - end for first, last, end in zip(bounds, bounds[1:], ends, strict=False)
+            selected[first:last] - end for first, last, end in zip(bounds, bounds[1:], ends, strict=False)
         ]
 
     def blocks(self) -> Iterator[tuple[Codes, Rows]]:
@@ -84,11 +84,11 @@ class _Source:
             for start in range(0, len(rows), _BLOCK):
                 yield segment.codes, rows[start : start + _BLOCK]
 
-    def vectors(self, wanted: npt.NDArray[np.bool_]) -> Iterator[Vectors]:
+    def vectors(self, requested: npt.NDArray[np.bool_]) -> Iterator[Vectors]:
         """Yield the vectors of some texts, in their order."""
         start = 0
         for codes, rows in self.blocks():
-            yield codes.vectors(rows[wanted[start : start + len(rows)]])
+            yield codes.vectors(rows[requested[start : start + len(rows)]])
             start += len(rows)
 
 
@@ -98,17 +98,17 @@ def _keys_by_text(segment: CaptionSegment) -> Keys:
     return segment.keys[order]
 
 
-def _first_of_each(keys: Keys, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _first_of_each(keys: Keys, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return the mask of the first text of each key: two processes may have written the same text."""
-    places = np.flatnonzero(chosen)
-    some = keys[places]
-    order = np.lexsort((places, some.high, some.low))
-    some = some[order]
-    again = np.zeros(len(order), bool)
-    again[1:] = (some.low[1:] == some.low[:-1]) & (some.high[1:] == some.high[:-1])
-    found = chosen.copy()
-    found[places[order[again]]] = False
-    return found
+    positions = np.flatnonzero(mask)
+    selected = keys[positions]
+    order = np.lexsort((positions, selected.high, selected.low))
+    selected = selected[order]
+    repeated = np.zeros(len(order), bool)
+    repeated[1:] = (selected.low[1:] == selected.low[:-1]) & (selected.high[1:] == selected.high[:-1])
+    first = mask.copy()
+    first[positions[order[repeated]]] = False
+    return first
 
 
 def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors, npt.NDArray[np.int32]]:

@@ -58,10 +58,10 @@ class CaptionSegment:
 
     def find(self, keys: Keys) -> Ints:
         """Return the number of the text of each key, given ascending by ``low``; -1 if it is not in the segment."""
-        place = self.keys.find(keys)
-        found = np.full(len(keys), -1, dtype=np.int32)
-        found[place >= 0] = self.key_text[place[place >= 0]]
-        return found
+        positions = self.keys.find(keys)
+        texts = np.full(len(keys), -1, dtype=np.int32)
+        texts[positions >= 0] = self.key_text[positions[positions >= 0]]
+        return texts
 
     def remove(self) -> None:
         """Remove the segment from disk; a process that uses it keeps its mapped files."""

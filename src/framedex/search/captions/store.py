@@ -13,7 +13,7 @@ import numpy.typing as npt
 from framedex.arrays import Vectors
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import find_texts, n_to_merge
-from framedex.search.captions.merging import merge_segments, one_cell
+from framedex.search.captions.merging import merge_caption_segments, one_cell
 from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_caption_segment
 
 _LOOKS = 3  # attempts to read a folder in which another process merges
@@ -72,7 +72,7 @@ class CaptionStore:
                 other.refresh()
             texts = find_texts(other.segments(), keys)
             if (texts >= 0).any():
-                merged = merge_segments(other.segments(), other.used(texts), self._target(), progress)
+                merged = merge_caption_segments(other.segments(), other.used(texts), self._target(), progress)
                 self._segments[merged.folder] = merged
                 keys = keys[texts < 0]
 
@@ -129,12 +129,12 @@ class CaptionStore:
         run = n_to_merge([len(segment) for segment in before])
         if not run:
             return False
-        chosen = used[-run:]
-        wanted = sum(int(each.sum()) for each in chosen)
-        if 2 * wanted >= sum(map(len, chosen)):
-            chosen = [np.ones_like(each) for each in chosen]
-        if wanted:
-            merged = merge_segments(before[-run:], chosen, self._target(), progress)
+        masks = used[-run:]
+        n_used = sum(int(each.sum()) for each in masks)
+        if 2 * n_used >= sum(map(len, masks)):
+            masks = [np.ones_like(each) for each in masks]
+        if n_used:
+            merged = merge_caption_segments(before[-run:], masks, self._target(), progress)
             self._segments[merged.folder] = merged
         for segment in before[-run:]:
             del self._segments[segment.folder]

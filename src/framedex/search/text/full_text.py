@@ -69,7 +69,7 @@ def full_text(
         WorkspaceError: the media table is damaged.
     """
     node = parse_query(query, language)
-    state = _index(folder / check_language(language), language, keep=keep).states.at(media, progress)
+    state = _index(folder / check_language(language), language, keep=keep).states.get(media, progress)
     hits = search(node, state.texts)
     return FullTextResult(state.row_ids[hits.rows], hits.scores.astype(np.float32))
 
@@ -117,15 +117,15 @@ def _state(store: SegmentStore, media: Media, progress: ShareProgress | None) ->
 
 def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, progress: ShareProgress | None) -> None:
     """Index each new text once."""
-    wanted = keys.first_missing(texts)
-    batch, done, total = _Batch(store), 0, int(wanted.sum())
-    for places, columns in read_texts(media, _FIELDS, keys.row_ids, np.logical_or.reduce(wanted)):
+    missing = keys.first_missing(texts)
+    batch, indexed, total = _Batch(store), 0, int(missing.sum())
+    for positions, columns in read_texts(media, _FIELDS, keys.row_ids, np.logical_or.reduce(missing)):
         for field, name in zip(TextField, _FIELDS.texts, strict=True):
-            chosen = wanted[field, places]
-            batch.add(columns[name].filter(pa.array(chosen)), field, keys.keys[field][places[chosen]])
-            done += int(chosen.sum())
+            mask = missing[field, positions]
+            batch.add(columns[name].filter(pa.array(mask)), field, keys.keys[field][positions[mask]])
+            indexed += int(mask.sum())
         if progress is not None:
-            progress(done / total)
+            progress(indexed / total)
     batch.flush()
 
 

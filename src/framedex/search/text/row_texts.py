@@ -53,11 +53,11 @@ class RowKeys:
 
         Texts are numbered through the segments.
         """
-        found = np.full(self.present.shape, -1, dtype=np.int32)
+        numbers = np.full(self.present.shape, -1, dtype=np.int32)
         for field, keys in enumerate(self.keys):
-            there = np.flatnonzero(self.present[field])
-            found[field, there] = find_texts(segments, keys[there])
-        return found
+            rows = np.flatnonzero(self.present[field])
+            numbers[field, rows] = find_texts(segments, keys[rows])
+        return numbers
 
     def first_missing(self, texts: Ints) -> npt.NDArray[np.bool_]:
         """Return the mask of the first row of each unindexed text: bool, (fields, N).
@@ -75,17 +75,17 @@ def read_keys(media: Media, fields: TextFields) -> RowKeys:
     """
     hashes = ", ".join(f"unhex(md5({name})) AS {name}" for name in fields.texts)
     statement = f"SELECT {ROW_ID}, {hashes} FROM (SELECT {ROW_ID}, {fields.selected} FROM chosen)"
-    found = media.query(statement, EVERYTHING, fields.columns)
-    row_ids = np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+    rows = media.query(statement, EVERYTHING, fields.columns)
+    row_ids = np.asarray(rows[ROW_ID].to_numpy(), dtype=np.uint64)
     order = np.argsort(row_ids)
     keys, present = [], []
     for number, name in enumerate(fields.texts):
-        column = found[name].combine_chunks()
-        there = column.is_valid().to_numpy(zero_copy_only=False)
+        column = rows[name].combine_chunks()
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
         halves = np.zeros((len(column), 2), dtype="<u8")
-        halves[there] = _halves(column.drop_null())
+        halves[valid] = _halves(column.drop_null())
         keys.append(Keys(halves[order, 0], halves[order, 1] + np.uint64(number)))
-        present.append(there[order])
+        present.append(valid[order])
     return RowKeys(row_ids[order], tuple(keys), np.array(present))
 
 
@@ -97,19 +97,21 @@ def _halves(hashes: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def _first(keys: Keys, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the first row of each distinct key among some rows."""
-    places = np.flatnonzero(missing)
-    some = keys[places]
-    order = some.order()
-    some = some[order]
-    is_new = np.concatenate([[True], (some.low[1:] != some.low[:-1]) | (some.high[1:] != some.high[:-1])])
+    """Return the mask of the first row of each distinct key among some rows."""
+    positions = np.flatnonzero(missing)
+    candidates = keys[positions]
+    order = candidates.order()
+    candidates = candidates[order]
+    is_new = np.concatenate(
+        [[True], (candidates.low[1:] != candidates.low[:-1]) | (candidates.high[1:] != candidates.high[:-1])]
+    )
     out = np.zeros(len(missing), dtype=np.bool_)
-    out[places[order[is_new[: len(order)]]]] = True
+    out[positions[order[is_new[: len(order)]]]] = True
     return out
 
 
 def read_texts(
-    media: Media, fields: TextFields, row_ids: RowIds, wanted: npt.NDArray[np.bool_]
+    media: Media, fields: TextFields, row_ids: RowIds, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Table]]:
     """Yield (positions, texts) of some rows in blocks of some thousand; of all rows if many are requested.
 
@@ -117,21 +119,21 @@ def read_texts(
         media: the dataset's state.
         fields: the texts; they become columns of the tables.
         row_ids: uint64, shape (N,), ascending: ids of all rows.
-        wanted: bool, shape (N,): mask of the requested rows.
+        requested: bool, shape (N,): mask of the requested rows.
     """
-    for places, block in _blocks(media, fields.columns, row_ids, wanted):
-        yield places, media.sql.query(f"SELECT {fields.selected} FROM block", (), {"block": block})
+    for positions, block in _blocks(media, fields.columns, row_ids, requested):
+        yield positions, media.sql.query(f"SELECT {fields.selected} FROM block", (), {"block": block})
 
 
 def _blocks(
-    media: Media, columns: Sequence[str], row_ids: RowIds, wanted: npt.NDArray[np.bool_]
+    media: Media, columns: Sequence[str], row_ids: RowIds, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Table]]:
-    places = np.flatnonzero(wanted)
-    if len(places) * _SCANNED > len(row_ids):
+    positions = np.flatnonzero(requested)
+    if len(positions) * _SCANNED > len(row_ids):
         for batch in media.table.scan(columns, row_ids=True):
             yield np.searchsorted(row_ids, batch[ROW_ID].to_numpy()), pa.Table.from_batches([batch])
         return
-    done = 0
-    for block in media.blocks(row_ids[places], columns):
-        yield places[done : done + len(block)], block
-        done += len(block)
+    start = 0
+    for block in media.blocks(row_ids[positions], columns):
+        yield positions[start : start + len(block)], block
+        start += len(block)

@@ -74,10 +74,10 @@ class IndexSource:
         if version is None or self.column != _EMBEDDING:
             return None, unknown
         centroids = Table(table_path(media, _CELLS), version).vectors(_CENTROID)[1]
-        held = media.table.scan(["original", "cell"]).read_all()
-        original, cell = (held.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
-        found = np.where(original >= 0, cell[original], -1).astype(np.int32)
-        return centroids, np.where(found < len(centroids), found, -1)
+        columns = media.table.scan(["original", "cell"]).read_all()
+        original, cell = (columns.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
+        of_original = np.where(original >= 0, cell[original], -1).astype(np.int32)
+        return centroids, np.where(of_original < len(centroids), of_original, -1)
 
 
 def make_small(source: IndexSource) -> StoredIndex:
@@ -135,19 +135,19 @@ def _make_part(
     counts = {name: each.rows for name, each in files.items()}
     numbers = Addresses(counts, source.files).numbers(source.row_ids)
     cell = _assigned(source, numbers >= 0, centroids, np.where(numbers >= 0, cell, -1), progress)
-    places = np.flatnonzero(cell >= 0)
-    target, starts = sorted_by_cell(cell[places], len(centroids))
-    place_of = np.full(len(cell), -1, np.int64)
-    place_of[places] = target
-    sorted_numbers = np.empty(len(places), np.int64)
-    sorted_numbers[target] = numbers[places]
+    positions = np.flatnonzero(cell >= 0)
+    target, starts = sorted_by_cell(cell[positions], len(centroids))
+    code_of = np.full(len(cell), -1, np.int64)
+    code_of[positions] = target
+    sorted_numbers = np.empty(len(positions), np.int64)
+    sorted_numbers[target] = numbers[positions]
     if folder is None:
-        codes = empty_codes(len(places), source.dimension)
-        _encode(source, codes, place_of, progress)
+        codes = empty_codes(len(positions), source.dimension)
+        _encode(source, codes, code_of, progress)
         return FilePart(counts, Block(codes, starts), sorted_numbers)
-    writer = PartWriter(folder, len(places), source.dimension)
+    writer = PartWriter(folder, len(positions), source.dimension)
     try:
-        _encode(source, writer.codes, place_of, progress)
+        _encode(source, writer.codes, code_of, progress)
         return writer.finish(counts, starts, sorted_numbers)
     except BaseException:
         writer.give_up()
@@ -156,32 +156,32 @@ def _make_part(
 
 def _assigned(
     source: IndexSource,
-    wanted: npt.NDArray[np.bool_],
+    requested: npt.NDArray[np.bool_],
     centroids: Vectors,
     cell: npt.NDArray[np.int32],
     progress: Progress,
 ) -> npt.NDArray[np.int32]:
     """Return the cell of each requested row with a vector, -1 for other rows."""
-    cell, unknown = cell.copy(), wanted & (cell < 0)
-    engine, done, count = best_products(), 0, max(int(unknown.sum()), 1)
-    for places, vectors in vector_blocks(source.media.table, source.column, unknown):
-        cell[places] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
-        done += len(places)
-        progress("vectors into cells", done / count)
+    cell, unknown = cell.copy(), requested & (cell < 0)
+    engine, assigned, count = best_products(), 0, max(int(unknown.sum()), 1)
+    for positions, vectors in vector_blocks(source.media.table, source.column, unknown):
+        cell[positions] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
+        assigned += len(positions)
+        progress("vectors into cells", assigned / count)
     return cell
 
 
-def _encode(source: IndexSource, codes: Codes, place_of: npt.NDArray[np.int64], progress: Progress) -> None:
+def _encode(source: IndexSource, codes: Codes, code_of: npt.NDArray[np.int64], progress: Progress) -> None:
     """Fill codes with the vectors of the rows that have a position in them."""
-    done, count = 0, max(len(codes), 1)
+    encoded, count = 0, max(len(codes), 1)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as pool:
         pending = []
-        for places, vectors in vector_blocks(source.media.table, source.column, place_of >= 0):
-            pending.append(pool.submit(codes.put, place_of[places], vectors))
+        for positions, vectors in vector_blocks(source.media.table, source.column, code_of >= 0):
+            pending.append(pool.submit(codes.put, code_of[positions], vectors))
             if len(pending) > _AHEAD:
                 pending.pop(0).result()
-            done += len(places)
-            progress("vectors", done / count)
+            encoded += len(positions)
+            progress("vectors", encoded / count)
         for each in pending:
             each.result()
 
@@ -190,9 +190,9 @@ def _find_cells(source: IndexSource, progress: Progress) -> Vectors:
     """Return centroids computed from a sample of the rows."""
     count = cell_count(len(source.row_ids))
     random = np.random.default_rng(0)
-    chosen = np.zeros(len(source.row_ids), bool)
-    chosen[random.choice(len(chosen), min(len(chosen), _SAMPLED * count), replace=False)] = True
-    blocks = [vectors for _, vectors in vector_blocks(source.media.table, source.column, chosen)]
+    sampled = np.zeros(len(source.row_ids), bool)
+    sampled[random.choice(len(sampled), min(len(sampled), _SAMPLED * count), replace=False)] = True
+    blocks = [vectors for _, vectors in vector_blocks(source.media.table, source.column, sampled)]
     sample = np.concatenate([np.empty((0, source.dimension), np.float32), *blocks])
     return find_centroids(
         sample,
@@ -210,20 +210,20 @@ def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -
     """
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(0).choice(len(cells), min(_QUERIES, len(cells)), replace=False)
-    wanted, n_candidates = [], _LEAST_COMPARED
+    targets, n_candidates = [], _LEAST_COMPARED
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads:
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             query = cells.vector(int(row))
             similarity = cells.all(query, threads)
             k = min(_NEAREST, len(similarity))
-            wanted.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
-            progress(place / len(rows))
+            targets.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
+            progress(number / len(rows))
     while n_candidates < len(cells):
-        found = [
-            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= least - 1e-6).sum() / k
-            for query, k, least in wanted
+        recalls = [
+            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= lowest - 1e-6).sum() / k
+            for query, k, lowest in targets
         ]
-        if np.mean(found) >= RECALL:
+        if np.mean(recalls) >= RECALL:
             break
         n_candidates *= 2
     return min(2 * n_candidates, max(len(cells), 1))

@@ -65,7 +65,7 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
     """Return the indices in a folder; damaged ones, and those of another format or column, are skipped."""
     if not folder.is_dir():
         return []
-    found = []
+    indices = []
     for each in sorted(folder.iterdir()):
         with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
             meta = _meta(each / "index.json")
@@ -73,8 +73,8 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
                 continue
             centroids = np.load(each / "centroids.npy")
             parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
-            found.append(StoredIndex(centroids, int(meta["compared"]), parts, each))
-    return found
+            indices.append(StoredIndex(centroids, int(meta["compared"]), parts, each))
+    return indices
 
 
 def _meta(path: Path) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
         files = _meta(path / "part.json")["files"]
-        held = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        codes = Codes(held["int8"], held["residual"], np.asarray(held["scale"]))
-        starts, numbers = np.asarray(held["starts"]), np.asarray(held["numbers"])
+        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        codes = Codes(arrays["int8"], arrays["residual"], np.asarray(arrays["scale"]))
+        starts, numbers = np.asarray(arrays["starts"]), np.asarray(arrays["numbers"])
         rows = len(numbers)
         fits = codes.int8.shape == codes.residual.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
         if fits and len(starts) == len(centroids) + 1 and starts[-1] == rows:
@@ -163,15 +163,15 @@ def publish(path: Path) -> Path:
     return path.rename(path.with_name(path.name.removesuffix(_UNFINISHED)))
 
 
-def remove_others(folder: Path, kept: Path, *, is_old: Callable[[Path], bool]) -> None:
+def remove_others(folder: Path, current: Path, *, is_old: Callable[[Path], bool]) -> None:
     """Remove all indices of a folder except one; unfinished ones only if old, as another process may build them.
 
     A process that still uses one keeps its mapped files.
     """
     for each in _entries(folder):
-        if each != kept and (not each.name.endswith(_UNFINISHED) or is_old(each)):
+        if each != current and (not each.name.endswith(_UNFINISHED) or is_old(each)):
             shutil.rmtree(each, ignore_errors=True)
-    for each in _entries(kept):
+    for each in _entries(current):
         if each.name.endswith(_UNFINISHED) and is_old(each):
             shutil.rmtree(each, ignore_errors=True)
 

@@ -39,7 +39,7 @@ class VectorIndex:
     """
 
     def __init__(self, source: IndexSource, index: StoredIndex) -> None:
-        self.row_ids, self.dimension, self._compared = source.row_ids, source.dimension, index.n_candidates
+        self.row_ids, self.dimension, self._n_candidates = source.row_ids, source.dimension, index.n_candidates
         self._cells = QuantizedIvf(index.centroids, [each.part for each in index.parts])
         self._code_of = np.full(len(source.row_ids), -1, np.int64)
         first = 0
@@ -47,14 +47,14 @@ class VectorIndex:
             addresses = Addresses(each.files, source.files)
             code_at = np.full(addresses.count + 1, -1, np.int64)  # the last entry is for -1, rows of other files
             code_at[each.numbers] = np.arange(first, first + len(each.numbers))
-            found = code_at[addresses.numbers(source.row_ids)]
-            self._code_of = np.where(found >= 0, found, self._code_of)
+            codes = code_at[addresses.numbers(source.row_ids)]
+            self._code_of = np.where(codes >= 0, codes, self._code_of)
             first += len(each.numbers)
-        self._place_of = np.full(len(self._cells), -1, np.int64)
-        held = np.flatnonzero(self._code_of >= 0)
-        self._place_of[self._code_of[held]] = held
-        self._everything = self._cells.select(self._place_of >= 0)
-        self._answers = LruCache[bytes, Vectors](_ANSWERS)
+        self._position_of = np.full(len(self._cells), -1, np.int64)
+        coded = np.flatnonzero(self._code_of >= 0)
+        self._position_of[self._code_of[coded]] = coded
+        self._everything = self._cells.select(self._position_of >= 0)
+        self._results = LruCache[bytes, Vectors](_ANSWERS)
         self._selections = LruCache[bytes, Selection](_ANSWERS)
         self._threads = forks.Threads(os.cpu_count() or 1, "framedex-vectors")
 
@@ -71,14 +71,14 @@ class VectorIndex:
             row_ids: uint64, ascending: ids of the rows.
         """
         key = hashlib.blake2b(np.ascontiguousarray(row_ids).data, digest_size=16).digest()
-        if (known := self._selections.get(key)) is not None:
-            return known
+        if (cached := self._selections.get(key)) is not None:
+            return cached
         codes = self._code_of[np.searchsorted(self.row_ids, row_ids)]
         mask = np.zeros(len(self._cells), bool)
         mask[codes[codes >= 0]] = True
-        found = self._cells.select(mask)
-        self._selections.put(key, found)
-        return found
+        selection = self._cells.select(mask)
+        self._selections.put(key, selection)
+        return selection
 
     def nearest(
         self, query: Vectors, k: int, selection: Selection | None = None, *, n_candidates: int | None = None
@@ -96,9 +96,9 @@ class VectorIndex:
             similarity: float32, shape (≤ k,): cosines.
         """
         rows, similarity = self._cells.nearest(
-            query, k, selection or self._everything, n_candidates=n_candidates or max(self._compared, 4 * k)
+            query, k, selection or self._everything, n_candidates=n_candidates or max(self._n_candidates, 4 * k)
         )
-        return self.row_ids[self._place_of[rows]], similarity
+        return self.row_ids[self._position_of[rows]], similarity
 
     def similarities(self, query: Vectors) -> Vectors:
         """Return the similarity of each row: float32, shape (N,), read-only, NaN for rows without a vector.
@@ -106,26 +106,26 @@ class VectorIndex:
         The last results are cached, because pages of one search follow one another.
         """
         key = query.tobytes()
-        if (known := self._answers.get(key)) is not None:
-            return known
-        found = self._cells.all(query, self._threads)
+        if (cached := self._results.get(key)) is not None:
+            return cached
+        by_code = self._cells.all(query, self._threads)
         out = np.full(len(self.row_ids), np.nan, np.float32)
-        held = self._place_of >= 0
-        out[self._place_of[held]] = found[held]
+        coded = self._position_of >= 0
+        out[self._position_of[coded]] = by_code[coded]
         out.flags.writeable = False
-        self._answers.put(key, out)
+        self._results.put(key, out)
         return out
 
     @cached_property
     def relevance(self) -> Relevance:
         """The relevance scale of similarities, from samples of neighbours and of random pairs."""
         random = np.random.default_rng(0)
-        codes = np.flatnonzero(self._place_of >= 0)
-        chosen = random.choice(codes, min(_SAMPLED, len(codes)), replace=False)
-        vectors = np.stack([self._cells.vector(int(each)) for each in chosen]) if len(chosen) else np.empty((0, 1))
+        codes = np.flatnonzero(self._position_of >= 0)
+        sample = random.choice(codes, min(_SAMPLED, len(codes)), replace=False)
+        vectors = np.stack([self._cells.vector(int(each)) for each in sample]) if len(sample) else np.empty((0, 1))
         random_pairs = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)]
-        found = [self.nearest(vector, _NEIGHBOURS + 1)[1] for vector in vectors[:_ASKED]]
-        neighbours = np.concatenate([np.empty(0, np.float32), *found])
+        similarities = [self.nearest(vector, _NEIGHBOURS + 1)[1] for vector in vectors[:_ASKED]]
+        neighbours = np.concatenate([np.empty(0, np.float32), *similarities])
         # Copies, such as the query itself, are no evidence about neighbours.
         return measure_relevance(neighbours[neighbours < _COPY], np.asarray(random_pairs, np.float32))
 
@@ -137,8 +137,8 @@ class VectorIndex:
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the vector of a row: float32, shape (D,), unit length; None if the row has no vector."""
-        place = int(np.searchsorted(self.row_ids, np.uint64(row_id)))
-        code = int(self._code_of[place])
+        position = int(np.searchsorted(self.row_ids, np.uint64(row_id)))
+        code = int(self._code_of[position])
         return None if code < 0 else self._cells.vector(code)
 
 
@@ -174,12 +174,12 @@ class VectorIndices:
         with self._lock:
             lock = self._locks.setdefault(media.table.path, forks.Lock())
         with lock:  # one thread builds the index while others wait
-            if (found := self._open.get(key)) is not None:
-                return found
+            if (index := self._open.get(key)) is not None:
+                return index
             with own_errors(f"index the vectors of {media.table.path}"):
-                found = self._opened(IndexSource.of(media, column), folder, progress or (lambda _stage, _share: None))
-            self._open.put(key, found)
-            return found
+                index = self._opened(IndexSource.of(media, column), folder, progress or (lambda _stage, _share: None))
+            self._open.put(key, index)
+            return index
 
     def close(self) -> None:
         """Release all indices."""
@@ -191,16 +191,16 @@ class VectorIndices:
             return VectorIndex(source, make_small(source))
         if folder is None:
             scratch = Path(tempfile.mkdtemp(prefix="framedex-"))
-            found = VectorIndex(source, make_index(source, scratch, progress))
-            weakref.finalize(found, _remove, scratch, os.getpid())
-            return found
-        known = read_indices(folder, column=source.column, dimension=source.dimension)
-        best = max(known, key=lambda index: _covered(source, index), default=None)
+            vectors = VectorIndex(source, make_index(source, scratch, progress))
+            weakref.finalize(vectors, _remove, scratch, os.getpid())
+            return vectors
+        stored = read_indices(folder, column=source.column, dimension=source.dimension)
+        best = max(stored, key=lambda index: _covered(source, index), default=None)
         if best is None or not _is_worth_keeping(source, best):
-            made = make_index(source, folder, progress)
-            assert made.folder is not None, "it was given a folder"
-            remove_others(folder, made.folder, is_old=_is_old)
-            return VectorIndex(source, made)
+            new = make_index(source, folder, progress)
+            assert new.folder is not None, "it was given a folder"
+            remove_others(folder, new.folder, is_old=_is_old)
+            return VectorIndex(source, new)
         missing = sum(each.rows for each in source.files.values()) - _covered(source, best)
         keep = 2 * missing * source.dimension > self._tail_bytes
         return VectorIndex(source, extend_index(source, best, keep=keep, progress=progress))
@@ -218,9 +218,9 @@ def _covered(source: IndexSource, index: StoredIndex) -> int:
 
 def _is_worth_keeping(source: IndexSource, index: StoredIndex) -> bool:
     """Return whether an index has most of the rows of a state, and few other rows."""
-    held = sum(len(part.numbers) for part in index.parts)
+    n_rows = sum(len(part.numbers) for part in index.parts)
     covered = _covered(source, index)
-    return 2 * covered >= len(source.row_ids) and 2 * covered >= held and len(index.parts) < _MOST_PARTS
+    return 2 * covered >= len(source.row_ids) and 2 * covered >= n_rows and len(index.parts) < _MOST_PARTS
 
 
 def _is_old(path: Path) -> bool:
