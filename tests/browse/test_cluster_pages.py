@@ -1,4 +1,4 @@
-"""Pages of clusters, against what plain Python says."""
+"""Pages of clusters, compared with a plain Python computation."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -38,7 +38,7 @@ def _expected(numbers: list[int], order: list[int], *, by_rank: bool) -> list[tu
     members: dict[int, list[int]] = defaultdict(list)
     for row in order:
         members[numbers[row]].append(100 + row)
-    found = list(members.items())  # in the order of their first members
+    found = list(members.items())  # in order of first members
     return found if by_rank else sorted(found, key=lambda each: -len(each[1]))
 
 
