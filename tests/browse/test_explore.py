@@ -148,8 +148,9 @@ def test_explore__labels_of_the_filtered(gallery: Gallery) -> None:
 
 
 def test_explore__pages(workspace: Workspace) -> None:
-    """Pages have a hundred clusters, each media item is in one cluster of one page, and pages beyond the last are
-    empty.
+    """Pages have a hundred clusters, and each media item is in one cluster of one page.
+
+    Pages beyond the last are empty.
     """
     sizes = [1 + number % 4 for number in range(250)]
     dataset = workspace.create_dataset("many", grouped(sizes))

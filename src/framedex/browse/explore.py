@@ -105,7 +105,7 @@ def _clusters(
             counts=counts[number],
             previews=members,
             labels=labels.get(number),
-            tags=_named(tags.get(number), names),
+            tags=_tag_names(tags.get(number), names),
             score=score[0],
             kind=kind,
         )
@@ -179,7 +179,7 @@ def _most_frequent(run: Ask, column: str) -> dict[Any, list[Any]]:
     return results
 
 
-def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
+def _tag_names(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
     """Return the names of tags by their numbers; None without tags."""
     return [name for number in tags if (name := names[number]) is not None] if tags else None
 
@@ -231,7 +231,7 @@ def preview(
         video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
-        user_tags=_named(row.get(TAGS), names),
+        user_tags=_tag_names(row.get(TAGS), names),
     )
 
 

@@ -54,10 +54,10 @@ def similar_videos(
         return []
     videos = read_videos(videos_path(media.table.path), media.generation.tables[VIDEOS], _COLUMNS).to_pylist()
     if exact:
-        return _grouped(media, videos, _equal(videos, _chosen(media, condition, videos)), 1.0, limit)
+        return _grouped(media, videos, _equal(videos, _matching(media, condition, videos)), 1.0, limit)
     frames = _Frames.of(media, videos)
     candidates = _candidates(media, frames, min_similarity=threshold - _MARGIN)
-    allowed = _chosen(media, condition, videos)
+    allowed = _matching(media, condition, videos)
     candidates = candidates[allowed[candidates].all(axis=1)]
     alike = frames.alike(candidates)
     selected = alike >= threshold
@@ -143,7 +143,7 @@ def _pairs_of(batch: pa.RecordBatch, video: npt.NDArray[np.int32], start: int, m
     return unique_pairs(first[valid], second[valid])
 
 
-def _chosen(media: Media, condition: Condition, videos: list[dict[str, Any]]) -> npt.NDArray[np.bool_]:
+def _matching(media: Media, condition: Condition, videos: list[dict[str, Any]]) -> npt.NDArray[np.bool_]:
     """Return the mask of videos with media that meet a condition: bool, shape (V,)."""
     if condition == EVERYTHING:
         return np.ones(len(videos), dtype=bool)

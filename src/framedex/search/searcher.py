@@ -139,7 +139,7 @@ class Searcher:
             InvalidInput: the configured text encoder does not exist, or returns invalid results.
         """
         encoder, progress = self._text_encoder, self.progress
-        assert encoder is not None, "callers look whether one is set"
+        assert encoder is not None, "callers check that one is set"
         return open_captions(
             self.media,
             encoder,

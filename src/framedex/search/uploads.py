@@ -48,10 +48,10 @@ def read_upload(folder: Path, anchor_id: str) -> Vectors:
     if not isinstance(anchor_id, str) or _UUID.fullmatch(anchor_id) is None:
         raise NotFound(f"no uploaded picture {anchor_id!r}")
     try:
-        found: Vectors = np.load(folder / f"{anchor_id}.npy")
+        row: Vectors = np.load(folder / f"{anchor_id}.npy")
     except (OSError, ValueError, EOFError) as error:
         raise NotFound(f"no uploaded picture {anchor_id!r}; upload it again") from error
-    return found
+    return row
 
 
 def is_upload(folder: Path, anchor_id: str) -> bool:

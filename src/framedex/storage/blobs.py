@@ -91,18 +91,18 @@ class Upload:
         """
         partial = self.folder / "content.partial"
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        with _said_plainly(partial):
+        with _as_workspace_error(partial):
             file = partial.open("wb")
         try:
             for data in parts:  # errors of the iterable reach the caller unchanged
                 digest.update(data)
-                with _said_plainly(partial):
+                with _as_workspace_error(partial):
                     file.write(data)
         finally:
-            with _said_plainly(partial):
+            with _as_workspace_error(partial):
                 file.close()  # flushing may fail on a full disk, too
         blob = self.folder / _BLOBS / _blob_name(digest.digest(), name)
-        with _said_plainly(blob):
+        with _as_workspace_error(blob):
             blob.parent.mkdir(exist_ok=True)
             partial.replace(blob)
         self._note(os.fsencode(name), digest.digest())
@@ -131,7 +131,7 @@ class Upload:
         Raises:
             WorkspaceError: the files cannot be written.
         """
-        with _said_plainly(self.folder):
+        with _as_workspace_error(self.folder):
             self._flush()
             self._list.close()
             repeated = self._drop_repeated()
@@ -151,12 +151,12 @@ class Upload:
         number = pa.array(np.arange(len(table)))
         last = table.select(["path"]).append_column("place", number).group_by("path").aggregate([("place", "max")])
         if len(last) < len(table):
-            kept = table.take(np.sort(last["place_max"].to_numpy()))
-            pq.write_table(kept, partial, compression="zstd")
-            retained = _numbers(kept["digest"].combine_chunks())
+            retained = table.take(np.sort(last["place_max"].to_numpy()))
+            pq.write_table(retained, partial, compression="zstd")
+            hashes = _numbers(retained["digest"].combine_chunks())
             for group, digests in _blob_groups(self.folder / _BLOBS):
-                for number in np.flatnonzero(~np.isin(digests, retained)):
-                    group[number].unlink()
+                for index in np.flatnonzero(~np.isin(digests, hashes)):
+                    group[index].unlink()
         return len(table) - len(last)
 
     def _move(self) -> None:
@@ -243,7 +243,7 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
     unused = np.concatenate([*stored, _set_aside(aside)[1]])
     for array in used:
         unused = unused[~np.isin(unused, _numbers(array))]
-    unused = unused[~np.isin(unused, _listed(dataset))]
+    unused = unused[~np.isin(unused, _upload_hashes(dataset))]
     if not len(unused) and not aside.exists():
         return 0
     with still:
@@ -253,7 +253,7 @@ def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractCon
             for index in np.flatnonzero(np.isin(digests, unused)):
                 group[index].rename(aside / f"{group[index].parent.name}{group[index].name}")
         # An upload writes its list before it checks for existing blobs: if it saw these blobs, its list exists by now.
-        _put_back(dataset, aside, _listed(dataset))
+        _put_back(dataset, aside, _upload_hashes(dataset))
         doomed = set_aside(aside)
     return remove_tree(doomed)
 
@@ -265,7 +265,7 @@ def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint
         yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(_DIGEST_BYTES)))
 
 
-def _listed(dataset: Path) -> npt.NDArray[np.uint64]:
+def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
     """Return the hashes in the lists of all uploads."""
     parts = [np.empty(0, np.uint64)]
     for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
@@ -321,7 +321,7 @@ def _clear_unfinished(dataset: Path) -> None:
 
 
 @contextmanager
-def _said_plainly(path: Path) -> Iterator[None]:
+def _as_workspace_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -312,11 +312,11 @@ _NO_SPACE = "no space left on the disk; free some, for example by framedex vacuu
 
 
 @contextmanager
-def _own_errors(doing: str, path: Path) -> Iterator[None]:
+def _own_errors(operation: str, path: Path) -> Iterator[None]:
     """Raise the engine's errors as WorkspaceError; constraint violations reach the caller unchanged.
 
     Args:
-        doing: the beginning of the message.
+        operation: the beginning of the message.
         path: the catalog.
     """
     try:
@@ -326,11 +326,11 @@ def _own_errors(doing: str, path: Path) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
     except sa.exc.TimeoutError as error:
-        raise WorkspaceError(f"{doing}: {error}") from error
+        raise WorkspaceError(f"{operation}: {error}") from error
     except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"{doing}: {_reason(error.orig, path)}") from error
+        raise WorkspaceError(f"{operation}: {_reason(error.orig, path)}") from error
     except sqlite3.DatabaseError as error:
-        raise WorkspaceError(f"{doing}: {_reason(error, path)}") from error
+        raise WorkspaceError(f"{operation}: {_reason(error, path)}") from error
 
 
 def _reason(error: BaseException | None, path: Path) -> str:

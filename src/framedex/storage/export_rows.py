@@ -42,8 +42,8 @@ def insert_export(connection: sa.Connection, record: ExportRecord, *, path: Path
 def update_export(connection: sa.Connection, record: ExportRecord) -> bool:
     """Store an export's state and heartbeat; return False if the export was failed as interrupted meanwhile."""
     own = (exports.c.id == record.id, exports.c.status.in_(_UNDER_WAY), exports.c.owner == this_process())
-    done = connection.execute(exports.update().where(*own).values(**_values(record), heartbeat_at=now()))
-    return done.rowcount == 1
+    result = connection.execute(exports.update().where(*own).values(**_values(record), heartbeat_at=now()))
+    return result.rowcount == 1
 
 
 def check_own(connection: sa.Connection, export_id: str) -> None:

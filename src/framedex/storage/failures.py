@@ -28,11 +28,11 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def own_errors(doing: str) -> Iterator[None]:
+def own_errors(operation: str) -> Iterator[None]:
     """Raise failures of the disk and the table engine as WorkspaceError; other errors pass unchanged.
 
     Args:
-        doing: the operation, as in ``cannot <doing>``.
+        operation: the operation, as in ``cannot <doing>``.
 
     Raises:
         WorkspaceError: the disk is full, read-only or broken, or a table is damaged.
@@ -44,16 +44,16 @@ def own_errors(doing: str) -> Iterator[None]:
     except BaseException as error:  # a panic does not derive from Exception
         if not _is_of_the_disk(error):
             raise
-        raise WorkspaceError(f"cannot {doing}: {_reason(error)}") from error
+        raise WorkspaceError(f"cannot {operation}: {_reason(error)}") from error
 
 
 def on_table(
-    doing: str,
+    operation: str,
 ) -> Callable[[Callable[Concatenate[Given, Options], Result]], Callable[Concatenate[Given, Options], Result]]:
     """Return a decorator for functions on a table that converts errors as :func:`own_errors` does.
 
     Args:
-        doing: the operation, such as ``read``. The first argument of the decorated function is the table's folder, or
+        operation: the operation, such as ``read``. The first argument of the decorated function is the table's folder, or
             has it as ``path``.
     """
 
@@ -62,7 +62,7 @@ def on_table(
     ) -> Callable[Concatenate[Given, Options], Result]:
         @wraps(function)
         def guarded(table: Given, /, *args: Options.args, **options: Options.kwargs) -> Result:
-            with own_errors(f"{doing} {table if isinstance(table, Path) else table.path}"):
+            with own_errors(f"{operation} {table if isinstance(table, Path) else table.path}"):
                 return function(table, *args, **options)
 
         return guarded

@@ -134,7 +134,7 @@ class TransactionManifests:
         if files.keys() - existing:
             sync_folder(folder)
         if surplus := existing - files.keys():
-            for name in surplus.difference(*(_named(path) for _, path in _numbered(manifests))):
+            for name in surplus.difference(*(_listed_files(path) for _, path in _numbered(manifests))):
                 (folder / name).unlink(missing_ok=True)
 
     def _rename_deleted(self, folder: Path) -> None:
@@ -249,7 +249,7 @@ def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
             yield int(stem), folder / name
 
 
-def _named(path: Path) -> list[str]:
+def _listed_files(path: Path) -> list[str]:
     """Return the snapshot files that a manifest lists; an empty list for a damaged one."""
     try:
         return list(_read(path)["snapshots"])

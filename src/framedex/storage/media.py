@@ -87,7 +87,7 @@ class Media:
         if self.columns is None or not self.columns.is_on or condition.relations or condition == EVERYTHING:
             return None
 
-        def answer() -> pa.BooleanArray:
+        def evaluate() -> pa.BooleanArray:
             rows, relation = self._rows(condition, (), keep=True)
             text = f"SELECT {condition.text} AS {_HELD} FROM {relation}"
             with own_errors(f"read {self.table.path}"):
@@ -95,7 +95,7 @@ class Media:
             return result[_HELD].combine_chunks()
 
         key = condition.text, repr(condition.params)
-        return self.columns.mask(self.table, stored(condition.columns), key, answer)
+        return self.columns.mask(self.table, stored(condition.columns), key, evaluate)
 
     def _rows(self, condition: Condition, columns: Sequence[str], *, keep: bool) -> tuple[Any, str]:
         """Return all rows with some columns and those of a condition, and the relation for the statement."""
@@ -108,7 +108,7 @@ class Media:
 
     def _rows_beside(self, mask: pa.BooleanArray, columns: Sequence[str], *, keep: bool) -> Any:
         """Return a relation of all rows, with some columns and the mask."""
-        assert self.columns is not None, "it said which rows are held"
+        assert self.columns is not None, "the mask comes from the cache"
         rows = self.columns.read(self.table, {*columns, ROW_ID}, load=keep)
         if rows is not None and mask.true_count * _SPARSE < len(mask):
             rows = rows.filter(mask)

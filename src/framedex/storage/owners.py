@@ -46,8 +46,8 @@ def has_died(key: str, owner: str, heartbeat: datetime, *, now: datetime) -> boo
         return False
     if alive is None:
         return True
-    seen, since = _SEEN.get(key, (None, 0.0))
-    if seen != heartbeat:
+    previous, since = _SEEN.get(key, (None, 0.0))
+    if previous != heartbeat:
         _SEEN[key] = heartbeat, time.monotonic()
         return False
     return time.monotonic() - since > LEASE.total_seconds()

@@ -202,36 +202,36 @@ class StoredVectors:
         column: str = "embedding",
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        self._table, self._places, self._column = table, positions, column
+        self._table, self._positions, self._column = table, positions, column
         self.dimension = int(table.schema.field(column).type.list_size)
         self._block_rows = max(_BATCH_ROWS, block_bytes // (4 * self.dimension))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def blocks(self) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
         """Yield (number of the first row, float32 of shape (≤ block, D)) for all rows in order.
 
         Only one block is in memory: the next block overwrites it.
         """
-        if not len(self._places):
+        if not len(self._positions):
             return
-        out = np.empty((min(self._block_rows, len(self._places)), self.dimension), dtype=np.float32)
-        done, filled, start = 0, 0, int(self._places[0])
+        out = np.empty((min(self._block_rows, len(self._positions)), self.dimension), dtype=np.float32)
+        first, filled, start = 0, 0, int(self._positions[0])
         for batch in self._table.vector_batches(self._column, start):
             end = start + batch.num_rows
             content, used = flat(batch.column(0), self.dimension), 0
-            positions = self._places[done + filled : np.searchsorted(self._places, end)] - start
+            positions = self._positions[first + filled : np.searchsorted(self._positions, end)] - start
             while used < len(positions):
                 selection = positions[used : used + len(out) - filled]
                 np.take(content, selection, axis=0, out=out[filled : filled + len(selection)], mode="clip")
                 used, filled = used + len(selection), filled + len(selection)
                 if filled == len(out):
-                    yield done, out
-                    done, filled = done + filled, 0
+                    yield first, out
+                    first, filled = first + filled, 0
             start = end
         if filled:
-            yield done, out[:filled]
+            yield first, out[:filled]
 
     def take(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
         """Return some vectors by number, in any order: float32, shape (len(rows), D)."""
@@ -239,7 +239,9 @@ class StoredVectors:
             return np.empty((0, self.dimension), dtype=np.float32)
         numbers, order = np.unique(rows, return_inverse=True)
         with own_errors(f"read {self._table.path}"), READING.using():
-            column = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
+            column = (
+                self._table._lance.take(self._positions[numbers], columns=[self._column]).column(0).combine_chunks()
+            )
         return np.ascontiguousarray(flat(column, self.dimension)[order])
 
 

@@ -52,7 +52,7 @@ def merge_caption_segments(
             progress(0.6 + 0.2 * written / len(positions))
         order = np.empty_like(positions)
         order[positions] = np.arange(len(positions))
-        n_candidates = _compared(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
+        n_candidates = _candidate_count(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
         return writer.finish(source.keys[order], centroids, starts, n_candidates)
     except BaseException:
         writer.give_up()
@@ -125,15 +125,15 @@ def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors,
         sample, min(count, len(sample)), engine=engine, random=random, progress=lambda share: progress(0.3 * share)
     )
     cell = np.empty(texts, np.int32)
-    done = 0
+    assigned = 0
     for vectors in source.vectors(np.ones(texts, bool)):
-        cell[done : done + len(vectors)] = assign(vectors, centroids, engine=engine)
-        done += len(vectors)
-        progress(0.3 + 0.3 * done / texts)
+        cell[assigned : assigned + len(vectors)] = assign(vectors, centroids, engine=engine)
+        assigned += len(vectors)
+        progress(0.3 + 0.3 * assigned / texts)
     return centroids, cell
 
 
-def _compared(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
+def _candidate_count(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
     """Return the number of candidates that a search needs; all texts if there is only one cell."""
     if len(cells.centroids) == 1:
         return len(cells)

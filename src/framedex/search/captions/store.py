@@ -16,7 +16,7 @@ from framedex.fulltext.store import find_texts, n_to_merge
 from framedex.search.captions.merging import merge_caption_segments, one_cell
 from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_caption_segment
 
-_LOOKS = 3  # attempts to read a folder in which another process merges
+_ATTEMPTS = 3  # attempts to read a folder in which another process merges
 
 
 class CaptionStore:
@@ -42,7 +42,7 @@ class CaptionStore:
 
     def refresh(self) -> None:
         """Read the segments that other processes added; remove damaged ones."""
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             new = [path for path in self._folders() if path not in self._segments and path not in self._merged]
             for path in new:
                 segment = read_caption_segment(path, self.dimension)

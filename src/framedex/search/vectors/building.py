@@ -27,7 +27,7 @@ from framedex.storage.objects import table_path
 from framedex.storage.tables import Table
 from framedex.storage.vector_files import Addresses, FileRows, files_with, row_ids_of, vector_blocks
 
-"""Told what is being done and how much of it, 0 to 1; raises to stop."""
+"""A callback with the current step and its completed share, 0 to 1; raises to stop."""
 
 RECALL = 0.98
 """The recall that searches are calibrated for, with queries from the dataset."""
@@ -62,7 +62,7 @@ class IndexSource:
         dimension = int(media.table.schema.field(column).type.list_size)
         return cls(media, column, dimension, files_with(media.table, column), row_ids_of(media.table))
 
-    def known_cells(self) -> tuple[Vectors | None, npt.NDArray[np.int32]]:
+    def stored_cells(self) -> tuple[Vectors | None, npt.NDArray[np.int32]]:
         """Return the cells of the dataset's neighbour search.
 
         Returns:
@@ -93,7 +93,7 @@ def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredI
     Raises:
         OSError: the index cannot be written; leftovers are removed with the next index.
     """
-    centroids, cell = source.known_cells()
+    centroids, cell = source.stored_cells()
     if centroids is None:
         centroids = _find_cells(source, progress)
     path = begin_index(folder, centroids)

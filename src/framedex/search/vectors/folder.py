@@ -163,7 +163,7 @@ def publish(path: Path) -> Path:
     return path.rename(path.with_name(path.name.removesuffix(_UNFINISHED)))
 
 
-def remove_others(folder: Path, current: Path, *, is_old: Callable[[Path], bool]) -> None:
+def remove_superseded(folder: Path, current: Path, *, is_old: Callable[[Path], bool]) -> None:
     """Remove all indices of a folder except one; unfinished ones only if old, as another process may build them.
 
     A process that still uses one keeps its mapped files.

@@ -18,7 +18,7 @@ from framedex.forks import cached_property
 from framedex.lru_cache import LruCache
 from framedex.progress import Progress
 from framedex.search.vectors.building import IndexSource, extend_index, make_index, make_small
-from framedex.search.vectors.folder import StoredIndex, read_indices, remove_others
+from framedex.search.vectors.folder import StoredIndex, read_indices, remove_superseded
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
 from framedex.storage.vector_files import Addresses
@@ -198,8 +198,8 @@ class VectorIndices:
         best = max(stored, key=lambda index: _covered(source, index), default=None)
         if best is None or not _is_worth_keeping(source, best):
             new = make_index(source, folder, progress)
-            assert new.folder is not None, "it was given a folder"
-            remove_others(folder, new.folder, is_old=_is_old)
+            assert new.folder is not None, "the index was built in a folder"
+            remove_superseded(folder, new.folder, is_old=_is_old)
             return VectorIndex(source, new)
         missing = sum(each.rows for each in source.files.values()) - _covered(source, best)
         keep = 2 * missing * source.dimension > self._tail_bytes
