@@ -32,7 +32,7 @@ def own_errors(operation: str) -> Iterator[None]:
     """Raise failures of the disk and the table engine as WorkspaceError; other errors pass unchanged.
 
     Args:
-        operation: the operation, as in ``cannot <doing>``.
+        operation: as in ``cannot <operation>``.
 
     Raises:
         WorkspaceError: the disk is full, read-only or broken, or a table is damaged.
@@ -53,8 +53,8 @@ def on_table(
     """Return a decorator for functions on a table that converts errors as :func:`own_errors` does.
 
     Args:
-        operation: the operation, such as ``read``. The first argument of the decorated function is the table's folder, or
-            has it as ``path``.
+        operation: a verb such as ``read``. The first argument of the decorated function is the table's folder, or has
+            it as ``path``.
     """
 
     def decorate(

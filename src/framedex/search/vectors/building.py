@@ -27,8 +27,6 @@ from framedex.storage.objects import table_path
 from framedex.storage.tables import Table
 from framedex.storage.vector_files import Addresses, FileRows, files_with, row_ids_of, vector_blocks
 
-"""A callback with the current step and its completed share, 0 to 1; raises to stop."""
-
 RECALL = 0.98
 """The recall that searches are calibrated for, with queries from the dataset."""
 _NEAREST, _QUERIES = 100, 24
