@@ -40,7 +40,7 @@ class SearchTimings(Record):
         n_vectors, dimension: number and length of the vectors.
         k: number of nearest rows per query.
         queries, threads: number of queries, and of threads for the parallel measurement.
-        default_compared: default number of candidates.
+        default_n_candidates: default number of candidates.
         build_s: time to build the index from the dataset's table.
         open_s: time to reopen it.
         disk_bytes: size of the index; 0 if it is small enough to be built in memory each time.
@@ -56,7 +56,7 @@ class SearchTimings(Record):
     k: int
     queries: int
     threads: int
-    default_compared: int
+    default_n_candidates: int
     build_s: float
     open_s: float
     disk_bytes: int
@@ -106,11 +106,12 @@ class SearchTimings(Record):
             return f"{target}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
         tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
         row = max(tried, key=lambda row: row.n_candidates or 0)
-        if best == self.default_compared:
+        if best == self.default_n_candidates:
             setting = f"keep the default, which compares {best:,} rows"
         else:
-            enough = "finds enough, too" if self.recall_of(self.default_compared) >= recall else "does not find enough"
-            setting = f"compare {best:,} rows (the default, {self.default_compared:,}, {enough})"
+            default = self.default_n_candidates
+            enough = "finds enough, too" if self.recall_of(default) >= recall else "does not find enough"
+            setting = f"compare {best:,} rows (the default, {default:,}, {enough})"
         return (
             f"{target}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
             f"without one {row.queries_per_s:,.0f} queries a second, {row.p50_ms:.3g} ms each; "
