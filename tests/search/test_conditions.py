@@ -1,4 +1,4 @@
-"""Filters on one state of a dataset: what names stand for there, searches as relations, and how people read them."""
+"""Filters on one state of a dataset: resolution of names, searches as relations, and display."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def media_of(gallery: Gallery) -> Media:
 
 
 def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
-    """The rows that a search found are chosen among the others, in the table itself."""
+    """The rows found by a search are selected in the table itself."""
     media = media_of(gallery)
     filters = parse(vql.text("fts", "street") & ~vql.batch(1))
     rows = media.row_ids(condition_of(media, ()))[3:7]
@@ -36,7 +36,7 @@ def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
 
 
 def test_condition__of_a_dataset_that_kept_no_times(gallery: Gallery) -> None:
-    """Datasets of older versions say nothing of when media were added: no test of that holds, and each `not` does."""
+    """Datasets of older versions lack the times of additions: no test on them matches, and each `not` does."""
     media = media_of(gallery)
     stored = media.generation.summary.model_dump(exclude={"added_at"})
     summary = Summary.model_validate(stored)

@@ -165,7 +165,7 @@ def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
     """Return the version of the table of videos, by its name, after an addition; changed ones have their new row."""
     if not ingested.videos:
         return {}
-    return {videos.VIDEOS: videos.last_of_each(Table(videos.videos_path(table), ingested.videos))}
+    return {videos.VIDEOS: videos.drop_repeated_videos(Table(videos.videos_path(table), ingested.videos))}
 
 
 def _known(content: Content, table: Table) -> IdIndex:

@@ -22,7 +22,7 @@ from framedex.operations.starting import start, with_job_context
 from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage import tables
 from framedex.storage.condition import Condition
-from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, held_fields, tags_of
+from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
@@ -128,7 +128,7 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
         NotFound: there is no such media item.
     """
     media = open_media(context, dataset_id)
-    fields = held_fields(media)
+    fields = stored_fields(media)
     row = media.find(media_id, [field.column.name for field in fields] or ["media_id"])
     found = ((field, row[field.column.name]) for field in fields)
     return [

@@ -247,7 +247,7 @@ def get_export(context: Context, dataset_id: str, export_id: str) -> ExportRecor
     """
     _fail_interrupted(context)
     with context.catalog.read() as connection:
-        return export_rows.get_export(connection, export_id, dataset_id=dataset_id)
+        return export_rows.find_export(connection, export_id, dataset_id=dataset_id)
 
 
 def list_exports(context: Context, dataset_id: str) -> list[ExportRecord]:
@@ -262,7 +262,7 @@ def _fail_interrupted(context: Context) -> None:
     if context.catalog.read_only:
         return
     with context.catalog.read() as connection:
-        interrupted = export_rows.has_interrupted(connection)
+        interrupted = export_rows.has_interrupted_exports(connection)
     if interrupted:
         with context.catalog.write() as connection:
-            export_rows.fail_interrupted(connection)
+            export_rows.fail_interrupted_exports(connection)

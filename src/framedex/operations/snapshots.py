@@ -55,7 +55,7 @@ def update_snapshot(
     values = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
     with context.catalog.write() as connection:
         record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
-        snapshot_rows.update_snapshot(connection, record.snapshot_id, **values)
+        snapshot_rows.set_snapshot_texts(connection, record.snapshot_id, **values)
         return snapshot_rows.find_snapshot(connection, dataset_id, record.snapshot_id)
 
 

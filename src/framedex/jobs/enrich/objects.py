@@ -54,7 +54,7 @@ class ObjectRun:
     @property
     def _objects(self) -> Media:
         """The objects as they are now, and where their pictures are."""
-        return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, found={})
+        return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, row_id_of={})
 
     def encode(self, encoder: Encoder, progress: ShareProgress) -> None:
         """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""

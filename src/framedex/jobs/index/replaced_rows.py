@@ -46,4 +46,4 @@ def _origins(before: Table, after: Table, gone: npt.NDArray[np.bool_]) -> npt.ND
     """Return for each row the one before that it is, or replaces; -1 for new media."""
     kept = np.flatnonzero(~gone)
     ids = after.scan(["media_id"]).read_all().column(0).slice(len(kept)).to_pylist()
-    return np.concatenate([kept, IdIndex(before).places(ids)])
+    return np.concatenate([kept, IdIndex(before).positions(ids)])
