@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.neighbours import Graph
+from framedex.analysis.neighbours import NeighbourGraph
 
 Vectors = npt.NDArray[np.float32]
 
@@ -89,13 +89,13 @@ def true_neighbours(vectors: npt.NDArray[np.floating], k: int) -> npt.NDArray[np
     return np.sort(scores, axis=1)[:, ::-1][:, :k]
 
 
-def recall_of(graph: Graph, vectors: npt.NDArray[np.floating]) -> float:
+def recall_of(graph: NeighbourGraph, vectors: npt.NDArray[np.floating]) -> float:
     """Return the share of listed neighbours that are as near as the true ones."""
     least = true_neighbours(vectors, graph.k)[:, -1:]
     return float((graph.similarity >= least - 1e-6).mean())
 
 
-def assert_sound(graph: Graph, vectors: npt.NDArray[np.floating], k: int) -> None:
+def assert_sound(graph: NeighbourGraph, vectors: npt.NDArray[np.floating], k: int) -> None:
     """Check what holds for every graph: full lists in order, without the row itself or repeats, true similarities."""
     count = len(vectors)
     assert graph.rows.shape == graph.similarity.shape == (count, max(0, min(k, count - 1)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from framedex.analysis import additions, cluster_means, lookup
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import (
@@ -33,13 +33,13 @@ ONE = CpuProducts(1)  # for few rows it is quicker without threads
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
-def extended(before: Graph, vectors: Vectors, **options: Any) -> tuple[Graph, npt.NDArray[np.bool_]]:
+def extended(before: NeighbourGraph, vectors: Vectors, **options: Any) -> tuple[NeighbourGraph, npt.NDArray[np.bool_]]:
     """Return the graph with all rows behind those that it knows."""
     known = len(before.rows)
     return extend(before, VectorsInMemory(vectors[:known]), vectors[known:], **options)
 
 
-def assert_touched(touched: npt.NDArray[np.bool_], graph: Graph, before: Graph) -> None:
+def assert_touched(touched: npt.NDArray[np.bool_], graph: NeighbourGraph, before: NeighbourGraph) -> None:
     """Check that the rows whose neighbours changed are named: those with added neighbours, and the added ones."""
     known = len(before.rows)
     assert touched[known:].all()
@@ -221,8 +221,8 @@ def test_join_clusters__too_far_for_the_finest_level() -> None:
 @pytest.mark.parametrize("large", [None, 1, 4, 100])
 def test_join_clusters__agree_with_linking_all_anew(large: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where clusters are well apart, those of added rows are what average linkage of all rows finds."""
-    monkeypatch.setattr(cluster_means, "_LARGE", large or 8)
-    monkeypatch.setattr(cluster_means, "_MOST_KEPT", 1)
+    monkeypatch.setattr(cluster_means, "_MIN_ROWS", large or 8)
+    monkeypatch.setattr(cluster_means, "_MAX_STORED", 1)
     monkeypatch.setattr(cluster_means, "_CHUNK", 100)
     monkeypatch.setattr(additions, "_PAIRS", 50)
     vectors = clustered(900, 48, centres=25, spread=0.15)

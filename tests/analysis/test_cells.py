@@ -80,7 +80,7 @@ def test_look__law(count: int, cells: int, reach: float, least: int, others: boo
     vectors, centroids = (unit(random.normal(size=(rows, 3))) for rows in (count, cells))
     held = random.integers(0, 5, cells) if others else None
     cell, looks = probe_cells(
-        vectors, centroids, reach, least=least, held=held, engine=ENGINE, progress=ignore_progress
+        vectors, centroids, reach, min_rows=least, occupancy=held, engine=ENGINE, progress=ignore_progress
     )
     scores = vectors @ centroids.T
     np.testing.assert_array_equal(cell, scores.argmax(axis=1))
@@ -101,7 +101,7 @@ def test_look__law(count: int, cells: int, reach: float, least: int, others: boo
 def test_look__rows_without_direction_look_everywhere(reach: float) -> None:
     """A vector of zeros is as near to one centroid as to any other."""
     cell, looks = probe_cells(
-        np.zeros((3, 4), np.float32), uniform(5, 4), reach, least=0, engine=ENGINE, progress=ignore_progress
+        np.zeros((3, 4), np.float32), uniform(5, 4), reach, min_rows=0, engine=ENGINE, progress=ignore_progress
     )
     assert sorted([*looks.rows.tolist(), *range(3)]) == sorted([*range(3)] * 5)
     assert len(set(cell.tolist())) == 1

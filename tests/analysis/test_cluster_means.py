@@ -39,8 +39,8 @@ def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, fe
     vectors, labels = uniform(known + added, 5, seed=seed), nested(known + added, random)
     weights = random.integers(1, 4, known + added)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_means, "_LARGE", large)
-        patch.setattr(cluster_means, "_MOST_KEPT", float(random.choice([0.1, 5])))
+        patch.setattr(cluster_means, "_MIN_ROWS", large)
+        patch.setattr(cluster_means, "_MAX_STORED", float(random.choice([0.1, 5])))
         patch.setattr(cluster_means, "_FEW", few)
         patch.setattr(cluster_means, "_CHUNK", 16)
         kept = cluster_sums(vectors[:known], weights[:known], labels[:known], engine=ONE)
@@ -61,8 +61,8 @@ def test_cluster_sums__keeps_the_large_ones(monkeypatch: pytest.MonkeyPatch) -> 
     assert sums.find(0, np.array([0, 1, 2])).tolist() == [0, 1, -1]
     assert sums.find(1, np.array([0, 1, 2])).tolist() == [2, 3, -1]
     assert sums.weights.tolist() == [200, 100, 200, 100]
-    monkeypatch.setattr(cluster_means, "_MOST_KEPT", 0.0)
-    monkeypatch.setattr(cluster_means, "_LARGE", 2)
+    monkeypatch.setattr(cluster_means, "_MAX_STORED", 0.0)
+    monkeypatch.setattr(cluster_means, "_MIN_ROWS", 2)
     fewer = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
     assert fewer.find(0, np.array([0, 1])).tolist() == [0, -1]
     assert len(fewer.keys) == 2

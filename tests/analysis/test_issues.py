@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.issues import confidence
+from framedex.analysis.issues import issue_confidence
 from framedex.issue_types import JudgedBy, issue_types
 from tests.laws import examples
 
@@ -33,24 +33,26 @@ def test_confidence__half_at_the_limit_and_one_at_the_worst(issue: str) -> None:
     rule = TYPES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
     step = 2e-5 if rule.above else -2e-5
-    at_limit, beyond, within = confidence(values_of(limit + step, limit + 3 * step, limit - step), rule, limit).tolist()
+    at_limit, beyond, within = issue_confidence(
+        values_of(limit + step, limit + 3 * step, limit - step), rule, limit
+    ).tolist()
     assert at_limit == pytest.approx(0.5, abs=5e-3)
     assert 0.5 <= at_limit <= beyond
     assert np.isnan(within)
     if rule.worst is not None:
-        assert confidence(values_of(rule.worst), rule, limit).tolist() == [1]
+        assert issue_confidence(values_of(rule.worst), rule, limit).tolist() == [1]
 
 
 @pytest.mark.parametrize(("issue", "rule"), LIMITED)
 def test_confidence__what_was_not_measured_is_no_issue(issue: str, rule: object) -> None:
     """A missing value raises no issue and no warning."""
-    assert np.isnan(confidence(values_of(np.nan), TYPES[issue], 0.3)).all()
+    assert np.isnan(issue_confidence(values_of(np.nan), TYPES[issue], 0.3)).all()
 
 
 @pytest.mark.parametrize("issue", ["outliers", "odd_size"])
 def test_confidence__an_unset_limit_finds_nothing(issue: str) -> None:
     """With an infinite limit, as in small datasets, nothing is an issue."""
-    assert np.isnan(confidence(values_of(0, 1, 2, np.nan), TYPES[issue], np.inf)).all()
+    assert np.isnan(issue_confidence(values_of(0, 1, 2, np.nan), TYPES[issue], np.inf)).all()
 
 
 @examples(100)
@@ -60,7 +62,7 @@ def test_confidence__law(issue: str, values: list[float]) -> None:
     rule = TYPES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
     ordered = values_of(*sorted(values, reverse=not rule.above))
-    found = confidence(ordered, rule, limit)
+    found = issue_confidence(ordered, rule, limit)
     passed = ordered > limit if rule.above else ordered < limit
     np.testing.assert_array_equal(np.isfinite(found), passed)
     assert np.all((found[passed] >= 0.5) & (found[passed] <= 1))

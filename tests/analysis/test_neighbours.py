@@ -84,7 +84,7 @@ def test_nearest__across_the_borders_of_tiles(count: int) -> None:
     assert_sound(graph, vectors, 9)
     np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, 9), atol=2e-6)
     assert graph.cells is None
-    assert graph.compared >= count * (count - 1) // 2
+    assert graph.n_comparisons >= count * (count - 1) // 2
 
 
 @pytest.mark.parametrize("k", [1, 1023, 1030, 5000])

@@ -95,7 +95,7 @@ def test_above__holds_the_largest_above_the_limits(
     a, b = blocks(shape)
     random = np.random.default_rng(shape[-1])
     limits = [(least + random.integers(-3, 4, len(each))).astype(np.float32) for each in (a, b)]
-    found = engine.above(a, b, limits[0], k, back=limits[1])
+    found = engine.above(a, b, limits[0], k, reverse_limits=limits[1])
     assert len(found) == 2
     assert len(engine.above(a, b, limits[0], k)) == 1
     for selected, full, limit in zip(found, (a @ b.T, b @ a.T), limits, strict=True):
@@ -143,8 +143,8 @@ def test_torch__selects_the_same_entries() -> None:
     for limit in (-2.0, 0.0, 0.6):
         least, back = np.full(200, limit, np.float32), np.full(300, limit, np.float32)
         pairs = zip(
-            CpuProducts(1).above(a, b, least, 5, back=back),
-            TorchProducts("cpu").above(a, b, least, 5, back=back),
+            CpuProducts(1).above(a, b, least, 5, reverse_limits=back),
+            TorchProducts("cpu").above(a, b, least, 5, reverse_limits=back),
             strict=True,
         )
         for one, other in pairs:

@@ -12,7 +12,7 @@ from framedex.analysis.cells import Cells
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import Labels, label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import Graph, check_vectors, nearest, unique_rows
+from framedex.analysis.neighbours import NeighbourGraph, check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
@@ -30,10 +30,10 @@ def locked(values: npt.NDArray[Item]) -> npt.NDArray[Item]:
     return copy
 
 
-def locked_graph(graph: Graph) -> Graph:
+def locked_graph(graph: NeighbourGraph) -> NeighbourGraph:
     """Return a graph that nobody can write to."""
     cells = graph.cells and Cells(locked(graph.cells.centroids), locked(graph.cells.of_row), graph.cells.reach)
-    return Graph(locked(graph.rows), locked(graph.similarity), cells, graph.compared)
+    return NeighbourGraph(locked(graph.rows), locked(graph.similarity), cells, graph.n_comparisons)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])

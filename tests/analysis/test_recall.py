@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
 from tests.laws import examples
@@ -27,7 +27,7 @@ def test_recall__is_what_was_asked_for(vectors: Vectors, recall: float) -> None:
 
 def test_recall__costs_less_than_all_pairs() -> None:
     """Rows of clusters are compared with few others, and with more of them for more recall."""
-    compared = [nearest(CLUSTERED, k=10, exact=False, recall=recall).compared for recall in (0.8, 0.99)]
+    compared = [nearest(CLUSTERED, k=10, exact=False, recall=recall).n_comparisons for recall in (0.8, 0.99)]
     assert compared[0] <= compared[1] < len(CLUSTERED) ** 2 / 2
 
 
@@ -43,7 +43,7 @@ def test_cells__are_those_of_the_rows() -> None:
 def test_cells__the_seed_decides_all() -> None:
     """The same seed gives the same graph, cells and all, on any number of threads; another one another sample."""
 
-    def found(seed: int, workers: int) -> Graph:
+    def found(seed: int, workers: int) -> NeighbourGraph:
         return nearest(CLUSTERED, k=10, exact=False, seed=seed, engine=CpuProducts(workers))
 
     first, same, other = found(3, 2), found(3, 2), found(4, 2)

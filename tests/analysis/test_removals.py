@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from framedex.analysis import removals
 from framedex.analysis.additions import extend
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.removals import Remaining, without
 from framedex.analysis.vector_sources import VectorsInMemory
@@ -39,7 +39,7 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
             grown, _ = extend(found.graph, VectorsInMemory(rest), more, k=found.graph.k, engine=ONE)
             everything = np.concatenate([rest, more])
             assert_true(grown, everything)
-            new = Graph(grown.rows[len(left) :], grown.similarity[len(left) :])
+            new = NeighbourGraph(grown.rows[len(left) :], grown.similarity[len(left) :])
             assert (new.rows >= 0).all()
             again = without(
                 grown, np.arange(3, len(everything)), VectorsInMemory(everything[3:]), k=grown.k, engine=ONE
@@ -47,7 +47,7 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
             assert_true(again.graph, everything[3:])
 
 
-def assert_right(found: Remaining, rest: Vectors, before: Graph, left: Ints) -> None:
+def assert_right(found: Remaining, rest: Vectors, before: NeighbourGraph, left: Ints) -> None:
     """Check that lists keep what is left of them, in its order, and that those that lost most are full again."""
     assert_true(found.graph, rest)
     number = np.full(len(before.rows), -1)
@@ -61,7 +61,7 @@ def assert_right(found: Remaining, rest: Vectors, before: Graph, left: Ints) -> 
             assert sorted(new) == sorted(kept)
 
 
-def assert_true(graph: Graph, vectors: Vectors) -> None:
+def assert_true(graph: NeighbourGraph, vectors: Vectors) -> None:
     """Check that lists name other rows, each once, the most similar first, with their similarities; gaps come last."""
     for row, (others, scores) in enumerate(zip(graph.rows.tolist(), graph.similarity, strict=True)):
         held = [other for other in others if other >= 0]
