@@ -1,4 +1,4 @@
-"""Means of clusters are the same whether their sums were kept, grew by rows, or are added up when asked for."""
+"""Means of clusters are the same from stored sums, from sums with added rows, and from sums on request."""
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +33,8 @@ def mean(vectors: Vectors, weights: Ints, label: npt.NDArray[np.int32], number: 
 
 @examples(60)
 @given(st.integers(1, 120), st.integers(0, 40), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**16))
-def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, few: float, seed: int) -> None:
-    """Kept sums, sums with added rows, and rows read one by one or in blocks all lead to the mean of the members."""
+def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, large: int, few: float, seed: int) -> None:
+    """Stored sums, sums with added rows, and sums of rows read one by one or in blocks give the mean of the members."""
     random = np.random.default_rng(seed)
     vectors, labels = uniform(known + added, 5, seed=seed), nested(known + added, random)
     weights = random.integers(1, 4, known + added)
@@ -53,8 +53,8 @@ def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, fe
             np.testing.assert_allclose(means.of(level, chosen), np.reshape(expected, (-1, 5)), atol=2e-6)
 
 
-def test_cluster_sums__keeps_the_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clusters with many rows are kept, at each level, and fewer of them where those are a large part of all rows."""
+def test_cluster_sums__of_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums are stored for clusters with many rows, at each level, up to a share of all rows."""
     sizes = [200, 100, *[1] * 700]
     labels = np.repeat(np.arange(len(sizes)), sizes)[:, None].astype(np.int32).repeat(2, axis=1)
     sums = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
@@ -69,7 +69,7 @@ def test_cluster_sums__keeps_the_large_ones(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_cluster_sums__of_no_rows() -> None:
-    """Without rows there is nothing to keep, and nothing is found."""
+    """Without rows no sums are stored or found."""
     sums = cluster_sums(uniform(0, 3), np.empty(0, np.int64), np.empty((0, 5), np.int32), engine=ONE)
     assert len(sums.keys) == 0
     assert sums.find(2, np.array([1, 2])).tolist() == [-1, -1]

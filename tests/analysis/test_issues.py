@@ -21,7 +21,7 @@ def values_of(*values: float) -> npt.NDArray[np.float32]:
 
 
 def test_issue_types__all_but_corrupted_have_a_value() -> None:
-    """All issues but the one that comes from decoding have a value; each says what it means."""
+    """All issues except the decoding error have a value and its description."""
     assert [each.name for each in issue_types().values() if each.column is None] == ["corrupted"]
     assert issue_types()["corrupted"].judged_by is JudgedBy.ERROR
     assert all(each.meaning for each in issue_types().values())
@@ -29,7 +29,7 @@ def test_issue_types__all_but_corrupted_have_a_value() -> None:
 
 @pytest.mark.parametrize("issue", TYPES)
 def test_confidence__half_at_the_limit_and_one_at_the_worst(issue: str) -> None:
-    """Just beyond the limit it is 0.5, at the most extreme value 1, and on the good side there is no issue."""
+    """The confidence is 0.5 just beyond the limit and 1 at the worst value; values on the other side are no issue."""
     rule = TYPES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
     step = 2e-5 if rule.above else -2e-5
@@ -44,8 +44,8 @@ def test_confidence__half_at_the_limit_and_one_at_the_worst(issue: str) -> None:
 
 
 @pytest.mark.parametrize(("issue", "rule"), LIMITED)
-def test_confidence__what_was_not_measured_is_no_issue(issue: str, rule: object) -> None:
-    """A missing value raises no issue and no warning."""
+def test_confidence__a_missing_value_is_no_issue(issue: str, rule: object) -> None:
+    """A missing value gives no issue and no warning."""
     assert np.isnan(issue_confidence(values_of(np.nan), TYPES[issue], 0.3)).all()
 
 
