@@ -88,8 +88,8 @@ def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDA
     """Return the cell of each row: int32, shape (N,)."""
     cell = np.empty(len(vectors), dtype=np.int32)
 
-    def note(place: int, columns: npt.NDArray[np.int64]) -> None:
-        cell[place * _BLOCK : place * _BLOCK + len(columns)] = columns
+    def note(position: int, columns: npt.NDArray[np.int64]) -> None:
+        cell[position * _BLOCK : position * _BLOCK + len(columns)] = columns
 
     run_all(
         engine,
@@ -184,14 +184,14 @@ def _exact(
     best = np.full((len(sample_rows), 0), -1, dtype=np.int64)
     scores = np.empty((len(sample_rows), 0), dtype=np.float32)
 
-    def note(place: int, result: tuple[npt.NDArray[np.int64], Vectors]) -> None:
+    def note(position: int, result: tuple[npt.NDArray[np.int64], Vectors]) -> None:
         nonlocal best, scores
-        best = np.concatenate([best, result[0] + place * block], axis=1)
+        best = np.concatenate([best, result[0] + position * block], axis=1)
         scores = np.concatenate([scores, result[1]], axis=1)
         scores[best == sample_rows[:, None]] = -np.inf
         keep = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         best, scores = np.take_along_axis(best, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
-        progress(min(1.0, (place + 1) * block / len(vectors)))
+        progress(min(1.0, (position + 1) * block / len(vectors)))
 
     def compare(start: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         rows = take_rows(vectors, slice(start, start + block))
@@ -227,9 +227,9 @@ def probe_cells(
     rows: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
     cells: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
 
-    def note(place: int, result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+    def note(position: int, result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         own, row, column = result
-        start = place * _BLOCK
+        start = position * _BLOCK
         cell[start : start + len(own)] = own
         rows.append((row + start).astype(np.int32))
         cells.append(column.astype(np.int32))

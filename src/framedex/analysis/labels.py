@@ -291,9 +291,9 @@ class _Ballots:
     def of(cls, entries: _LabelEntries) -> "_Ballots":
         """Return the ballots of all rows."""
         share = entries.item_counts / entries.labelled[entries.row]
-        kept = share >= _MIN_VOTE_SHARE
-        counts = np.bincount(entries.row[kept], minlength=len(entries.labelled))
-        return cls(np.cumsum(counts) - counts, counts, entries.code[kept], share[kept], entries.count)
+        is_candidate = share >= _MIN_VOTE_SHARE
+        counts = np.bincount(entries.row[is_candidate], minlength=len(entries.labelled))
+        return cls(np.cumsum(counts) - counts, counts, entries.code[is_candidate], share[is_candidate], entries.count)
 
     def cast(self, voters: npt.NDArray[np.integer], weights: Floats) -> _Votes:
         """Return the weighted votes of *voters*, rows of shape (R, k + 1)."""

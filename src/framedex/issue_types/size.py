@@ -20,15 +20,15 @@ def size_distance(width: Floats, height: Floats) -> Floats:
         float32, shape (N,), from 0; NaN if unknown.
     """
     size = np.sqrt(width.astype(np.float64) * height)
-    known = np.isfinite(size)
-    if not known.any():
+    is_known = np.isfinite(size)
+    if not is_known.any():
         return np.full(len(size), np.nan, dtype=np.float32)
-    low, high = np.quantile(size[known], (0.25, 0.75))
+    low, high = np.quantile(size[is_known], (0.25, 0.75))
     middle, reach = (low + high) / 2, 7 * (high - low)
     distance = np.abs(size - middle)
     if reach > 0:
         return np.asarray(distance / reach, dtype=np.float32)
-    return np.where(distance > 0, 0.5 + distance / middle, np.where(known, 0.0, np.nan)).astype(np.float32)
+    return np.where(distance > 0, 0.5 + distance / middle, np.where(is_known, 0.0, np.nan)).astype(np.float32)
 
 
 ODD_SIZE = IssueType(

@@ -111,8 +111,6 @@ def _measured(job: JobContext, table: Table, incomplete: npt.NDArray[np.bool_]) 
         yield from (None if each is _UNREAD else each for each in results if each is not None)
 
 
-def _measure(_row: Any, picture: Picture) -> _Array:
-    measures = measure(
-        picture.pixels, width=picture.width, height=picture.height, sample=picture.sample, bands=picture.bands
-    )
+def _measure(_row: Any, image: Picture) -> _Array:
+    measures = measure(image.pixels, width=image.width, height=image.height, sample=image.sample, bands=image.bands)
     return np.array([measures[name] for name in measure_columns()], dtype=np.float32)  # NaN for None

@@ -131,16 +131,16 @@ def _remaining_rows(
     rows, item, inverse = np.unique(indexed.inverse[is_kept], return_index=True, return_inverse=True)
     # If the first of several copies is deleted, the next copy represents them; rows are in order of first items.
     order = np.argsort(item)
-    remaining, first = rows[order], positions[item[order]]
+    rows, first = rows[order], positions[item[order]]
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     inverse = rank[inverse]
     vectors = StoredVectors(before, first)
-    remaining = without(indexed.graph, remaining, vectors, k=NEIGHBOURS, progress=progress)
-    copies = np.bincount(indexed.inverse, minlength=len(indexed.first))[remaining]
-    changed = remaining.touched | (np.bincount(inverse, minlength=len(remaining)) != copies)
-    column = np.cumsum(~deleted) - 1
-    return _RemainingRows(vectors, remaining.graph, changed, is_kept, column[positions], item[order], inverse)
+    remaining = without(indexed.graph, rows, vectors, k=NEIGHBOURS, progress=progress)
+    copies = np.bincount(indexed.inverse, minlength=len(indexed.first))[rows]
+    changed = remaining.touched | (np.bincount(inverse, minlength=len(rows)) != copies)
+    new_row = np.cumsum(~deleted) - 1
+    return _RemainingRows(vectors, remaining.graph, changed, is_kept, new_row[positions], item[order], inverse)
 
 
 def _score_columns(

@@ -44,6 +44,6 @@ def is_edited(name: str) -> bool:
 
 def _origins(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return the previous row of each row: the same or the replaced one; -1 for new media."""
-    kept = np.flatnonzero(~replaced)
-    ids = after.scan(["media_id"]).read_all().column(0).slice(len(kept)).to_pylist()
-    return np.concatenate([kept, IdIndex(before).places(ids)])
+    remaining = np.flatnonzero(~replaced)
+    ids = after.scan(["media_id"]).read_all().column(0).slice(len(remaining)).to_pylist()
+    return np.concatenate([remaining, IdIndex(before).places(ids)])
