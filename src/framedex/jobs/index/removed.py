@@ -206,9 +206,9 @@ def _regroup(
     similarity = np.where(neighbours >= 0, graph.similarity, np.float32(-1))
     cells = remaining.graph.cells
     cells = None if cells is None else replace(cells, of_row=cells.of_row[rows])
-    column = np.full(len(remaining.inverse), -1, dtype=np.int64)
-    column[items] = np.arange(len(items))
-    sets = [column[each[column[each] >= 0]] for each in cannot_link]
+    position = np.full(len(remaining.inverse), -1, dtype=np.int64)
+    position[items] = np.arange(len(items))
+    sets = [position[each[position[each] >= 0]] for each in cannot_link]
     fits_memory = len(rows) * remaining.vectors.dimension * 4 <= _IN_MEMORY
     return duplicate_groups(
         # Rows with many near-duplicates are compared tile by tile, which reads each vector many times.
