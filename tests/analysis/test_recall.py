@@ -122,6 +122,6 @@ def test_cells__law(count: int, dimension: int, k: int, size: int, most: int, ti
     vectors = unit(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("framedex.analysis.cells._CELL_ROWS", size)
-        patch.setattr("framedex.analysis.cells._MOST_LISTED", most)
+        patch.setattr("framedex.analysis.cells._MAX_PROBES", most)
         graph = nearest(vectors, k=k, exact=False, engine=CpuProducts(1))
     assert_sound(graph, vectors, k)

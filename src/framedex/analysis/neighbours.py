@@ -298,7 +298,7 @@ def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: ShareP
         lists.put(np.arange(start, start + len(result[0])), result[0] + start, result[1])
 
     run_all(engine, within, starts, after=note)
-    pairs = [(a, b) for offset in range(1, len(starts)) for a, b in zip(starts, starts[offset:], strict=False)]
+    pairs = [(a, b) for distance in range(1, len(starts)) for a, b in zip(starts, starts[distance:], strict=False)]
 
     def with_limits(pair: tuple[int, int]) -> tuple[slice, slice, Vectors, Vectors]:
         # The limits are read here: on a thread, its timing would decide between equally near neighbours.
