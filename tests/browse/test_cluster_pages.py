@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
-from framedex.records import Condition
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 _NUMBERS = st.lists(st.integers(0, 6) | st.just(2**31 - 1), min_size=1, max_size=60)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from framedex.enrichers import read_models
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
+from framedex.records import EnrichmentType
 
 ENCODES = 'type = "MULTIMODEL_IMAGE_ENCODING"\nencoder = "open_clip:here"\n'
 TAGS = 'type = "IMAGE_TAGGING"\n'

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from framedex.encoders import OnnxClassifier
 from framedex.enrichers import Tags, describe, make_tagger, read_models
 from framedex.enrichers.vocabulary import read_vocabulary
-from framedex.enrichment_records import ModelStatus
 from framedex.errors import InvalidInput, NotFound
+from framedex.records import ModelStatus
 from tests.gallery import SETTINGS
 
 PROBABILITY = st.floats(0, 1, width=32)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from framedex.export.places import file_paths, image_names, marked_name, uris
 from framedex.ids import media_id
-from framedex.records import Generation
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path
 
@@ -56,7 +56,7 @@ def _can_be(root: int | None, path: str) -> bool:
 def media_of(*roots: str) -> Media:
     """Return media of which only the roots are looked at."""
     generation = Generation(
-        id=DATASET, dataset_id=DATASET, tables={"media": 1}, n_images=0, created_at=datetime.now(UTC), summary={}
+        id=DATASET, dataset_id=DATASET, tables={"media": 1}, n_images=0, created_at=datetime.now(UTC), summary=Summary()
     )
     return Media(DATASET, generation, cast("Any", None), cast("Any", None), roots)
 

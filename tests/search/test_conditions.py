@@ -7,6 +7,7 @@ import pyarrow as pa
 from framedex import vql
 from framedex.operations.context import open_media
 from framedex.search.conditions import condition_of, explained, scope_of
+from framedex.storage.generation import Summary
 from framedex.storage.media import Media
 from framedex.vql import parse, searches
 from tests.gallery import Gallery
@@ -37,7 +38,8 @@ def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
 def test_condition__of_a_dataset_that_kept_no_times(gallery: Gallery) -> None:
     """Datasets of older versions say nothing of when media were added: no test of that holds, and each `not` does."""
     media = media_of(gallery)
-    summary = {name: value for name, value in media.generation.summary.items() if name != "added_at"}
+    stored = media.generation.summary.model_dump(exclude={"added_at"})
+    summary = Summary.model_validate(stored)
     older = replace(media, generation=media.generation.model_copy(update={"summary": summary}))
     always = vql.date_added("ge", "0001-01-01")
     assert scope_of(older).added == {}

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import NotFound
-from framedex.records import Condition
 from framedex.storage import tables
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table

@@ -7,9 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation
+from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.schema import generations
 
 CONFIG = EmbeddingConfig(encoder="gist", dimension=4, thresholds=(0.1, 0.2, 0.3, 0.4, 0.5), reason="chosen by name")
@@ -22,9 +23,8 @@ def commit(connection: sa.Connection, dataset_id: str, *, partial: bool = False,
         dataset_id,
         tables=tables,
         n_images=7,
-        status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
         config=CONFIG,
-        summary={"skipped": {"videos": 1}} | ({"partial": True} if partial else {}),
+        summary=Summary(skipped={"videos": 1}, partial=partial),
     )
 
 
@@ -93,7 +93,7 @@ def test_commit__moves_the_head(catalog: Catalog) -> None:
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) == second
         assert second.tables == {"media": 5, "tags": 1}
-        assert second.summary == {"skipped": {"videos": 1}}
+        assert second.summary == Summary(skipped={"videos": 1}, partial=False)
         assert datasets.head(connection, other_id) is None
         assert datasets.embedding_config(connection, dataset_id) == CONFIG
         record = datasets.find_dataset(connection, dataset_id)

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import NotFound
-from framedex.records import Condition, Generation
 from framedex.storage import tables
+from framedex.storage.condition import Condition
 from framedex.storage.datasets import now
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import EVERYTHING, LOCATION, Media, file_uri
 from framedex.storage.media_rows import text_of_path
 from framedex.storage.sql import Sql
@@ -51,7 +52,7 @@ def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_0
         tables={"media": version},
         n_images=len(paths),
         created_at=now(),
-        summary={"roles": {"3": "arn:aws:iam::1:role/reader"}},
+        summary=Summary(roles={"3": "arn:aws:iam::1:role/reader"}),
     )
     return Media("d", generation, Table(path, version), Sql(), ROOTS)
 

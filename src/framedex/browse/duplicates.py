@@ -16,7 +16,8 @@ from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, content_group_id, group_id
-from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
+from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX
 from framedex.storage.objects import is_empty_object_view

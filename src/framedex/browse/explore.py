@@ -11,16 +11,9 @@ from framedex.browse.cluster_pages import ClusterPage, cluster_page
 from framedex.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_id
-from framedex.records import (
-    CLUSTER_LEVELS,
-    Cluster,
-    Condition,
-    EntityType,
-    ExploreMetadata,
-    ExploreResult,
-    Preview,
-)
+from framedex.records import CLUSTER_LEVELS, Cluster, EntityType, ExploreMetadata, ExploreResult, Preview
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, NO_EMBEDDING, VIDEO_FRAME

@@ -10,7 +10,8 @@ from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.checks import check_integer
 from framedex.issue_types import IssueType, find_issue_type, issue_types
-from framedex.records import Condition, IssueSummary
+from framedex.records import IssueSummary
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 ISSUE_COLUMNS = pa.schema(
@@ -36,7 +37,7 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     columns = [each.confidence_column for each in types.values() if each.confidence_column in there]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
-    limits = media.generation.summary.get("issue_thresholds", {})
+    limits = media.generation.summary.issue_thresholds
     return [
         IssueSummary(
             issue_type=name,
@@ -102,7 +103,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     )
     columns = ["media_id", "path", column, value or "error", *details]
     found = media.query(text, condition, columns)
-    threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.name)
+    threshold = media.generation.summary.issue_thresholds.get(issue.name)
     arrays = {
         "file_name": pa.array([file_name(path) for path in found["file_name"].to_pylist()], pa.string()),
         "issue_type": pa.repeat(pa.scalar(issue.name), len(found)),

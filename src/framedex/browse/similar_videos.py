@@ -16,7 +16,8 @@ from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.checks import check_fraction
 from framedex.ids import content_group_id
-from framedex.records import Condition, DuplicateGroup
+from framedex.records import DuplicateGroup
+from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.tables import StoredVectors
 from framedex.storage.videos import VIDEOS, read_videos, videos_path

@@ -7,8 +7,8 @@ from framedex.enrichers.captioner_files import check_packages, find_captioner
 from framedex.enrichers.detectors import check_detector
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.vocabulary import read_lines, read_vocabulary
-from framedex.enrichment_records import EnrichmentModel, ModelStatus
 from framedex.errors import Error
+from framedex.records import EnrichmentModel, ModelStatus
 from framedex.settings import Settings
 
 

@@ -12,9 +12,9 @@ from framedex.enrichers.detector import Detector
 from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
 from framedex.plugins import Contributions
+from framedex.records import EnrichmentType
 
 
 def _unchecked(_entry: ModelEntry) -> None:

@@ -12,8 +12,8 @@ from framedex.encoders import absolute_name
 from framedex.encoders.onnx_classifier import Values
 from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.enrichers.yolo_heads import Form
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
+from framedex.records import EnrichmentType
 from framedex.regular_files import open_binary
 from framedex.settings import user_path
 

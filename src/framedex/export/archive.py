@@ -17,8 +17,9 @@ from framedex.export.pictures import Copied, write_pictures
 from framedex.export.places import shown_text
 from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
-from framedex.records import Condition, DatasetRecord, ExportResult
+from framedex.records import DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
+from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import objects_of
 

@@ -12,8 +12,9 @@ from framedex.arrays import RowIds
 from framedex.export.columns import export_batches, gathered
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
 from framedex.progress import ShareProgress
-from framedex.records import Condition, DatasetRecord
+from framedex.records import DatasetRecord
 from framedex.settings import Settings
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 T = TypeVar("T")

@@ -15,7 +15,8 @@ from framedex.export.places import column, file_paths, image_names, uris
 from framedex.ids import Kind, group_prefix
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.issue_types import IssueType, issue_types
-from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, MODEL_CAPTION, OF_VIDEOS

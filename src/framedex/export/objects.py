@@ -11,7 +11,7 @@ from framedex.arrays import RowIds
 from framedex.export.columns import gathered
 from framedex.export.object_columns import object_columns, stored_columns
 from framedex.export.places import column
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 

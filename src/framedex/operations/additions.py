@@ -14,14 +14,13 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
+from framedex.operations.names import Operation
 from framedex.operations.starting import check_free, start, with_job_context
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
 from framedex.tasks import Commit, Job, Task, TaskProgress
-
-_OPERATION = "add_media"
 
 
 def start_addition(
@@ -41,7 +40,7 @@ def start_addition(
     if config is None:
         raise NotIndexed("Dataset has no embedding config")
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
-        check_free(connection, dataset_id, _OPERATION)
+        check_free(connection, dataset_id, Operation.ADD_MEDIA)
     with progress_bar("Uploading", shown=None if shown else False) as progress:
         content = open_more(
             given,
@@ -51,14 +50,14 @@ def start_addition(
             settings=context.settings,
             progress=lambda share: progress("files", share) if progress else None,
         )
-    asked = {"operation": _OPERATION, "content": content.config, "auto_reindex": auto_reindex}
+    asked = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
     try:
         return start(
             context,
             dataset_id,
             TaskType.MEDIA_ADDITION,
             lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
-            operation=_OPERATION,
+            operation=Operation.ADD_MEDIA,
             config=None if content.config is None else asked,
         )
     except BaseException:
@@ -76,8 +75,8 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
         dataset_id,
         TaskType.MEDIA_ADDITION,
         _adds(context, sources),
-        operation="add_objects",
-        config={"operation": "add_objects", "boxes": paths},
+        operation=Operation.ADD_OBJECTS,
+        config={"operation": Operation.ADD_OBJECTS, "boxes": paths},
     )
 
 

@@ -14,14 +14,6 @@ from framedex.enrichers import (
     models_without_files,
     read_models,
 )
-from framedex.enrichment_records import (
-    AppliedModels,
-    EnrichmentContext,
-    EnrichmentModel,
-    EnrichmentStatus,
-    EnrichmentType,
-    ModelStatus,
-)
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
@@ -29,8 +21,18 @@ from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_pictures
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
+from framedex.operations.names import Operation
 from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
-from framedex.records import DatasetStatus, TaskType
+from framedex.records import (
+    AppliedModels,
+    DatasetStatus,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+    TaskType,
+)
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects
@@ -88,14 +90,14 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     wanted = _checked_types(models)
     context.runner.settle()
     with context.catalog.write() as connection:  # before models are loaded, which may take long
-        check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
     plan = _plan(context, dataset_id, wanted)
     with context.catalog.write() as connection:
-        source = check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        source = check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "enriched", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
-        config = {"operation": "enrich", "source": dataset_id, "enrichment_models": wanted}
+        config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": wanted}
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)

@@ -14,10 +14,11 @@ from framedex.export.archive import export_archive
 from framedex.export.formats import find_format
 from framedex.export.selection import select
 from framedex.operations.context import Context, open_media
-from framedex.records import Condition, EntityType, ExportRecord, ExportResult
+from framedex.records import EntityType, ExportRecord, ExportResult
 from framedex.render.progress import progress_bar
 from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
+from framedex.storage.condition import Condition
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, open_objects

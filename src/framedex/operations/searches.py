@@ -13,7 +13,6 @@ from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
 from framedex.operations.context import Context
 from framedex.progress import Progress
-from framedex.records import Condition
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
@@ -21,6 +20,7 @@ from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, media_containing
 from framedex.storage.tables import ROW_ID
@@ -88,7 +88,7 @@ def image_query(
     most: float | None = None,
     n_candidates: int | None = None,
 ) -> VectorQuery:
-    """Return the question for media like a picture.
+    """Return the query for media like a picture.
 
     Args:
         context: the workspace.
@@ -105,7 +105,7 @@ def image_query(
     """
     if most is not None and not (is_number(most) and 0 <= most <= 2):
         raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
-    check_integer("compared", n_candidates, minimum=1, optional=True)
+    check_integer("n_candidates", n_candidates, minimum=1, optional=True)
     return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
 
 
@@ -135,7 +135,7 @@ def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = N
 
 
 def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
-    """Return the question for media that fit a text.
+    """Return the query for media that fit a text.
 
     Args:
         searcher: of the dataset.

@@ -24,8 +24,9 @@ from framedex.checks import is_number
 from framedex.errors import Conflict, InvalidInput
 from framedex.ids import objects_dataset
 from framedex.operations.context import Context
-from framedex.records import DatasetRecord, Generation, VacuumResult
+from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
+from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import has_manifest

@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 
 from framedex.path_columns import relation_with, stored
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, objects_of
@@ -61,8 +61,7 @@ def _related(media: Media, related: Related) -> pa.Table:
 
 def times_added(media: Media) -> dict[int, datetime]:
     """Return when media were added, in UTC, by the number of their batch; batches of older versions lack."""
-    times: dict[str, str] = media.generation.summary.get("added_at", {})
-    return {int(number): datetime.fromisoformat(time) for number, time in times.items()}
+    return {int(number): datetime.fromisoformat(time) for number, time in media.generation.summary.added_at.items()}
 
 
 def explained(condition: Condition) -> str:

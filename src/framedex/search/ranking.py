@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from framedex.arrays import RowIds
 from framedex.forks import cached_property
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.tables import ROW_ID
 
 Scores = npt.NDArray[np.float32]

@@ -13,7 +13,7 @@ from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
 from framedex.forks import cached_property
 from framedex.progress import Progress
-from framedex.records import Condition, EmbeddingConfig
+from framedex.records import EmbeddingConfig
 from framedex.search.captions.captions import encode, open_captions
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.query_images import PRECOMPUTED, encoder_of
@@ -23,6 +23,7 @@ from framedex.search.text_queries import EncodedQuery, VectorTarget, check_text
 from framedex.search.uploads import read_upload
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import media_containing
 from framedex.vql import SearchTest, SimilarityTest, TextTest

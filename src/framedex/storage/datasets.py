@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
-from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.schema import datasets, generations, source_roots
 
@@ -123,9 +124,8 @@ def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
     if (generation := head(connection, dataset_id)) is None:
         connection.execute(this.values(status=DatasetStatus.ERROR))
         return
-    status = DatasetStatus.PARTIAL_INDEX if generation.summary.get("partial") else DatasetStatus.READY
     under_way = datasets.c.status.in_((DatasetStatus.INDEXING, DatasetStatus.READ_ONLY))
-    connection.execute(this.where(under_way).values(status=status, progress=100))
+    connection.execute(this.where(under_way).values(status=generation.status, progress=100))
 
 
 def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
@@ -140,11 +140,10 @@ def commit_generation(
     *,
     tables: dict[str, int],
     n_images: int,
-    status: DatasetStatus,
     config: EmbeddingConfig,
-    summary: dict[str, Any],
+    summary: Summary,
 ) -> Generation:
-    """Make *tables* (versions by table name) the dataset's head, with its status and counts.
+    """Make *tables* (versions by table name) the dataset's head, with the status and counts that follow.
 
     This is the one commit point: until the surrounding transaction ends, readers see the former head.
     """
@@ -163,7 +162,7 @@ def commit_generation(
         connection,
         dataset_id,
         head=generation.id,
-        status=status,
+        status=generation.status,
         progress=100,
         n_images=generation.n_pictures,
         n_videos=generation.n_videos,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from framedex.lru_cache import LruCache
-from framedex.records import Generation
 from framedex.storage.datasets import get_roots, head
+from framedex.storage.generation import Generation
 
 _KEPT = 64
 _HEAD = "SELECT head FROM datasets WHERE id = ?"

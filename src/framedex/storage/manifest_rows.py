@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.records import DatasetStatus
+from framedex.storage.generation import Generation
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
@@ -77,8 +77,7 @@ def insert_described(connection: sa.Connection, body: Plain, kept: Iterable[Kept
         name: of the dataset.
     """
     kept, head = list(kept), body["head"]
-    partial = bool(head["summary"].get("partial"))
-    status = DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY
+    status = Generation.model_validate(_values(generations, head)).status
     row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
     present = {each.snapshot["id"] for each in kept}
     if row.get("current_snapshot") not in present:

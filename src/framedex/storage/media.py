@@ -13,10 +13,11 @@ import pyarrow as pa
 from framedex.arrays import RowIds
 from framedex.errors import NotFound
 from framedex.path_columns import relation_with, stored
-from framedex.records import Condition, Generation
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.condition import Condition
 from framedex.storage.failures import own_errors
+from framedex.storage.generation import Generation
 from framedex.storage.media_rows import BOX, OF_VIDEOS, path_of_text
 from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
@@ -274,7 +275,7 @@ class Media:
 
     def role_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the role to assume for reading a row's file, where it is an object."""
-        roles: dict[str, str] = self.generation.summary.get("roles", {})
+        roles = self.generation.summary.roles
         return roles.get(str(row["root"]))
 
 

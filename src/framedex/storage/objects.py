@@ -13,13 +13,14 @@ from typing import Any
 
 from framedex.errors import NotFound
 from framedex.ids import objects_dataset
-from framedex.records import Condition, Generation
+from framedex.storage.condition import Condition
+from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.media import Media, time_fragment
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
 from framedex.storage.tables import Table
 
 OBJECTS = "objects"
-"""Its name in a generation, and in that one's summary."""
+"""Its name in a generation."""
 TABLES = {MEDIA: OBJECTS, CELLS: "object_cells", MEANS: "object_means"}
 """The tables of objects, by the names of those of media that are made in the same way."""
 
@@ -35,36 +36,37 @@ def objects_generation(generation: Generation) -> Generation | None:
         return None
     others = {name: version for name, version in generation.tables.items() if name not in {*TABLES, *TABLES.values()}}
     own = {name: generation.tables[of] for name, of in TABLES.items() if of in generation.tables}
-    summary = generation.summary | generation.summary[OBJECTS]
+    of_objects = generation.summary.objects or ObjectSummary()
     return generation.model_copy(
         update={
             "id": f"{generation.id}/{OBJECTS}",
             "dataset_id": objects_dataset(generation.dataset_id),
             "tables": others | own,
-            "n_images": summary["n_objects"],
-            "summary": summary,
+            "n_images": of_objects.n_objects,
+            "summary": generation.summary.of_objects(),
         }
     )
 
 
 def with_objects(
-    tables: Mapping[str, int], summary: Mapping[str, Any], versions: Mapping[str, int], of_objects: Mapping[str, Any]
-) -> tuple[dict[str, int], dict[str, Any]]:
+    tables: Mapping[str, int], summary: Summary, versions: Mapping[str, int], of_objects: ObjectSummary
+) -> tuple[dict[str, int], Summary]:
     """Return the tables and the summary of a generation with other objects.
 
     Args:
         tables: of the generation.
         summary: of the generation.
         versions: of the tables of objects, by the names of those of media.
-        of_objects: what the summary says of objects alone.
+        of_objects: the summary of the objects.
     """
     left = {name: version for name, version in tables.items() if name not in TABLES.values()}
-    return left | {TABLES[name]: version for name, version in versions.items()}, {**summary, OBJECTS: dict(of_objects)}
+    return left | {TABLES[name]: version for name, version in versions.items()}, summary.with_(objects=of_objects)
 
 
 def count_objects(generation: Generation) -> int:
     """Return how many objects a generation has."""
-    return int(generation.summary[OBJECTS]["n_objects"]) if OBJECTS in generation.tables else 0
+    of_objects = generation.summary.objects
+    return of_objects.n_objects if of_objects is not None and OBJECTS in generation.tables else 0
 
 
 def objects_of(media: Media) -> Media | None:

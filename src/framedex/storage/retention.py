@@ -12,9 +12,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.errors import Conflict
-from framedex.records import Generation, TaskStatus, TaskType
+from framedex.records import TaskStatus, TaskType
 from framedex.storage import export_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
+from framedex.storage.generation import Generation
 from framedex.storage.schema import tasks
 from framedex.storage.table_names import MEDIA
 from framedex.storage.videos import VIDEOS

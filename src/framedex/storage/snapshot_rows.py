@@ -7,9 +7,10 @@ import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
-from framedex.records import EmbeddingConfig, Generation, Snapshot, SnapshotReason, TaskType
+from framedex.records import EmbeddingConfig, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
 from framedex.storage.datasets import find_dataset, now
+from framedex.storage.generation import Generation
 from framedex.storage.manifest import note_change
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots
 

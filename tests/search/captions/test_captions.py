@@ -264,7 +264,7 @@ def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pyte
             path.rename(moved)
         return read(folder, dimension)
 
-    monkeypatch.setattr(caption_store, "read_segment", late)
+    monkeypatch.setattr(caption_store, "read_caption_segment", late)
     captions._OPEN.clear()
     encoder = Meanings()
     check(media, numbered(20), opened(media, tmp_path / "cache", encoder))

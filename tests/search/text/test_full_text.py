@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from framedex import Workspace
 from framedex.errors import Aborted, InvalidInput
 from framedex.operations.context import open_media
-from framedex.records import Generation
 from framedex.search.text import full_text as module
 from framedex.search.text.full_text import FullTextResult, full_text
 from framedex.storage import tables
 from framedex.storage.datasets import now
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import Table
@@ -51,7 +51,7 @@ def named(row: Row) -> Row:
 def media_at(table: Table) -> Media:
     """Return a dataset's media at a version of its table."""
     generation = Generation(
-        id=f"{table.path}-{table.version}", dataset_id="d", tables={}, n_images=0, created_at=now(), summary={}
+        id=f"{table.path}-{table.version}", dataset_id="d", tables={}, n_images=0, created_at=now(), summary=Summary()
     )
     return Media("d", generation, table, Sql(), ())
 

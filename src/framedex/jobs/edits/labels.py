@@ -12,8 +12,8 @@ from framedex.errors import InvalidInput
 from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.edits.rows import Places, write_values
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes, to_batches
-from framedex.records import Generation
 from framedex.storage import tables
+from framedex.storage.generation import Generation
 from framedex.storage.media_rows import index_schema
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table

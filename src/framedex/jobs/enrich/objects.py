@@ -19,9 +19,10 @@ from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import Picture
 from framedex.progress import Progress, ShareProgress
 from framedex.storage import tables
+from framedex.storage.generation import ObjectSummary
 from framedex.storage.media import Media
 from framedex.storage.media_rows import VIDEO, index_columns_of
-from framedex.storage.objects import OBJECTS, TABLES, objects_generation, objects_path
+from framedex.storage.objects import TABLES, objects_generation, objects_path
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
@@ -107,16 +108,15 @@ class ObjectRun:
     def settled(self, progress: Progress) -> ObjectChange | None:
         """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
         head = objects_generation(self.base.head)
-        known: dict[str, Any] = self.base.head.summary.get(OBJECTS, {})
+        known = self.base.head.summary.objects or ObjectSummary()
         if not self.version or (self._is_indexed and head is None):
             return None
         if self._is_indexed and head is not None:
             names = {name: version for name, version in head.tables.items() if name in TABLES}
             return ObjectChange({**names, MEDIA: self.version}, known)
         table, thresholds = Table(self.path, self.version), self.base.config.thresholds
-        free = known.get("first_free")
         return settled(
             self.base,
-            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.base.cannot_link),
+            index(table, thresholds, progress=progress, first_free=known.first_free, cannot_link=self.base.cannot_link),
             self.path,
         )

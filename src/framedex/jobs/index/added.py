@@ -1,8 +1,7 @@
 """Index update after rows were appended to an indexed table, without rebuilding the index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +33,7 @@ from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, k
 from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
@@ -41,7 +41,7 @@ from framedex.storage.tables import StoredVectors, Table
 def index_added(
     table: Table,
     thresholds: Sequence[float],
-    summary: Mapping[str, Any],
+    summary: IndexSummary,
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
@@ -65,14 +65,14 @@ def index_added(
     """
     count = table.count()
     progress("reading the index", 0.0)
-    indexed = read_indexed_rows(table, centroids, summary["reach"] or 0.0)
+    indexed = read_indexed_rows(table, centroids, summary.reach or 0.0)
     added_positions, vectors = table.vectors(start=indexed.rows)
     positions = np.concatenate([indexed.positions, added_positions])
     extended = _extend_graph(table, indexed, vectors, positions, progress)
-    free = dict(summary["first_free"])
+    free = dict(summary.first_free)
     columns, sums = _cluster_columns(indexed, extended, positions, count, thresholds, sums, free, progress)
     columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress)
-    scores, scale = _score_columns(indexed, extended, positions, count, summary["uniqueness_scale"])
+    scores, scale = _score_columns(indexed, extended, positions, count, summary.uniqueness_scale)
     columns |= scores
     columns |= graph_columns(extended.graph, extended.first, extended.inverse, positions, count)
     codes = read_label_codes(table, positions)
@@ -83,14 +83,15 @@ def index_added(
         progress=stage_progress(progress, "checking labels", 0.8, 0.9),
     )
     columns |= label_columns(quality, codes.names, positions, count)
-    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limit = summary.issue_thresholds[OUTLIERS.name]
     limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, limits)
     progress("writing", 0.9)
     schema = index_schema()
     version = tables.put_columns(table, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(limits), scale, free, summary["settled"], extended.graph, sums)
+    settled = indexed.rows if summary.settled is None else summary.settled
+    return WrittenIndex(version, finite(limits), scale, free, settled, extended.graph, sums)
 
 
 @dataclass(frozen=True)

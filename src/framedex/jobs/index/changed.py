@@ -1,8 +1,6 @@
 """Index update after rows were added and replaced, or a rebuild of the index."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +14,7 @@ from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
 from framedex.progress import Progress
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.tables import Table
 
 _MEASURING = 0.02  # share of the progress; only the first rebuild by a newer version has images to measure
@@ -52,8 +51,8 @@ def index_changed(
                 progress=progress,
                 cannot_link=job.cannot_link,
             )
-            table, summary, sums = Table(job.table, removed.version), {**summary, **removed.summary}, removed.sums
-        summary = {**summary, "settled": int(np.count_nonzero(~replaced[: job.head.summary["settled"]]))}
+            table, summary, sums = Table(job.table, removed.version), summary.with_index(removed.summary), removed.sums
+        summary = summary.with_(settled=int(np.count_nonzero(~replaced[: job.head.summary.settled])))
     if rebuild:
         return rebuild_index(job, table, progress, summary)
     return index_added(
@@ -67,7 +66,7 @@ def index_changed(
     )
 
 
-def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: Mapping[str, Any]) -> WrittenIndex:
+def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
     """Rebuild the index of all rows of a table; *summary* is the summary of its last index.
 
     Measures that an older version of the program did not compute are measured on the images first.
@@ -77,8 +76,8 @@ def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: Ma
         table,
         job.config.thresholds,
         progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
-        first_free=summary.get("first_free"),
-        settled=summary.get("settled"),
+        first_free=summary.first_free,
+        settled=summary.settled,
         cannot_link=job.cannot_link,
     )
     return replace(indexed, unread=unread)

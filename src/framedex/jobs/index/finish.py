@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.arrays import Vectors
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.index.index import WrittenIndex
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
-from framedex.storage import datasets, snapshot_rows, tables, videos
+from framedex.records import EmbeddingConfig
+from framedex.storage import tables, videos
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.objects import OBJECTS, TABLES
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
 from framedex.storage.tables import Table
@@ -25,8 +26,8 @@ def finish(
     dataset_id: str,
     table: Path,
     rows: int,
-    status: DatasetStatus,
-    summary: Mapping[str, Any],
+    summary: Summary,
+    partial: bool = False,
     others: Mapping[str, int] | None = None,
     roots: Sequence[str] = (),
     kept_by: str | None = None,
@@ -39,8 +40,8 @@ def finish(
         dataset_id: the dataset.
         table: folder of its media table.
         rows: the number of media in it.
-        status: the new status of the dataset.
-        summary: further entries of the generation's summary.
+        summary: summary of the generation, without the values of the index.
+        partial: True if rows were added to the index since its last rebuild.
         others: versions of further tables of the generation.
         roots: source roots, by number; empty if unchanged.
         kept_by: creator of a snapshot of this first index; None for no snapshot.
@@ -48,25 +49,15 @@ def finish(
     versions = {**(others or {}), MEDIA: indexed.version}
     versions |= write_rest(indexed, table)
     tables.sync(table)
-    counts = _count_videos(table, versions)
-
-    def commit(connection: Any) -> None:
-        if roots:
-            datasets.put_roots(connection, dataset_id, roots)
-        generation = datasets.commit_generation(
-            connection,
-            dataset_id,
-            tables=versions,
-            n_images=rows,
-            status=status,
-            config=config,
-            summary={**summary, **indexed.summary, **counts, "partial": status is DatasetStatus.PARTIAL_INDEX},
-        )
-        if kept_by is not None:
-            reason = SnapshotReason.CREATION
-            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=reason)
-
-    return commit
+    return generation_commit(
+        dataset_id,
+        tables=versions,
+        n_images=rows,
+        config=config,
+        summary=summary.with_index(indexed.summary).with_(**_count_videos(table, versions), partial=partial),
+        roots=roots,
+        snapshot_by=kept_by,
+    )
 
 
 def _count_videos(table: Path, versions: Mapping[str, int]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,7 @@ from framedex.jobs.index.columns import (
 from framedex.progress import Progress, ShareProgress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
 from framedex.storage.tables import Table
 
@@ -63,15 +63,15 @@ class WrittenIndex:
     unread: int = field(default=0, compare=False)
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """The entries for the summary of the generation."""
-        return {
-            "issue_thresholds": self.thresholds,
-            "uniqueness_scale": self.uniqueness_scale,
-            "first_free": self.first_free,
-            "settled": self.settled,
-            "reach": self.graph.cells.reach if self.graph.cells else None,
-        }
+    def summary(self) -> IndexSummary:
+        """The values of the index for the summary of the generation."""
+        return IndexSummary(
+            issue_thresholds=self.thresholds,
+            uniqueness_scale=self.uniqueness_scale,
+            first_free=self.first_free,
+            settled=self.settled,
+            reach=self.graph.cells.reach if self.graph.cells else None,
+        )
 
 
 def index(

@@ -1,6 +1,6 @@
 """Index update after rows were deleted from an indexed table, without rebuilding the index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, s
 from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
@@ -44,7 +45,7 @@ def index_removed(
     before: Table,
     after: Table,
     deleted: npt.NDArray[np.bool_],
-    summary: Mapping[str, Any],
+    summary: IndexSummary,
     *,
     centroids: Vectors | None,
     sums: ClusterSums | None,
@@ -67,17 +68,17 @@ def index_removed(
         cannot_link: sets of media ids; no two of a set are duplicates.
     """
     progress("reading the index", 0.0)
-    indexed = read_indexed_rows(before, centroids, summary["reach"] or 0.0)
+    indexed = read_indexed_rows(before, centroids, summary.reach or 0.0)
     remaining = _remaining_rows(before, indexed, deleted, stage_progress(progress, "finding neighbours", 0.2, 0.6))
     count, positions = after.count(), remaining.positions
     unindexed = np.full(count - int(np.count_nonzero(~deleted)), -1, dtype=np.int32)
     columns: Columns = {name: np.append(indexed.columns[name][~deleted], unindexed) for name in CLUSTERS}
     progress("finding duplicates", 0.6)
-    free = dict(summary["first_free"])
+    free = dict(summary.first_free)
     columns |= _duplicate_columns(
         indexed, remaining, deleted, cannot_link_items(after, positions, cannot_link), free, count
     )
-    scores, scale = _score_columns(indexed, remaining, deleted, summary["uniqueness_scale"], count)
+    scores, scale = _score_columns(indexed, remaining, deleted, summary.uniqueness_scale, count)
     columns |= scores
     columns |= graph_columns(remaining.graph, remaining.first, remaining.inverse, positions, count)
     codes = read_label_codes(after, positions)
@@ -88,7 +89,7 @@ def index_removed(
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
     columns |= label_columns(quality, codes.names, positions, count)
-    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limit = summary.issue_thresholds[OUTLIERS.name]
     limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, limits)
     progress("writing", 0.9)
@@ -96,7 +97,7 @@ def index_removed(
     version = tables.put_columns(after, to_batches(columns, count, schema.names), schema)
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
-    settled = int(np.count_nonzero(~deleted[: summary["settled"]]))
+    settled = int(np.count_nonzero(~deleted[: summary.settled]))
     return WrittenIndex(version, finite(limits), scale, free, settled, remaining.graph, sums)
 
 

@@ -48,7 +48,7 @@ def writer(
     """
     table = Table(base.table, versions[MEDIA])
     head = base.head.model_copy(
-        update={"tables": {**base.head.tables, **versions}, "summary": {**base.head.summary, "roles": roles}}
+        update={"tables": {**base.head.tables, **versions}, "summary": base.head.summary.with_(roles=dict(roles))}
     )
     media = Media(base.dataset_id, head, table, Sql(), tuple(roots))
     names = _Names(boxes, place)
