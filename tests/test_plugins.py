@@ -189,7 +189,7 @@ def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pic
         ),
         ("issue_types", "exits", broken): "SystemExit: not on this machine",
         ("issue_types", "odd_column", broken): (
-            "the value of 'odd_column' is in the column value_odd_column, not 'embedding'"
+            "the value of 'odd_column' must be in the column value_odd_column, not 'embedding'"
         ),
         ("issue_types", "red_cast", "framedex-example"): "the name 'red_cast' is taken by another plugin",
     }

@@ -66,7 +66,7 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
     halfway = end if write is None else (1 + end) / 2
     objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
     indexed = index_changed(
-        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
+        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex
     )
     progress.outcome = _outcome(indexed)
     others = base.kept | _settled_videos(base.table, ingested)

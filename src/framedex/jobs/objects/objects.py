@@ -120,7 +120,7 @@ def _indexed(
     anew: bool,
 ) -> WrittenIndex:
     if was_indexed:
-        return index_changed(own, Table(table.path, start), table.version, lost, progress, anew=anew)
+        return index_changed(own, Table(table.path, start), table.version, lost, progress, rebuild=anew)
     free = None if own.head.summary.objects is None else own.head.summary.objects.first_free
     return index(table, own.config.thresholds, progress=progress, first_free=free, cannot_link=own.cannot_link)
 
