@@ -107,7 +107,7 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "fields": [field.field_name for field in dataset.fields()],
         "snapshots": len(dataset.snapshots()),
         "decisions": len(dataset.duplicate_decisions()),
-        "sizes": sorted(cluster.n_images for cluster in dataset.explore(threshold=2).clusters),
+        "sizes": sorted(cluster.n_images for cluster in dataset.explore(level=2).clusters),
     }
 
 
@@ -454,7 +454,7 @@ def test_read_only_folder(workspace: Workspace) -> None:
         import sys, framedex
         with framedex.Workspace(sys.argv[1]) as workspace:
             dataset = workspace.dataset("pets")
-            print(dataset.count(), sum(cluster.n_images for cluster in dataset.explore(threshold=4).clusters))
+            print(dataset.count(), sum(cluster.n_images for cluster in dataset.explore(level=4).clusters))
             for change in (
                 lambda: dataset.tag(dataset.where([]), "all"), dataset.snapshot, dataset.reindex, workspace.vacuum,
                 lambda: workspace.delete_dataset("pets"), lambda: workspace.create_dataset("new", "."),

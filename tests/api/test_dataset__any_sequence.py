@@ -243,7 +243,7 @@ class Life(RuleBasedStateMachine):
         if len(model.items):
             np.testing.assert_allclose(vectors, wanted_vectors / lengths, atol=1e-6)
         for level in range(5):
-            clusters = dataset.explore(threshold=level).clusters
+            clusters = dataset.explore(level=level).clusters
             assert sum(cluster.n_images for cluster in clusters) == len(model.items)
         together = [set(group.media_ids) for group in dataset.duplicates()]
         assert all(len(group) > 1 for group in together)

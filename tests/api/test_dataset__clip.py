@@ -52,7 +52,7 @@ def test_search__by_sentences(shapes: Dataset) -> None:
 
 def test_explore__by_caption(shapes: Dataset) -> None:
     """Pages of clusters come in the order of how well they fit a sentence."""
-    page = shapes.explore(threshold=0, caption="a blue star")
+    page = shapes.explore(level=0, caption="a blue star")
     best = page.clusters[0]
     assert best.relevance_score_type == "cosine_distance"
     assert all(Scene("blue", "star").fits(scene) for scene in shown([each.file_name for each in best.previews]))

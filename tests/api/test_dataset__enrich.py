@@ -81,8 +81,8 @@ def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> N
     assert columns_of(enriched, ["media_id", "path"]) == columns_of(source, ["media_id", "path"])
     assert [tag.count for tag in enriched.tags()] == [6]
     assert [each.reason for each in enriched.snapshots()] == [SnapshotReason.CREATION]
-    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [2, 2, 2]
-    mine, theirs = ({each.cluster_id for each in ds.explore(threshold=4).clusters} for ds in (enriched, source))
+    assert sorted(cluster.n_images for cluster in enriched.explore(level=4).clusters) == [2, 2, 2]
+    mine, theirs = ({each.cluster_id for each in ds.explore(level=4).clusters} for ds in (enriched, source))
     assert not mine & theirs
     assert enriched.task is not None
     record = enriched.task.record
@@ -173,7 +173,7 @@ def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, pictures: P
     assert (enriched.count(), enriched.skipped["media that are there already"]) == (9, 6)
     assert len(enriched.embeddings()[1]) == 9
     enriched.reindex()
-    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [3, 3, 3]
+    assert sorted(cluster.n_images for cluster in enriched.explore(level=4).clusters) == [3, 3, 3]
 
 
 def test_enrich__tags(source: Dataset, hues: Hues) -> None:

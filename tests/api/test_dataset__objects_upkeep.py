@@ -84,13 +84,13 @@ def test_none_left__all_is_empty(dataset: Dataset) -> None:
 def test_restore__brings_objects_back(dataset: Dataset) -> None:
     """A snapshot has its objects, with their ids and clusters; a view opened before sees each state as it comes."""
     view = dataset.objects
-    rows, clusters = view.to_arrow(), view.explore(threshold=1).clusters
+    rows, clusters = view.to_arrow(), view.explore(level=1).clusters
     kept = dataset.snapshot("before")
     dataset.delete_media(dataset.where(vql.objects("dog")))
     assert view.count() == len(THINGS) - 4
     dataset.restore(kept)
     assert view.to_arrow().equals(rows)
-    assert view.explore(threshold=1).clusters == clusters
+    assert view.explore(level=1).clusters == clusters
 
 
 def test_reading__by_another_process(workspace: Workspace, dataset: Dataset) -> None:

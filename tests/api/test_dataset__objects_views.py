@@ -78,7 +78,7 @@ def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None
 
 def test_objects__clusters_in_explore(street: Street) -> None:
     """A cluster counts its objects and the pictures that they are in; a preview is an object in its picture."""
-    page = street.dataset.explore("OBJECTS", threshold=0)
+    page = street.dataset.explore("OBJECTS", level=0)
     assert page == street.dataset.objects.explore()
     assert sum(cluster.n_objects for cluster in page.clusters) == len(THINGS)
     cars = page.clusters[0]
@@ -91,6 +91,8 @@ def test_objects__clusters_in_explore(street: Street) -> None:
     assert shown.image_uri == shown.original_uri
     assert shown.image_uri.endswith("/pictures/1.png")
     assert (shown.labels, shown.video_uri, shown.frame_timestamp) == (["car"], None, None)
+    alike = street.dataset.similar(shown.image_id, 1, bounding_box=shown.bounding_box, entity_type="OBJECTS")
+    assert alike.media_ids() == [shown.media_id]
 
 
 def test_objects__box_of_parts_of_pixels(street: Street) -> None:
@@ -103,7 +105,7 @@ def test_objects__box_of_parts_of_pixels(street: Street) -> None:
 
 def test_objects__pictures_are_explored_as_before(street: Street) -> None:
     """Clusters of pictures count no objects."""
-    clusters = street.dataset.explore(threshold=4).clusters
+    clusters = street.dataset.explore(level=4).clusters
     assert {cluster.n_objects for cluster in clusters} == {-1}
     assert sum(cluster.n_images for cluster in clusters) == len(PICTURES)
 
@@ -112,9 +114,9 @@ def test_objects__pages_are_the_whole(street: Street) -> None:
     """At each level every object is in one cluster, and the ids of clusters are those of the table."""
     for level in range(5):
         counts = Counter(street.dataset.objects.to_arrow([f"cluster_{level}"])[f"cluster_{level}"].to_pylist())
-        clusters = street.dataset.objects.explore(threshold=level).clusters
+        clusters = street.dataset.objects.explore(level=level).clusters
         assert {cluster.cluster_id: cluster.n_objects for cluster in clusters} == counts
-        pictures = {cluster.cluster_id for cluster in street.dataset.explore(threshold=level).clusters}
+        pictures = {cluster.cluster_id for cluster in street.dataset.explore(level=level).clusters}
         assert not pictures & counts.keys()
 
 
@@ -126,8 +128,8 @@ def test_objects__filters_are_about_objects(street: Street) -> None:
     assert set(dataset.objects.where(dogs).media_ids()) == expected
     assert dataset.where(dogs).count() == 0
     for page in (
-        dataset.objects.where(dogs).explore(threshold=4),
-        dataset.where(dogs).explore("OBJECTS", threshold=4),
+        dataset.objects.where(dogs).explore(level=4),
+        dataset.where(dogs).explore("OBJECTS", level=4),
         dataset.explore("OBJECTS", 4, vql=dogs),
         dataset.explore("OBJECTS", 4, labels=["dog"]),
     ):

@@ -178,7 +178,7 @@ def test_retry__of_an_aborted_reindex_and_deletion(tmp_path: Path) -> None:
             with pytest.raises(Aborted):
                 task.wait(60)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
-        for record in workspace.tasks(task_status="ABORTED").tasks[::-1]:
+        for record in workspace.tasks(status="ABORTED").tasks[::-1]:
             workspace.task(record.task_id).retry()
             assert workspace.task(record.task_id).wait(60).status is TaskStatus.COMPLETED
         assert workspace.dataset("pets").count() == 7

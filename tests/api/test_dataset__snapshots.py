@@ -40,7 +40,7 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "decisions": dataset.duplicate_decisions(),
         "config": dataset.embedding_config,
         "clusters": [
-            [(cluster.cluster_id, cluster.n_images) for cluster in dataset.explore(threshold=level).clusters]
+            [(cluster.cluster_id, cluster.n_images) for cluster in dataset.explore(level=level).clusters]
             for level in range(5)
         ],
     }

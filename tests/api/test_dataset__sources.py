@@ -110,18 +110,6 @@ class TestRequest:
                 dataset.add_media(folder)
         assert str(raised.value) == "Add media feature is not enabled"
 
-    @pytest.mark.parametrize("name", ["batch_n_images", "batch_n_videos", "batch_n_objects"])
-    def test_add_media__counts_of_a_batch(self, pets: Dataset, folder: Path, name: str) -> None:
-        """The interface's numbers are checked and change nothing."""
-        add: Any = pets.add_media
-        for wrong in (-1, 1.5, "3", True):
-            with pytest.raises(InvalidInput, match=f"{name} must be a whole number from 0, or None"):
-                add(folder, **{name: wrong})
-        with pytest.raises(InvalidInput, match="use_spot must be True, False or None"):
-            add(folder, use_spot=1)
-        add(folder, use_spot=True, **{name: 0})
-        assert pets.count() == 6
-
     def test_add_media__roles_are_for_buckets(self, pets: Dataset, folder: Path) -> None:
         """A role that is none, or with what lies here, is refused."""
         for role in ("reader", 5, ""):

@@ -155,7 +155,7 @@ def test_tag__of_unknown_media_changes_nothing(dataset: Dataset) -> None:
 @pytest.mark.parametrize("selection", [None, 5, {"a": 1}, [5], [None], b"bytes"])
 def test_tag__of_what_is_no_selection(dataset: Dataset, selection: Any) -> None:
     """Anything else than a view or ids is refused, and says what would be right."""
-    with pytest.raises(InvalidInput, match=r"a selection is a view|a media id is text"):
+    with pytest.raises(InvalidInput, match=r"a selection must be a view|a media id is text"):
         dataset.tag(selection, "a")
 
 

@@ -314,7 +314,7 @@ class TestReading:
 
     def test_explore__counts_and_previews(self, dataset: Dataset, films: Path) -> None:
         """Clusters count pictures, frames and videos; the preview of a frame leads into its video."""
-        clusters = [cluster for level in (0, 4) for cluster in dataset.explore(threshold=level).clusters]
+        clusters = [cluster for level in (0, 4) for cluster in dataset.explore(level=level).clusters]
         assert sum(c.n_images for c in clusters) == 2 * 2
         assert sum(c.n_frames for c in clusters) == 2 * 6
         frames = [shown for c in clusters for shown in c.previews if shown.type == "VIDEO_FRAME"]
@@ -443,7 +443,7 @@ class TestDuplicates:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"threshold": 2}, "threshold must be a similarity"),
+            ({"similarity": 2}, "similarity must be a similarity"),
             ({"limit": -1}, "limit"),
             ({"entity_type": "FILMS"}, "entity_type must be one of IMAGES, OBJECTS, VIDEOS, not 'FILMS'"),
         ],

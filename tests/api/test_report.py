@@ -17,7 +17,7 @@ from tests.render.test_html import Outline
 SHOWN: dict[str, Callable[[Gallery, Path], str]] = {
     "dataset": lambda gallery, _folder: gallery.dataset._repr_html_(),
     "view": lambda gallery, _folder: gallery.dataset.where([])._repr_html_(),
-    "page": lambda gallery, _folder: gallery.dataset.explore(threshold=1)._repr_html_(),
+    "page": lambda gallery, _folder: gallery.dataset.explore(level=1)._repr_html_(),
     "duplicates": lambda gallery, _folder: gallery.dataset.duplicates()._repr_html_(),
     "report": lambda gallery, folder: gallery.dataset.report(folder / "report.html").read_text("utf-8"),
 }

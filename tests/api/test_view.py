@@ -200,7 +200,7 @@ def test_where__laws(gallery: Gallery, first: list[Any], second: list[Any]) -> N
     assert set(one.where(second).media_ids()) == set(ids) & set(two.media_ids())
     rest = gallery.dataset.where([{"not": first}])
     assert set(rest.media_ids()) == set(gallery.ids.values()) - set(ids)
-    assert sum(cluster.n_images for cluster in one.explore(threshold=3).clusters) == len(ids)
+    assert sum(cluster.n_images for cluster in one.explore(level=3).clusters) == len(ids)
 
 
 def test_to_arrow__large(workspace: Workspace) -> None:

@@ -202,8 +202,8 @@ def test_create_dataset__thresholds(workspace: Workspace) -> None:
     table = embedded([[1, 0], [0.8, 0.6], [0, 1]])
     fine = workspace.create_dataset("fine", table, thresholds=[0.01, 0.02, 0.03, 0.04, 0.05])
     coarse = workspace.create_dataset("coarse", table, thresholds=(0.01, 0.25, 0.5, 1.5, 2))
-    assert [len(fine.explore(threshold=level).clusters) for level in range(5)] == [3, 3, 3, 3, 3]
-    assert [len(coarse.explore(threshold=level).clusters) for level in range(5)] == [3, 2, 2, 1, 1]
+    assert [len(fine.explore(level=level).clusters) for level in range(5)] == [3, 3, 3, 3, 3]
+    assert [len(coarse.explore(level=level).clusters) for level in range(5)] == [3, 2, 2, 1, 1]
     assert coarse.embedding_config.thresholds == (0.01, 0.25, 0.5, 1.5, 2.0)
 
 

@@ -53,7 +53,7 @@ READS = """
         return [
             dataset.count(), dataset.read(ids[1]).shape, dataset.thumbnail(ids[2])[:2], ranked.media_ids(),
             dataset.similar(ids[3]).media_ids(), dataset.where([{"labels": {"op": "is", "value": "x"}}]).count(),
-            len(dataset.explore(threshold=2).clusters), dataset.to_arrow(["file_path"]).num_rows, dataset.tags(),
+            len(dataset.explore(level=2).clusters), dataset.to_arrow(["file_path"]).num_rows, dataset.tags(),
             len(dataset.duplicates()), dataset.embeddings()[1].shape, len(workspace.datasets()),
             len(workspace.tasks().tasks), dataset.last_task.status,
         ]

@@ -93,7 +93,7 @@ def _duplicates(view: View, progress: Progress) -> Iterator[str]:
 
 def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
     progress("clusters", 0.8)
-    page = view.explore(threshold=level)
+    page = view.explore(level=level)
     yield html.heading(f"Clusters at level {level}")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
@@ -110,4 +110,4 @@ def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
     yield html.bars((summary.issue_type, summary.count) for summary in view.issue_summaries() if summary.count)
     yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OF_OBJECTS))
     yield html.heading(f"Clusters of objects at level {level}", 3)
-    yield from cluster_cards(view.explore(threshold=level).clusters[:_OF_OBJECTS], view)
+    yield from cluster_cards(view.explore(level=level).clusters[:_OF_OBJECTS], view)

@@ -24,22 +24,22 @@ from framedex.vql import duplicate_level
 
 
 def duplicates(
-    media: Media, condition: Condition, *, threshold: float, limit: int | None = None
+    media: Media, condition: Condition, *, similarity: float, limit: int | None = None
 ) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates at a similarity, largest first, then in the order of their first members.
 
     Args:
         media: what is looked at.
         condition: which of it; groups of which one member is left are left out.
-        threshold: similarity in [0.96, 1]; between two of the eight levels the stricter one is used.
+        similarity: minimum cosine similarity in [0.96, 1]; between two of the eight levels the stricter one is used.
         limit: at most so many groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0.96, 1], or the limit is no count.
+        InvalidInput: the similarity is outside [0.96, 1], or the limit is no count.
     """
     check_limit(limit)
-    check_similarity("threshold", threshold)
-    level = duplicate_level(threshold)
+    check_similarity("similarity", similarity)
+    level = duplicate_level(similarity)
     column = f"duplicate_{level}"
     found = _grouped(media, condition, (column, (column,)), limit)
     # What a file takes says nothing of an object in it.

@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def similar_videos(
-    media: Media, condition: Condition, *, threshold: float, exact: bool, limit: int | None = None
+    media: Media, condition: Condition, *, similarity: float, exact: bool, limit: int | None = None
 ) -> list[DuplicateGroup]:
     """Return the groups of videos that are alike, largest first, then in the order of their first members.
 
@@ -41,27 +41,27 @@ def similar_videos(
     Args:
         media: what is looked at.
         condition: videos count that have a frame which meets it.
-        threshold: similarity in [0, 1].
+        similarity: minimum similarity in [0, 1].
         exact: instead, groups of equal files.
         limit: at most so many groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0, 1], or the limit is no count.
+        InvalidInput: the similarity is outside [0, 1], or the limit is no count.
     """
     check_limit(limit)
-    check_fraction("threshold", threshold, "a similarity")
+    check_fraction("similarity", similarity, "a similarity")
     if not media.has_videos:
         return []
     videos = read_videos(videos_path(media.table.path), media.generation.tables[VIDEOS], _COLUMNS).to_pylist()
     if exact:
         return _grouped(media, videos, _equal(videos, _chosen(media, condition, videos)), 1.0, limit)
     frames = _Frames.of(media, videos)
-    candidates = _candidates(media, frames, least=threshold - _MARGIN)
+    candidates = _candidates(media, frames, least=similarity - _MARGIN)
     allowed = _chosen(media, condition, videos)
     candidates = candidates[allowed[candidates].all(axis=1)]
     alike = frames.alike(candidates)
-    found = alike >= threshold
-    return _grouped(media, videos, (candidates[found], alike[found]), threshold, limit)
+    found = alike >= similarity
+    return _grouped(media, videos, (candidates[found], alike[found]), similarity, limit)
 
 
 @dataclass(frozen=True)
