@@ -136,14 +136,14 @@ class TestIngestion:
         cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
         dataset = workspace.create_dataset("films", tmp_path / "in", "gist")
         errors = {row["path"]: row["error"] for row in videos(dataset)}
-        assert "only sound" in errors["sound.mp4"]
+        assert "audio only" in errors["sound.mp4"]
         assert "truncated or damaged" in errors["cut.mp4"]
         assert [row["image_filename"] for row in rows(dataset, media={"op": "is", "value": "video_frame"})] == [
             "cut_frame_000000.jpg", "cut_frame_000010.jpg",
         ]  # fmt: skip
         (broken,) = dataset.issues("corrupted").to_pylist()
         assert (broken["path"], dataset.info.n_images, dataset.info.n_videos) == ("sound.mp4", 0, 2)
-        with pytest.raises(CannotDecode, match="only sound"):
+        with pytest.raises(CannotDecode, match="audio only"):
             dataset.read(broken["media_id"])
 
 

@@ -178,7 +178,7 @@ class TestBroken:
         """A file without a video stream says so."""
         path = write_video(tmp_path / "clip.mp4", numbered(3))
         as_sound(path)
-        with pytest.raises(CannotDecode, match="only sound"):
+        with pytest.raises(CannotDecode, match="audio only"):
             opened(path)
 
     def test_video__without_frames(self, tmp_path: Path) -> None:

@@ -210,8 +210,9 @@ class Workspace:
 
         Args:
             query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``start_time_from,
-                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time, status, task_type, dataset_name, dataset_id, created_by``), ``sort_order``
-                (``asc`` or ``desc``), ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
+                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time,
+                status, task_type, dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``),
+                ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
 
         Raises:
             InvalidInput: an argument is unknown or out of range.

@@ -45,8 +45,8 @@ class DatasetSearches:
                 Pillow image, or a vector of the dataset's dimension.
             limit: the maximum number of results; None for all.
             max_distance: the maximum cosine distance, 0 to 2.
-            bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and in
-                the column ``bbox``, or a mapping with these keys.
+            bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and
+                in the column ``bbox``, or a mapping with these keys.
             diversity: 0 for the nearest media; up to 1 for media near the query but unlike each other.
             relevance: the minimum relevance, 0 to 1; a relevance of 0.5 or more is a match.
             n_candidates: the number of media to compare. A larger number increases recall and latency. By default the
