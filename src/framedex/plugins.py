@@ -1,7 +1,7 @@
 """Contributions of other packages, found by their entry points; see docs/plugins.md.
 
-Nothing is looked for before a registry is asked for the first time. A contribution that cannot be used is left out and
-named in the log; it never stops what asked for it.
+Entry points are read when a registry is first used. A contribution that cannot be used is left out and logged as a
+warning; it does not raise.
 """
 
 import logging
@@ -30,7 +30,7 @@ Row = TypeVar("Row", bound=_Named)
 
 
 class PluginStatus(StrEnum):
-    """Whether a contribution can be used."""
+    """The state of a contribution: loaded, or left out for an error."""
 
     LOADED = "loaded"
     LEFT_OUT = "left out"
@@ -39,8 +39,8 @@ class PluginStatus(StrEnum):
 class Plugin(Record):
     """A contribution of another package: an entry point of one of the groups in docs/plugins.md.
 
-    ``distribution`` and ``version`` are those of the package that was installed, and empty where its metadata lacks
-    them. ``error`` says why the contribution was left out, and is None where it was loaded.
+    ``distribution`` and ``version`` are those of the installed package, empty if its metadata lacks them. ``error`` is
+    the reason why the contribution was left out, or None if it was loaded.
     """
 
     name: str
@@ -52,15 +52,15 @@ class Plugin(Record):
 
 
 class Contributions(Generic[Row]):
-    """The rows that other packages contribute to one registry, loaded when they are first asked for.
+    """The rows that other packages contribute to one registry, loaded at the first use.
 
     Safe to share between threads.
 
     Args:
-        group: of the entry points.
-        kind: the class of a row, with a ``name`` that must be that of its entry point.
+        group: the group of the entry points.
+        kind: the class of the rows, with a ``name`` that must equal the name of the entry point.
         taken: returns the names that contributions cannot have.
-        check: raises an :class:`~framedex.Error` for a row that does not fit those before it, which it is given.
+        check: called with a row and the rows before it; raises an :class:`~framedex.Error` if they are incompatible.
     """
 
     def __init__(
@@ -82,19 +82,21 @@ class Contributions(Generic[Row]):
         """Return the contributed rows by name, in the order of their names."""
         with self._lock:
             if not self._loaded:
-                self._loaded = True  # first, as a package that is imported may ask for what it contributes to
+                self._loaded = (
+                    True  # set first, because an imported package may use the registry to which it contributes
+                )
                 self._load()
             return self._rows
 
     def plugins(self) -> list[Plugin]:
-        """Return what was found, whether it was loaded or left out."""
+        """Return all contributions, loaded or left out."""
         with self._lock:
             self.rows()
             return list(self._plugins)
 
     def _load(self) -> None:
-        found = _installed(tuple(sys.path), self.group)
-        for entry in sorted(found, key=lambda entry: (entry.name, _distribution(entry), entry.value)):
+        entries = _installed(tuple(sys.path), self.group)
+        for entry in sorted(entries, key=lambda entry: (entry.name, _distribution(entry), entry.value)):
             error = self._add(entry)
             status = PluginStatus.LOADED if error is None else PluginStatus.LEFT_OUT
             distribution, version = _distribution(entry)
@@ -112,13 +114,13 @@ class Contributions(Generic[Row]):
                 _LOG.warning("the plugin %r of %s (%s) was left out: %s", entry.name, source, self.group, error)
 
     def _add(self, entry: "EntryPoint") -> str | None:
-        """Take the row of an entry point; return why that cannot be, None if it was done."""
+        """Load the row of an entry point; return the error, or None if it was loaded."""
         try:
             row = entry.load()
             self._rows[entry.name] = self._checked(entry, row)
-        except (Exception, SystemExit) as error:  # whatever the other package does
-            said = str(error).partition("\n")[0]
-            return said if isinstance(error, InvalidInput) else f"{type(error).__name__}: {said}"
+        except (Exception, SystemExit) as error:  # other packages may raise anything
+            message = str(error).partition("\n")[0]
+            return message if isinstance(error, InvalidInput) else f"{type(error).__name__}: {message}"
         return None
 
     def _checked(self, entry: "EntryPoint", row: object) -> Row:
@@ -139,7 +141,7 @@ class Contributions(Generic[Row]):
 @lru_cache(maxsize=16)
 def _installed(_path: tuple[str, ...], group: str) -> "EntryPoints":
     """Return the entry points of a group of all packages on the module search path."""
-    from importlib.metadata import entry_points  # reads all packages, so it loads late
+    from importlib.metadata import entry_points  # imported late, because it reads all packages
 
     return entry_points(group=group)
 

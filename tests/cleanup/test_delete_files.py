@@ -222,7 +222,9 @@ def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) ->
     dataset.add_media(files=[("a.png", data), ("b.png", data)], auto_reindex=True)
     result = clean(dataset)
     assert (result.removed, result.files_deleted) == (1, 0)
-    assert [reason for _, reason in result.files_failed] == ["it was uploaded, and goes when no snapshot needs it"]
+    assert [reason for _, reason in result.files_failed] == [
+        "it was uploaded, and is deleted when no snapshot needs it"
+    ]
 
 
 def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) -> None:
