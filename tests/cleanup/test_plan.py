@@ -59,8 +59,8 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     assert list(rows) == sorted([*COPIES, *NEAR[0], *NEAR[1], "bad/dark.png", *BROKEN])
     small, large = rows["near/small.jpg"], rows[ANIMALS[2]]
     assert (small["action"], large["action"]) == ("remove", "keep")
-    assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}) of a group of which {ANIMALS[2]} stays"
-    assert large["reason"] == "stays of 2 near-duplicates: largest"
+    assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}); its group keeps {ANIMALS[2]}"
+    assert large["reason"] == "kept of 2 near-duplicates: largest"
     assert small["kept_media_id"] == large["kept_media_id"] == large["media_id"] == gallery.ids[ANIMALS[2]]
     (group,) = [each for each in gallery.dataset.duplicates(0.96) if small["media_id"] in each.media_ids]
     assert {small["group_id"], large["group_id"]} == {group.group_id}
@@ -88,8 +88,8 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
     """Equal files are said to be of the same content, with confidence 1."""
     rows = by_path(gallery.dataset.plan_cleanup(duplicates="exact", keep="first"))
     assert list(rows) == sorted(COPIES)
-    assert rows[COPIES[0]]["reason"] == "stays of 3 files of the same content: first in order"
-    assert {rows[name]["reason"] for name in COPIES[1:]} == {f"the same content as {COPIES[0]}"}
+    assert rows[COPIES[0]]["reason"] == "kept of 3 files with equal content: first in order"
+    assert {rows[name]["reason"] for name in COPIES[1:]} == {f"same content as {COPIES[0]}"}
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
 
@@ -101,7 +101,7 @@ def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: st
     dataset.add_media(tmp_path / "pictures", auto_reindex=True)
     rows = by_path(dataset.plan_cleanup(duplicates=0.96, keep=keep))
     assert [path for path in ("a.png", "b.png") if rows[path]["action"] == "keep"] == [stays]
-    assert rows[stays]["reason"].startswith("stays of 2 near-duplicates: ")
+    assert rows[stays]["reason"].startswith("kept of 2 near-duplicates: ")
 
 
 def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
@@ -115,8 +115,8 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
     assert {path: row["action"] for path, row in rows.items()} == {
         "0.jpg": "remove", "30.jpg": "remove", "31.jpg": "keep",
     }  # fmt: skip
-    assert rows["0.jpg"]["reason"] == f"odd_size {rows['0.jpg']['confidence']:.2f}; of its group 31.jpg stays"
-    assert rows["31.jpg"]["reason"] == "stays of 3 near-duplicates, of which 2 have no issue: largest"
+    assert rows["0.jpg"]["reason"] == f"odd_size {rows['0.jpg']['confidence']:.2f}; its group keeps 31.jpg"
+    assert rows["31.jpg"]["reason"] == "kept of 3 near-duplicates, 2 without an issue: largest"
     assert {row["kept_media_id"] for row in rows.values()} == {rows["31.jpg"]["media_id"]}
 
 
@@ -129,7 +129,9 @@ def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path
     rows = by_path(dataset.plan_cleanup(duplicates=1.0, issues={"dark": 0.5}))
     assert {path: row["action"] for path, row in rows.items()} == {"x.png": "remove", "y.png": "remove"}
     for row in rows.values():
-        assert re.fullmatch(r"dark 0\.\d\d; all 2 of its group have an issue, so that none of it stays", row["reason"])
+        assert re.fullmatch(
+            r"dark 0\.\d\d; all 2 members of its group have an issue, so the group keeps none", row["reason"]
+        )
         assert (row["issue_type"], row["kept_media_id"]) == ("dark", None)
         assert row["group_id"] is not None
 
@@ -175,7 +177,7 @@ def test_plan__summary(gallery: Gallery) -> None:
     )
     assert len(plan) == 8
     assert repr(plan) == f"<framedex.CleanupPlan: {plan.words}>"
-    assert plan.words.startswith("8 media go: 3 corrupted, 1 dark, 4 duplicates; ")
+    assert plan.words.startswith("8 media to remove: 3 corrupted, 1 dark, 4 duplicates; ")
 
 
 def test_plan__page_and_notebook(gallery: Gallery, tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_plan__page_is_bounded(workspace: Workspace) -> None:
     page = "".join(plan._parts(5, 5))
     assert page.count("★") == 5
     assert "and 65 more groups" in page
-    assert "and 4 more that go" in page, "the largest group has 12 members, of which 8 are shown, first what stays"
+    assert "and 4 more to remove" in page, "the page shows 8 of the 12 members of the largest group, the kept one first"
 
 
 def test_plan__of_nothing(gallery: Gallery) -> None:
@@ -218,7 +220,7 @@ def test_plan__of_nothing(gallery: Gallery) -> None:
     result = plan.apply(delete_files=True)
     assert (result.removed, result.snapshot, result.files_deleted) == (0, None, 0)
     assert gallery.dataset.snapshots() == before
-    assert "0 media go" in plan._repr_html_()
+    assert "0 media to remove" in plan._repr_html_()
 
 
 def test_plan__refuses(dataset: Dataset, workspace: Workspace) -> None:

@@ -54,7 +54,7 @@ def test_cleanup__only_shows(run: Run, home: Path) -> None:
     page = home / "plan.html"
     status, out, _ = run("cleanup", "pets", "--duplicates", "0.99", "--issue", "corrupted=0.5", "--page", str(page))
     assert status == 0
-    for part in ("remove", "keep", "copy.png", "corrupted 1.00", "2 media go: 1 corrupted, 1 duplicates"):
+    for part in ("remove", "keep", "copy.png", "corrupted 1.00", "2 media to remove: 1 corrupted, 1 duplicates"):
         assert part in out
     assert page.read_text().startswith("<!doctype html>")
     assert count(home) == 5

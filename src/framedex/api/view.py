@@ -276,12 +276,12 @@ class View(exporting.Exportable):
         media = view._media()
         condition = view._condition(media)
         if entity_type == EntityType.VIDEOS:
-            found = similar_videos(media, condition, similarity=similarity, exact=exact, limit=limit)
+            groups = similar_videos(media, condition, similarity=similarity, exact=exact, limit=limit)
         elif exact:
-            found = exact_duplicates(media, condition, limit=limit)
+            groups = exact_duplicates(media, condition, limit=limit)
         else:
-            found = duplicates(media, condition, similarity=similarity, limit=limit)
-        return DuplicateGroups(found, view)
+            groups = duplicates(media, condition, similarity=similarity, limit=limit)
+        return DuplicateGroups(groups, view)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded."""

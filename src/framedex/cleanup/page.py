@@ -58,7 +58,7 @@ def _card(group: pa.Table, jpegs: Jpegs) -> str:
     """Return the card of a group: first the kept image, then the removed ones."""
     shown = group.take(pc.sort_indices(group, sort_keys=[("action", "ascending")])[:_MEMBERS])
     rest = len(group) - len(shown)
-    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more that go") if rest else "")
+    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more to remove") if rest else "")
 
 
 def _issue(removed: pa.Table, issue: str, jpegs: Jpegs, max_media: int) -> Iterator[str]:

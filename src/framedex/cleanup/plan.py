@@ -105,8 +105,8 @@ class CleanupPlan:
         summary = self.summary
         counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
-        removed = f"{summary.removed:,} media go" + (f": {counts}" if counts else "")
-        return f"{removed}{size}; {summary.kept:,} stay in place of others"
+        removed = f"{summary.removed:,} media to remove" + (f": {counts}" if counts else "")
+        return f"{removed}{size}; {summary.kept:,} kept in their place"
 
     def page(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page with the images to remove and to keep; return its path.

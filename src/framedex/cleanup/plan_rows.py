@@ -129,17 +129,16 @@ SELECT planned.media_id, planned.file_name, planned.path,
     CASE
         WHEN planned.issue_type IS NOT NULL THEN {issues} || CASE
             WHEN planned.members > 0 AND planned.sound = 0
-            THEN printf('; all %d of its group have an issue, so that none of it stays',
+            THEN printf('; all %d members of its group have an issue, so the group keeps none',
                 planned.members)
-            WHEN planned.members > 0 THEN '; of its group ' || stays.path || ' stays'
+            WHEN planned.members > 0 THEN '; its group keeps ' || stays.path
             ELSE '' END
-        WHEN planned.goes AND planned.exact THEN 'the same content as ' || stays.path
-        WHEN planned.goes THEN printf('near-duplicate (%.4f) of a group of which ', planned.similarity)
-            || stays.path || ' stays'
-        ELSE 'stays of ' || printf('%d ', planned.members)
-            || CASE WHEN planned.exact THEN 'files of the same content' ELSE 'near-duplicates' END
+        WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.path
+        WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.path
+        ELSE 'kept of ' || printf('%d ', planned.members)
+            || CASE WHEN planned.exact THEN 'files with equal content' ELSE 'near-duplicates' END
             || CASE WHEN planned.sound < planned.members
-               THEN printf(', of which %d have no issue', planned.sound) ELSE '' END
+               THEN printf(', %d without an issue', planned.sound) ELSE '' END
             || CASE WHEN planned.why = '' THEN '' ELSE ': ' || planned.why END
     END AS reason,
     CASE WHEN planned.goes THEN coalesce(planned.issue_type, 'duplicates') END AS issue_type,

@@ -184,11 +184,11 @@ class ListSource(Source):
         return common or str(self.list_path.parent)
 
     def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
-        base = os.fspath(self.list_path.parent)
+        folder = os.fspath(self.list_path.parent)
         for path, labels, caption in read_list(self.list_path):
             if path.startswith("file:"):
                 path = self._path_of(path)  # noqa: PLW2901 - converted to a path
-            yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
+            yield path and os.path.normpath(os.path.join(folder, path)), labels, caption  # noqa: PTH118
 
     def _path_of(self, uri: str) -> str:
         try:
