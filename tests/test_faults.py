@@ -69,7 +69,7 @@ class Disk:
 
 
 class DiskFull(Exception):
-    """What was to be written was refused, and it was said why."""
+    """Writing was refused, with the reason."""
 
 
 @contextlib.contextmanager
@@ -378,7 +378,7 @@ READS: list[Callable[[Dataset], object]] = [
 
 @pytest.mark.parametrize("damage", list(DAMAGES))
 def test_damaged_table(workspace: Workspace, tmp_path: Path, damage: str) -> None:
-    """What needs a damaged table says which one it is; all else, other datasets too, works, and it can be deleted."""
+    """Errors name the damaged table; everything else, also other datasets, works, and the dataset can be deleted."""
     dataset, other = (workspace.create_dataset(name, part(families(60))) for name in ("damaged", "other"))
     before = state_of(other)
     DAMAGES[damage](tables_of(dataset))

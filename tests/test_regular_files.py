@@ -68,7 +68,7 @@ def test_read__up_to_a_limit(content: bytes, most: int) -> None:
 
 
 def test_read__a_file_that_grows(tmp_path: Path) -> None:
-    """What is written while a file is read counts; of what is too much only a byte is read."""
+    """Data written while a file is read counts; at most one byte beyond the limit is read."""
     path = tmp_path / "file"
     path.write_bytes(bytes(50))
     with open(path, "rb", buffering=0, opener=opener) as file:

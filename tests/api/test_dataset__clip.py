@@ -19,7 +19,7 @@ SCENES = list(gallery())
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the pictures and their workspace are."""
+    """The folders of the images and their workspace."""
     return tmp_path_factory.mktemp("shapes")
 
 
@@ -102,7 +102,7 @@ def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path)
 
 
 def test_weights__others_than_before(tmp_path: Path) -> None:
-    """When the weights are others, neither a search nor an addition goes through: vectors would not compare."""
+    """With other weights, searches and additions raise, because embeddings could not be compared."""
     folder = tmp_path / "model"
     shutil.copytree(TRAINED, folder)
     picture = write(tmp_path / "pictures" / "one.png", draw(SCENES[0], np.random.default_rng(4)))

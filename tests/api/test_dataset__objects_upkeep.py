@@ -1,4 +1,4 @@
-"""What is kept of objects beside their table, and their states: caches, snapshots, other processes, none left."""
+"""Data about objects outside of their table: caches, snapshots, other processes, and datasets without objects left."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspac
 
 
 def test_none_left__all_is_empty(dataset: Dataset) -> None:
-    """When the last object has gone with its picture, the dataset is as one that never had any."""
+    """After its last object is deleted with the image, the dataset is like one without objects."""
     some = dataset.objects.media_ids()[0]
     dataset.delete_media(dataset.where(vql.objects()))
     objects = dataset.objects

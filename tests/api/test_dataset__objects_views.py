@@ -121,7 +121,7 @@ def test_objects__pages_are_the_whole(street: Street) -> None:
 
 
 def test_objects__filters_are_about_objects(street: Street) -> None:
-    """What a filter says, in whichever place, it says of the objects."""
+    """A filter applies to the objects, regardless of the place where it is given."""
     dogs = [{"labels": {"op": "is", "value": "dog"}}]
     expected = {street.ids[thing] for thing in THINGS if thing.label == "dog"}
     dataset = street.dataset

@@ -185,7 +185,7 @@ def test_similar__bounding_box(gallery: Gallery) -> None:
 def test_similar__bad_input(
     gallery: Gallery, query: Any, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """What cannot be used is refused by name."""
+    """Invalid arguments are refused by name."""
     with pytest.raises(error, match=message):
         gallery.dataset.similar(query, **options)
 

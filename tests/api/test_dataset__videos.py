@@ -98,7 +98,7 @@ class TestIngestion:
         }  # fmt: skip
 
     def test_videos__have_rows(self, dataset: Dataset, films: Path) -> None:
-        """What is known of a video as a whole is kept."""
+        """The table of videos has the properties of each video."""
         clip, other = videos(dataset)
         assert {name: clip[name] for name in ("path", "container", "width", "height", "frames", "kept_frames")} == {
             "path": "clip.mp4", "container": "mp4", "width": 160, "height": 120, "frames": 35, "kept_frames": 4,

@@ -1,4 +1,4 @@
-"""What people see: the HTML of datasets, views and pages in notebooks, and the report."""
+"""The HTML of datasets, views and pages in notebooks, and the report."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""Whatever is done to a workspace, it stays openable and consistent."""
+"""After any sequence of operations, a workspace can be opened and is consistent."""
 
 import shutil
 import tempfile

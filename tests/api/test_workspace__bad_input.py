@@ -120,7 +120,7 @@ def test_create_dataset__unusable_source(
 
 @pytest.mark.parametrize("source", [None, 5, 1.5, [], ["a.png"], object()])
 def test_create_dataset__no_source(workspace: Workspace, source: Any) -> None:
-    """What is neither a path nor a table is refused, with its type."""
+    """A source that is neither a path nor a table is refused with its type."""
     with pytest.raises(InvalidInput, match=rf"not {type(source).__name__}|columns|rows"):
         workspace.create_dataset("d", source)
     assert_nothing_left(workspace)

@@ -275,7 +275,7 @@ def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> N
 
 
 def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
-    """Where the settings say so no dataset is deleted, but one whose creation fails still leaves nothing."""
+    """If the settings forbid deletions, a failed creation still leaves nothing."""
     settings = SETTINGS.model_copy(update={"delete_dataset_enabled": False})
     with Workspace(tmp_path / "kept", settings=settings) as workspace:
         workspace.create_dataset("stays", folder)
@@ -287,7 +287,7 @@ def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
 
 
 def test_delete_dataset__unknown(workspace: Workspace) -> None:
-    """What is not there cannot be deleted."""
+    """A dataset that does not exist cannot be deleted."""
     with pytest.raises(NotFound, match="'pets'"):
         workspace.delete_dataset("pets")
 

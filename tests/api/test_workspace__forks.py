@@ -88,7 +88,7 @@ def test_fork__reads_and_writes(tmp_path: Path, folder: Path) -> None:
 
 
 def test_fork__while_other_threads_work(tmp_path: Path, folder: Path) -> None:
-    """What other threads hold at the instant of the fork holds nobody up in the child."""
+    """Locks that other threads hold at a fork do not block the child."""
     code = """
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Which media go, and which stay in their place."""
+"""The choice of media to remove and to keep."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ rows = st.lists(
 
 
 def found_of(table: list[dict[str, Any]]) -> CandidateRows:
-    """Return rows as they are found: of groups, those that have several members."""
+    """Return candidate rows; groups have several members."""
     keys = [row["key"] for row in table]
     return CandidateRows(
         np.arange(10, 10 + len(table), dtype=np.uint64),
@@ -43,7 +43,7 @@ def found_of(table: list[dict[str, Any]]) -> CandidateRows:
 
 
 def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest) -> tuple[int, list[str]]:
-    """Return which of some rows is best to keep, and what decided, one preference after another."""
+    """Return the best row to keep and the deciding criteria."""
     decided = []
     for preference in wanted.preferences:
         values = {
@@ -61,7 +61,7 @@ def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest
 
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
-    """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""
+    """Rows with an issue are removed; each group keeps its best row without one, if there is any."""
     wanted = CleanupRequest.parse(duplicates, list(ISSUES), keep)
     found = found_of(table)
     decided = choose_rows(found, wanted)
@@ -88,7 +88,7 @@ def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep:
 
 
 def test_parse__what_stays() -> None:
-    """The best of near-duplicates is that of the groups; of equal files the oldest; else what is asked for."""
+    """Near-duplicates keep the best of the group, equal files the oldest; other rules decide as named."""
     assert CleanupRequest.parse(0.97, (), "best").preferences == PREFERENCES
     assert CleanupRequest.parse(EXACT, (), "best").preferences == (OLDEST,)
     assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
@@ -122,6 +122,6 @@ def test_parse__what_stays() -> None:
     ],
 )
 def test_parse__refuses(duplicates: Any, issues: Any, keep: Any, message: str) -> None:
-    """What cannot be used is named, with what would be right; the issue of all duplicates would leave none."""
+    """Invalid arguments are named with the valid ones; the issue of all duplicates would keep none."""
     with pytest.raises(InvalidInput, match=message):
         CleanupRequest.parse(duplicates, issues, keep)

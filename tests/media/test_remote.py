@@ -51,7 +51,7 @@ def test_split_uri__is_taken_literally(uri: str, expected: tuple[str, str]) -> N
     ],
 )  # fmt: skip
 def test_split_uri__that_is_none(uri: Any) -> None:
-    """What is no URI of an object has the interface's message, and a note that names it."""
+    """An invalid URI raises the interface's message, with a note that names it."""
     with pytest.raises(InvalidInput) as raised:
         split_uri(uri)
     assert str(raised.value) == INVALID_URI
@@ -86,7 +86,7 @@ def test_list__a_bucket_that_does_not_exist(service: Service) -> None:
 
 
 def test_list__without_rights(service: Service) -> None:
-    """Who may not list is told so, with what the service said."""
+    """Without the right to list, the error has the message of the service."""
     service.put("private/a.jpg", b"x")
     with service.closed(), pytest.raises(Unavailable, match=r"cannot list 's3://private': INVALID_ACCESS_KEY_ID"):
         store(service).list("s3://private")
@@ -184,7 +184,7 @@ def test_read__when_all_fail(service: Service) -> None:
 
 
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
-    """However many objects are gone, the service answers."""
+    """Any number of missing objects does not make the service unavailable."""
     opened = store(service)
     for _ in range(remote._MOST_FAILURES + 1):
         with pytest.raises(CannotDecode, match="no such object"):

@@ -193,7 +193,7 @@ def test_manifest__too_large(service: Service) -> None:
 
 
 def test_manifest__leaves_no_files(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written down while a manifest is read goes at once."""
+    """Temporary files of a manifest are deleted after reading."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     service.put("tidy/list.txt", b"a.jpg")
     source = opened(service, "s3://tidy/list.txt")

@@ -1,4 +1,4 @@
-"""Pieces of HTML that show datasets to people."""
+"""Fragments of HTML for reports and notebooks."""
 
 import base64
 import re
@@ -13,7 +13,7 @@ JPEG = b"\xff\xd8 not quite a picture"
 
 
 class Outline(HTMLParser):
-    """Collects tags, and fails on what is not closed in its place."""
+    """A parser that collects tags and fails on wrong nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -61,7 +61,7 @@ def test_picture__holds_its_data() -> None:
 
 
 def test_picture__that_cannot_be_shown() -> None:
-    """Where there is no picture, a field says so."""
+    """Without an image, a field with a text is shown."""
     outline = Outline(html.picture(None, "name"))
     assert "img" not in [tag for tag, _ in outline.tags]
     assert outline.texts == ["cannot be shown", "name"]
