@@ -246,7 +246,7 @@ def resume_of(workspace: Workspace, task_id: str) -> object:
 
 
 def test_vacuum__work_of_a_stopped_task(workspace: Workspace, dataset: Dataset) -> None:
-    """The checkpoint of a failed addition stays for a retry; if seconds are given, it is freed and a retry starts over."""
+    """A failed addition's checkpoint stays for a retry; if seconds are given, it is freed and a retry starts over."""
     task_id = stopped_addition(workspace, dataset)
     state = resume_of(workspace, task_id)
     assert isinstance(state, dict)
