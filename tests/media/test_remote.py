@@ -176,7 +176,7 @@ def test_read__when_all_fail(service: Service) -> None:
     opened.read("s3://closed/a.jpg", _LIMIT)
     opened.check_any_read()
     with service.closed():
-        for _ in range(remote._MOST_FAILURES - 1):
+        for _ in range(remote._MAX_FAILURES - 1):
             with pytest.raises(CannotDecode):
                 opened.read("s3://closed/a.jpg", _LIMIT)
         with pytest.raises(Unavailable, match="100 objects in a row could not be read"):
@@ -186,7 +186,7 @@ def test_read__when_all_fail(service: Service) -> None:
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
     """Any number of missing objects does not make the service unavailable."""
     opened = store(service)
-    for _ in range(remote._MOST_FAILURES + 1):
+    for _ in range(remote._MAX_FAILURES + 1):
         with pytest.raises(CannotDecode, match="no such object"):
             opened.read("s3://closed/none.jpg", _LIMIT)
     opened.check_any_read()
