@@ -133,7 +133,7 @@ class RankedView(View):
         jpegs = self.thumbnails([row["media_id"] for row in rows])
         return html.block(
             html.row(
-                html.picture(jpeg, file_name(row["image_filename"]), _caption(row))
+                html.figure(jpeg, file_name(row["image_filename"]), _caption(row))
                 for row, jpeg in zip(rows, jpegs, strict=True)
             )
         )

@@ -67,7 +67,7 @@ def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
-    yield html.row(html.picture(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
+    yield html.row(html.figure(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
                 3,
             ),
             html.row(
-                html.picture(jpeg, shown.file_name)
+                html.figure(jpeg, shown.file_name)
                 for shown, jpeg in zip(
                     cluster.previews,
                     view.thumbnails([shown.media_id for shown in cluster.previews]),
@@ -109,7 +109,7 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
         html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
         html.row(
-            html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
+            html.figure(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
             for media_id, jpeg in zip(shown, view.thumbnails(shown), strict=True)
         ),
         html.note(f"and {rest:,} more") if rest else "",

@@ -310,7 +310,7 @@ class View(exporting.Exportable):
         return html.block(
             html.heading(f"{self.count():,} {self._noun}", 3),
             html.row(
-                html.picture(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
+                html.figure(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
                 for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
             ),
         )

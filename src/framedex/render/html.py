@@ -75,7 +75,7 @@ def _bar(name: str, count: str, width: int) -> str:
     return f"<tr><td>{escaped(name)}</td><td class='n'>{escaped(count)}</td><td>{bar}</td></tr>"
 
 
-def picture(jpeg: bytes | None, *captions: object) -> str:
+def figure(jpeg: bytes | None, *captions: object) -> str:
     """Return an image with lines of text below it; a grey field if *jpeg* is None."""
     if jpeg is None:
         image = "<div class='gone'>cannot be shown</div>"

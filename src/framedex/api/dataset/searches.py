@@ -60,7 +60,7 @@ class DatasetSearches:
             NotIndexed: the dataset has no embeddings.
         """
         with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searches(progress, entity_type)
+            searcher = self._searcher(progress, entity_type)
             query = image_query(
                 self._context, searcher, query, box=bounding_box, most=max_distance, n_candidates=n_candidates
             )
@@ -99,7 +99,7 @@ class DatasetSearches:
                 does not encode text, and no text encoder is set or no media have captions.
         """
         with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searches(progress, entity_type)
+            searcher = self._searcher(progress, entity_type)
             query = text_query(searcher, text, by)
             query.run(searcher, None, 1, 0.0)  # errors are raised here, and indices built
         return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
@@ -109,7 +109,7 @@ class DatasetSearches:
 
         The arguments and errors are those of :meth:`similar`.
         """
-        return upload(self._context, self._searches(None), query, bounding_box)
+        return upload(self._context, self._searcher(None), query, bounding_box)
 
     def benchmark_search(
         self, *, queries: int = 200, k: int = 10, selectivities: Sequence[float] = SELECTIVITIES
@@ -131,12 +131,12 @@ class DatasetSearches:
             NotIndexed: the dataset has no embeddings.
         """
         with progress_bar("Measuring searches") as progress:
-            searcher = self._searches(None)
+            searcher = self._searcher(None)
             return SearchBenchmark.of(
                 measure_search(searcher, queries=queries, k=k, selectivities=selectivities, progress=progress)
             )
 
-    def _searches(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
+    def _searcher(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
         if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
             raise InvalidInput(f"entity_type must be IMAGES or OBJECTS, not {entity_type!r}")
         media = open_entities(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
