@@ -101,8 +101,8 @@ def test_parse__keep_rules() -> None:
 @pytest.mark.parametrize(
     ("duplicates", "issues", "keep", "message"),
     [
-        (None, (), "best", "say what is to go"),
-        (None, {}, "best", "say what is to go"),
+        (None, (), "best", "name what to remove"),
+        (None, {}, "best", "name what to remove"),
         (1.01, (), "best", r"\(if not 'exact'\) must be a similarity from 0\.96 to 1, not 1\.01"),
         (float("nan"), (), "best", "not nan"),
         (True, (), "best", "not True"),

@@ -225,7 +225,7 @@ def test_plan__of_nothing(gallery: Gallery) -> None:
 
 def test_plan__refuses(dataset: Dataset, workspace: Workspace) -> None:
     """Invalid arguments raise, and so do datasets in a state without snapshots."""
-    with pytest.raises(InvalidInput, match="say what is to go"):
+    with pytest.raises(InvalidInput, match="name what to remove"):
         dataset.plan_cleanup()
     with pytest.raises(InvalidFilter):
         dataset.plan_cleanup(duplicates=0.96, where=[{"nonsense": 1}])

@@ -86,7 +86,7 @@ def test_cleanup__json(run: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say what is to go"),
+        ((), "name what to remove"),
         (("--duplicates", "much"), "must be a number, not 'much'"),
         (("--issue", "blur=x"), "--issue blur must be a number, not 'x'"),
         (("--issue", "blurred"), "no issue 'blurred'"),

@@ -55,7 +55,7 @@ def test_split_uri__that_is_none(uri: Any) -> None:
     with pytest.raises(InvalidInput) as raised:
         split_uri(uri)
     assert str(raised.value) == INVALID_URI
-    assert raised.value.__notes__ == [f"an object-storage URI is s3://bucket/folder, not {uri!r}"]
+    assert raised.value.__notes__ == [f"an object-storage URI must be s3://bucket/folder, not {uri!r}"]
 
 
 def test_list__all_below_a_folder(service: Service) -> None:
