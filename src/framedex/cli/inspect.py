@@ -17,7 +17,6 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
-from framedex.export.formats import format_names
 
 if TYPE_CHECKING:
     from framedex.records import DuplicateGroup
@@ -129,7 +128,7 @@ def issues(
 def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
-    file_format: Annotated[str, typer.Option("--format", help=f"{format_names()}.")] = "json",
+    file_format: Annotated[str, typer.Option("--format", help="The format, as docs/exports.md lists them.")] = "json",
     include_images: Annotated[
         bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
     ] = False,

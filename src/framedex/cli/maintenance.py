@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from framedex.api.workspace import Workspace
+import framedex
 from framedex.cli.options import (
     JsonOption,
     LimitOption,
@@ -22,7 +22,6 @@ from framedex.cli.options import (
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
-from framedex.settings import load_settings
 
 if TYPE_CHECKING:
     from framedex.records import CheckResult, CleanupResult
@@ -138,7 +137,7 @@ def recover(
     as_json: JsonOption = False,
 ) -> None:
     """Make the catalog of a workspace again that is gone or damaged, of what the datasets' folders say."""
-    result = Workspace.recover(folder)
+    result = framedex.Workspace.recover(folder)
     if as_json:
         print_json(result)
         return
@@ -160,6 +159,8 @@ def vacuum(
     as_json: JsonOption = False,
 ) -> None:
     """Free the disk of what no dataset and no snapshot needs."""
+    from framedex.settings import load_settings
+
     with open_workspace(workspace) as ws:
         kept_s = load_settings().keep_versions_s
         if older_than is not None and 0 <= older_than < kept_s:

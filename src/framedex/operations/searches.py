@@ -88,7 +88,7 @@ def image_query(
     most: float | None = None,
     n_candidates: int | None = None,
 ) -> VectorQuery:
-    """Return the question for media like a picture.
+    """Return the query for media like a picture.
 
     Args:
         context: the workspace.
@@ -135,7 +135,7 @@ def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = N
 
 
 def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
-    """Return the question for media that fit a text.
+    """Return the query for media that fit a text.
 
     Args:
         searcher: of the dataset.
