@@ -94,7 +94,7 @@ def test_objects__clusters_in_explore(street: Street) -> None:
     box = shown.bounding_box
     alike = street.dataset.similar(shown.image_id, bounding_box=box, max_distance=1e-3, entity_type="OBJECTS")
     assert shown.media_id in alike.media_ids()
-    assert set(alike.media_ids()) <= {street.ids[car] for car in CARS}
+    assert set(alike.media_ids()) <= {street.ids[thing] for thing in (*CARS, SAME[1])}
 
 
 def test_objects__box_of_parts_of_pixels(street: Street) -> None:
