@@ -278,7 +278,7 @@ def _difference(found: Any, wanted: Any) -> str:
 def _usable(dataset: Any) -> list[str]:
     """Try what people do with a dataset; return what does not work or does not add up."""
     faults = []
-    sizes = [sum(cluster.n_images for cluster in dataset.explore(threshold=level).clusters) for level in range(5)]
+    sizes = [sum(cluster.n_images for cluster in dataset.explore(level=level).clusters) for level in range(5)]
     if set(sizes) != {dataset.count()} and dataset.count() <= 100:
         faults.append(f"clusters of {sizes} media, of {dataset.count()}")
     if dataset.to_arrow().num_rows != dataset.info.n_images:

@@ -88,7 +88,7 @@ def _calls(dataset: Any, vectors: Any, random: np.random.Generator) -> list[tupl
 
 
 def _explore(dataset: Any, level: int, page: int, **asked: Any) -> Callable[[], Any]:
-    return lambda: dataset.explore(threshold=level, page_number=page, **asked)
+    return lambda: dataset.explore(level=level, page_number=page, **asked)
 
 
 def _timed(call: Callable[[], Any]) -> float:

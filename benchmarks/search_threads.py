@@ -133,7 +133,7 @@ def _count(dataset: Any, _vectors: Any, chosen: random.Random) -> None:
 
 
 def _explore(dataset: Any, _vectors: Any, chosen: random.Random) -> None:
-    page = dataset.explore(threshold=chosen.randrange(5), vql=[{"labels": {"op": "is", "value": "cat"}}])
+    page = dataset.explore(level=chosen.randrange(5), vql=[{"labels": {"op": "is", "value": "cat"}}])
     assert all(cluster.labels == ["cat"] for cluster in page.clusters), "labels"
 
 

@@ -112,7 +112,7 @@ class Worker:
         """Ask for all that counts media; where no other state came between, all answers are the same."""
         state = self._state()
         view, pages, sizes = self.dataset.where([]), 0, 0
-        while found := view.explore(threshold=4, page_number=pages).clusters:
+        while found := view.explore(level=4, page_number=pages).clusters:
             sizes, pages = sizes + sum(cluster.n_images for cluster in found), pages + 1
         shown = self.dataset.to_arrow(["media_id", "cluster_id"])
         assert shown["cluster_id"].null_count == 0, "every row has its cluster"

@@ -38,7 +38,7 @@ def test_atomic_file__is_given_up(tmp_path: Path, written: bool) -> None:
 
 
 def test_atomic_file__that_cannot_be_named(tmp_path: Path) -> None:
-    """Where the name cannot be given, the partial file goes, and the error is the system's."""
+    """If the file cannot be renamed, the partial file is deleted, and the system's error is raised."""
     (tmp_path / "a").mkdir()
     with pytest.raises(OSError, match="directory"), atomic_file(tmp_path / "a") as partial:
         partial.write_bytes(b"new")

@@ -21,7 +21,7 @@ def test_demo__finds_what_was_planted(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_compare__can_fail(tmp_path: Path) -> None:
     """The comparison sees what is missing and what is found besides."""
     with Workspace(tmp_path / "ws") as workspace:
-        dataset, truth = demo.build(workspace)
+        dataset, truth = demo.build_demo(workspace)
         truth.issues["dark"] = {"china-darkened.jpg", "china.jpg"}
         outcomes = {outcome.what: outcome for outcome in demo.compare(dataset, truth)}
     assert (outcomes["dark"].planted, outcomes["dark"].found) == (2, 1)
@@ -34,6 +34,6 @@ def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
     with Workspace(tmp_path / "ws") as workspace:
         demo.make_pictures(tmp_path / "own")
         own = workspace.create_dataset("demo", tmp_path / "own")
-        with pytest.raises(Conflict, match="no demo made"):
-            demo.build(workspace)
+        with pytest.raises(Conflict, match="is not a demo"):
+            demo.build_demo(workspace)
         assert workspace.dataset("demo").id == own.id

@@ -69,7 +69,7 @@ class Disk:
 
 
 class DiskFull(Exception):
-    """What was to be written was refused, and it was said why."""
+    """Writing was refused, with the reason."""
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "fields": [field.field_name for field in dataset.fields()],
         "snapshots": len(dataset.snapshots()),
         "decisions": len(dataset.duplicate_decisions()),
-        "sizes": sorted(cluster.n_images for cluster in dataset.explore(threshold=2).clusters),
+        "sizes": sorted(cluster.n_images for cluster in dataset.explore(level=2).clusters),
     }
 
 
@@ -378,7 +378,7 @@ READS: list[Callable[[Dataset], object]] = [
 
 @pytest.mark.parametrize("damage", list(DAMAGES))
 def test_damaged_table(workspace: Workspace, tmp_path: Path, damage: str) -> None:
-    """What needs a damaged table says which one it is; all else, other datasets too, works, and it can be deleted."""
+    """Errors name the damaged table; everything else, also other datasets, works, and the dataset can be deleted."""
     dataset, other = (workspace.create_dataset(name, part(families(60))) for name in ("damaged", "other"))
     before = state_of(other)
     DAMAGES[damage](tables_of(dataset))
@@ -454,7 +454,7 @@ def test_read_only_folder(workspace: Workspace) -> None:
         import sys, framedex
         with framedex.Workspace(sys.argv[1]) as workspace:
             dataset = workspace.dataset("pets")
-            print(dataset.count(), sum(cluster.n_images for cluster in dataset.explore(threshold=4).clusters))
+            print(dataset.count(), sum(cluster.n_images for cluster in dataset.explore(level=4).clusters))
             for change in (
                 lambda: dataset.tag(dataset.where([]), "all"), dataset.snapshot, dataset.reindex, workspace.vacuum,
                 lambda: workspace.delete_dataset("pets"), lambda: workspace.create_dataset("new", "."),

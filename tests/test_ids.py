@@ -78,7 +78,7 @@ def test_content_group_id__is_of_dataset_and_content(content_hash: bytes) -> Non
 
 @pytest.mark.parametrize("text", ["", "x", "7", DATASET, media_id(DATASET, "a.jpg"), "0" * 36, None, 7])
 def test_parse__refuses_other_ids(text: str) -> None:
-    """What is no id of such a group is not found."""
+    """An invalid group id raises NotFound."""
     with pytest.raises(NotFound):
         parse_group_id(DATASET, Kind.CLUSTER, text)
 

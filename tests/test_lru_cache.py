@@ -76,7 +76,7 @@ def test_get_or_make__once_for_many_threads() -> None:
 
 
 def test_get_or_make__failure_is_not_kept() -> None:
-    """What cannot be made is tried again, and the cache can be used after it."""
+    """A failed creation is repeated at the next use, and the cache stays usable."""
     cache = LruCache[str, int](4)
     with pytest.raises(ZeroDivisionError):
         cache.get_or_make("a", lambda: 1 // 0)

@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def old(home: Path) -> Iterator[Workspace]:
-    """That workspace, opened."""
+    """The old workspace, opened."""
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         yield workspace
 

@@ -162,7 +162,7 @@ def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -
 
 
 def test_killed_process__of_another_machine(tmp_path: Path, folder: Path) -> None:
-    """Whether a process of another machine lives is told by its sign of life alone; until that is old its task runs."""
+    """Only the heartbeat shows that a process on another machine is alive; until it is old, its task runs."""
     process = start(CREATOR, tmp_path / "ws", folder)
     assert process.stdout is not None
     process.stdout.readline()

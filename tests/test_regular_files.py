@@ -64,11 +64,11 @@ def test_read__up_to_a_limit(content: bytes, most: int) -> None:
         else:
             with pytest.raises(TooLarge, match=f"more than {most:,} bytes") as raised:
                 read_bytes(path, most)
-            assert raised.value.most_bytes == most
+            assert raised.value.max_bytes == most
 
 
 def test_read__a_file_that_grows(tmp_path: Path) -> None:
-    """What is written while a file is read counts; of what is too much only a byte is read."""
+    """Data written while a file is read counts; at most one byte beyond the limit is read."""
     path = tmp_path / "file"
     path.write_bytes(bytes(50))
     with open(path, "rb", buffering=0, opener=opener) as file:
@@ -102,6 +102,6 @@ def test_read_text__lines(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes("\ufeffä\r\nb\rc\n".encode())
     assert read_text(tmp_path / "file", encoding="utf-8-sig") == "ä\nb\nc\n"
     with pytest.raises(TooLarge):
-        read_text(tmp_path / "file", most_bytes=3)
+        read_text(tmp_path / "file", max_bytes=3)
     with pytest.raises(UnicodeDecodeError):
         read_text(tmp_path / "file", encoding="ascii")

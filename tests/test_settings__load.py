@@ -19,7 +19,7 @@ def test_load_settings__names_the_variable(name: str, value: str, monkeypatch: p
 def test_load_settings__by_the_names_of_the_interface(
     name: str, value: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the interface names is read under that name, too, and said under it when it is wrong."""
+    """The interface's settings are read under its names, too, and errors use these names."""
     monkeypatch.setenv(name, value)
     assert load_settings().add_media_enabled is expected
     monkeypatch.setenv("ADD_MEDIA_ENABLED", "perhaps")

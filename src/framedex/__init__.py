@@ -94,10 +94,10 @@ _MODULES = {
     "Workspace": "framedex.api.workspace",
     "list_plugins": "framedex.operations.plugin_list",
 }
-"""The modules of the classes, which load when a class is first used, so that importing the package loads no engine."""
+"""The modules of the classes. They are imported at the first use, so that importing the package loads no engine."""
 
 
-if not TYPE_CHECKING:  # else type checkers would take every name for one of the package's
+if not TYPE_CHECKING:  # type checkers would accept every name otherwise
 
     def __getattr__(name: str) -> Any:
         if name in ("encoders", "vql"):

@@ -1,6 +1,6 @@
 """Types of NumPy arrays that several packages use.
 
-A type names the dtype; the shape is in the docstring of what takes or returns the array.
+A type specifies the dtype; docstrings specify the shapes.
 """
 
 import numpy as np

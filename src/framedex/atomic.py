@@ -1,4 +1,4 @@
-"""Files that appear under their names only when they are whole."""
+"""Atomic writing of files: a file appears under its name only when it is complete."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SUFFIX = ".partial"
-"""The suffix of files that are being written; one that stays is what a killed process left."""
+"""The suffix of files that are being written. A killed process may leave such a file behind."""
 
 
 @contextmanager
@@ -18,13 +18,13 @@ def atomic_file(
     fsync: bool = False,
     put: Callable[[Path, Path], object] = os.replace,
 ) -> Iterator[Path]:
-    """Yield a path to write to, which becomes *path* at the end of the block; if the block raises, nothing is left.
+    """Yield a path to write to, which is renamed to *path* at the end of the block; if the block raises, it is deleted.
 
     Args:
         path: the file; an existing one is replaced.
         partial: the path to write to, in the same folder; by default a hidden one that no other writer uses.
         fsync: wait until the content, and then the name, is on the disk.
-        put: gives the partial file its name; called with both paths.
+        put: renames the partial file; called with both paths.
 
     Raises:
         OSError: the file cannot be written or renamed.
@@ -37,14 +37,14 @@ def atomic_file(
             _sync(partial)
         put(partial, path)
     finally:
-        with suppress(FileNotFoundError):  # it has its name
+        with suppress(FileNotFoundError):  # it was renamed
             partial.unlink()
     if fsync:
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
 
 
 def write_atomic(path: Path, data: bytes, *, fsync: bool = False) -> None:
-    """Write a file, which appears when it is whole.
+    """Write a file, which appears only when it is complete.
 
     Raises:
         OSError: the file cannot be written.
@@ -53,8 +53,8 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = False) -> None:
         partial.write_bytes(data)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the file system can do that."""
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, if the file system supports that."""
     with suppress(OSError):
         _sync(folder)
 

@@ -33,14 +33,14 @@ def check_integer(name: str, value: Any, *, minimum: int, maximum: int | None = 
     """Check that an argument is an integer in a range.
 
     Args:
-        name: of the argument, for the message.
-        value: of the argument.
+        name: the name of the argument, for the message.
+        value: the value of the argument.
         minimum: the smallest allowed value.
         maximum: the largest allowed value; None for no limit.
         optional: whether None is allowed, too.
 
     Raises:
-        InvalidInput: it is not.
+        InvalidInput: the value is not allowed.
     """
     if optional and value is None:
         return
@@ -53,12 +53,12 @@ def check_fraction(name: str, value: Any, meaning: str = "a number") -> None:
     """Check that an argument is a number from 0 to 1.
 
     Args:
-        name: of the argument, for the message.
-        value: of the argument.
+        name: the name of the argument, for the message.
+        value: the value of the argument.
         meaning: the quantity, for the message.
 
     Raises:
-        InvalidInput: it is not.
+        InvalidInput: the value is not allowed.
     """
     if not is_fraction(value):
         raise InvalidInput(f"{name} must be {meaning} from 0 to 1, not {value!r}")
@@ -68,12 +68,12 @@ def check_flag(name: str, value: Any, *, optional: bool = False) -> None:
     """Check that an argument is True or False.
 
     Args:
-        name: of the argument, for the message.
-        value: of the argument.
+        name: the name of the argument, for the message.
+        value: the value of the argument.
         optional: whether None is allowed, too.
 
     Raises:
-        InvalidInput: it is not.
+        InvalidInput: the value is not allowed.
     """
     if not isinstance(value, bool) and not (optional and value is None):
         raise InvalidInput(f"{name} must be {'True, False or None' if optional else 'True or False'}, not {value!r}")

@@ -1,4 +1,4 @@
-"""A small dataset whose truth is known: photographs that installed libraries carry, and edits of them."""
+"""A small dataset with known issues and duplicates: sample photographs of installed libraries, and edits of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ _TRUNCATED = ("retina", "rocket", "coffee")
 
 @dataclass(frozen=True)
 class Truth:
-    """What was planted, by file name.
+    """The planted issues and duplicates, by file name.
 
     Attributes:
-        issues: the files that have each issue.
-        families: the files that were made from one photograph, and look like it.
+        issues: the files by issue type.
+        families: sets of files that are near-duplicates, made from one photograph.
     """
 
     issues: dict[str, set[str]]
@@ -56,13 +56,13 @@ class Truth:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One line of the comparison.
+    """A row of the comparison of results with the truth.
 
     Attributes:
-        what: an issue, or near-duplicate pairs.
-        planted: how many were made.
-        found: how many of those were found.
-        others: what else was found: pictures that have the issue by nature, or mistakes.
+        what: an issue type, or near-duplicate pairs.
+        planted: the number of planted instances.
+        found: the number of planted instances in the results.
+        others: other results: images with a natural issue, or false positives.
     """
 
     what: str
@@ -72,10 +72,10 @@ class Outcome:
 
 
 def photographs() -> Iterator[tuple[str, str, Pixels]]:
-    """Yield (name, label, RGB pixels) of the sample photographs of scikit-image and scikit-learn.
+    """Yield the name, label and RGB pixels of the sample photographs of scikit-image and scikit-learn.
 
     Raises:
-        MissingDependency: they are not installed.
+        MissingDependency: scikit-image or scikit-learn is not installed.
     """
     try:
         import skimage.data
@@ -95,7 +95,7 @@ def _rgb(pixels: npt.NDArray[Any]) -> Pixels:
 
 
 def make_pictures(folder: Path) -> Truth:
-    """Write the photographs and their edits into *folder*; return what was planted."""
+    """Write the photographs and their edits into *folder*; return the truth."""
     folder.mkdir(parents=True, exist_ok=True)
     truth = Truth({"blur": set(), "dark": set(), "corrupted": set(), "grayscale": set()}, [])
     labels = ["filename,label"]
@@ -118,7 +118,7 @@ def make_pictures(folder: Path) -> Truth:
 
 
 def _plant(folder: Path, name: str, pixels: Pixels, truth: Truth) -> None:
-    """Write the bad edits that a photograph is chosen for."""
+    """Write the edits with issues of a photograph."""
     if name in _BLURRED:
         blurred = cv2.GaussianBlur(pixels, (0, 0), max(pixels.shape) / 25)
         _write(folder / f"{name}-blurred.jpg", np.asarray(blurred, dtype=np.uint8))
@@ -139,18 +139,18 @@ def _write(path: Path, pixels: Pixels, *, quality: int = 92) -> None:
     path.write_bytes(data.tobytes())
 
 
-def build(workspace: Workspace) -> tuple[Dataset, Truth]:
-    """Make the demo dataset in a workspace, anew if an earlier demo made it; return it and what was planted.
+def build_demo(workspace: Workspace) -> tuple[Dataset, Truth]:
+    """Create the demo dataset in a workspace, replacing an earlier one; return the dataset and the truth.
 
     Raises:
-        Conflict: a dataset of that name is there which no demo made.
+        Conflict: the workspace has a dataset of this name that is not a demo.
     """
     folder = workspace.path / "demo-pictures"
-    former = [record for record in workspace.datasets() if record.display_name == DATASET]
-    if any(not _is_made_of(workspace.dataset(record.id), folder) for record in former):
-        raise Conflict(f"{workspace.path} has a dataset {DATASET!r} that no demo made; choose another workspace")
+    earlier = [record for record in workspace.datasets() if record.display_name == DATASET]
+    if any(not _is_made_of(workspace.dataset(record.id), folder) for record in earlier):
+        raise Conflict(f"{workspace.path} has a dataset {DATASET!r} that is not a demo; choose another workspace")
     truth = make_pictures(folder)
-    for record in former:
+    for record in earlier:
         workspace.delete_dataset(record.id)
     return workspace.create_dataset(DATASET, folder), truth
 
@@ -158,27 +158,27 @@ def build(workspace: Workspace) -> tuple[Dataset, Truth]:
 def _is_made_of(dataset: Dataset, folder: Path) -> bool:
     try:
         paths = dataset.to_arrow(["file_path"])["file_path"].to_pylist()
-    except Conflict:  # a demo that was killed: there is nothing in it
+    except Conflict:  # an interrupted demo without media
         return True
     return all(Path(path).parent == folder for path in paths)
 
 
 def compare(dataset: Dataset, truth: Truth) -> list[Outcome]:
-    """Return what was found against what was planted."""
+    """Return the comparison of the dataset's issues and duplicates with the truth."""
     outcomes = []
     for issue, planted in sorted(truth.issues.items()):
-        found = set(dataset.issues(issue)["file_name"].to_pylist())
-        outcomes.append(Outcome(issue, len(planted), len(planted & found), tuple(sorted(found - planted))))
+        files = set(dataset.issues(issue)["file_name"].to_pylist())
+        outcomes.append(Outcome(issue, len(planted), len(planted & files), tuple(sorted(files - planted))))
     return [*outcomes, _compare_pairs(dataset, truth)]
 
 
 def _compare_pairs(dataset: Dataset, truth: Truth) -> Outcome:
     planted = {pair for family in truth.families for pair in combinations(sorted(family), 2)}
-    found = {pair for group in dataset.duplicates() for pair in combinations(sorted(set(group.file_names)), 2)}
-    # Further edits of one photograph may well be alike: no mistake, but not promised either.
-    wrong = sorted(pair for pair in found - planted if _source(pair[0]) != _source(pair[1]))
+    pairs = {pair for group in dataset.duplicates() for pair in combinations(sorted(set(group.file_names)), 2)}
+    # Other edits of one photograph may be similar, too; they count neither as correct nor as wrong.
+    wrong = sorted(pair for pair in pairs - planted if _source(pair[0]) != _source(pair[1]))
     return Outcome(
-        "near-duplicate pairs", len(planted), len(planted & found), tuple(" = ".join(pair) for pair in wrong)
+        "near-duplicate pairs", len(planted), len(planted & pairs), tuple(" = ".join(pair) for pair in wrong)
     )
 
 
@@ -187,7 +187,7 @@ def _source(file_name: str) -> str:
 
 
 def outcome_html(outcomes: list[Outcome]) -> str:
-    """Return the comparison as a table for the report."""
+    """Return the comparison as an HTML table for the report."""
     rows = [(outcome.what, outcome.planted, outcome.found, ", ".join(outcome.others) or "none") for outcome in outcomes]
     header = ("what", "planted", "found of them", "found besides")
     return html.heading("Planted and found") + html.table(header, rows)

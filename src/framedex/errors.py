@@ -1,32 +1,32 @@
-"""Everything that Framedex raises on purpose.
+"""The exceptions of Framedex.
 
 Error:
 ├── InvalidInput (ValueError)       a value that cannot be used; the message says what would be right
 │   ├── InvalidFilter               a VQL filter, with the JSON path of the part that is wrong
 │   ├── InvalidEmbedding            an embedding, with the row that is wrong
-│   ├── NotIndexed                  the dataset was never indexed, and what was asked needs that
-│   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be done again here
+│   ├── NotIndexed                  the dataset has no index yet, and the operation needs one
+│   └── NotRetryable                a task that neither failed nor was aborted, or that cannot be repeated here
 ├── NotFound (KeyError)             no such dataset, media item or file
 ├── Conflict                        the name is taken, or the dataset's status does not allow it
 ├── Forbidden                       the settings do not allow it
-├── CannotDecode                    the bytes are no picture that we can show, with the reason
+├── CannotDecode                    the bytes cannot be decoded as an image; the message has the reason
 ├── WorkspaceError (OSError)        the folder cannot be used as a workspace
 │   ├── FormatTooNew                a newer version of Framedex wrote it
-│   └── ReadOnly                    it was opened for reading
-├── Unavailable (OSError)           what holds the media cannot be reached, or lets nothing be read
+│   └── ReadOnly                    the workspace was opened read-only
+├── Unavailable (OSError)           the storage of the media cannot be reached, or denies access
 ├── MissingDependency (ImportError) an optional package is not installed
-├── TaskFailed                      a task that was waited for ended as FAILED
-└── Aborted                         work that was stopped on request
+├── TaskFailed                      a task ended as FAILED
+└── Aborted                         the work was stopped on request
 """
 
 from typing import Any
 
 
 class Error(Exception):
-    """The root of all errors of Framedex."""
+    """The base class of all errors of Framedex."""
 
     def __str__(self) -> str:
-        """Return the message as it was written (KeyError would show its repr)."""
+        """Return the message itself (KeyError would return its repr)."""
         return str(self.args[0]) if self.args else ""
 
 
@@ -35,11 +35,11 @@ class InvalidInput(Error, ValueError):
 
 
 class InvalidFilter(InvalidInput):
-    """A VQL filter that cannot be understood.
+    """An invalid VQL filter.
 
     Attributes:
-        path: JSON path of the offending part, for example ``$[1].labels.op``.
-        reason: what is wrong with it.
+        path: the JSON path of the invalid element, for example ``$[1].labels.op``.
+        reason: the error.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -47,7 +47,7 @@ class InvalidFilter(InvalidInput):
         self.path, self.reason = path, reason
 
     def __reduce__(self) -> tuple[type["InvalidFilter"], tuple[str, str], dict[str, Any]]:
-        """Return how to make the error again: pickling would give the message alone to the constructor."""
+        """Return the arguments for unpickling; by default, the constructor would get the message alone."""
         return type(self), (self.path, self.reason), self.__dict__
 
 
@@ -56,52 +56,52 @@ class InvalidEmbedding(InvalidInput):
 
 
 class NotIndexed(InvalidInput):
-    """The dataset has no embedding config: it was never indexed."""
+    """A dataset without an embedding config, because it was never indexed."""
 
 
 class NotRetryable(InvalidInput):
-    """A task that cannot be done again: it neither failed nor was aborted, or what it needs is gone."""
+    """A task that cannot be retried: it neither failed nor was aborted, or its input is gone."""
 
 
 class NotFound(Error, KeyError):
-    """No such dataset, media item, cluster or file."""
+    """A dataset, media item, cluster or file that does not exist."""
 
 
 class Conflict(Error):
-    """The request does not fit the present state: a taken name, an incompatible status."""
+    """A conflict with the current state, such as a taken name or an incompatible status."""
 
 
 class Forbidden(Error):
-    """The settings of this installation do not allow it."""
+    """An operation that the settings of this installation do not allow."""
 
 
 class CannotDecode(Error):
-    """The bytes are not a picture that can be shown; the message is the reason."""
+    """Bytes that cannot be decoded as an image; the message is the reason."""
 
 
 class WorkspaceError(Error, OSError):
-    """The folder cannot be used as a workspace."""
+    """A folder that cannot be used as a workspace."""
 
 
 class FormatTooNew(WorkspaceError):
-    """The workspace was written by a newer version of Framedex."""
+    """A workspace that was written by a newer version of Framedex."""
 
 
 class ReadOnly(WorkspaceError):
-    """The workspace was opened for reading, or its folder cannot be written."""
+    """A workspace that was opened read-only, or whose folder cannot be written."""
 
 
 class Unavailable(Error, OSError):
-    """What holds the media, such as an object store, cannot be reached, or lets nothing be read."""
+    """A storage service, such as an object store, that cannot be reached or denies access."""
 
 
 class MissingDependency(Error, ImportError):
-    """An optional package is not installed; the message names the command that installs it."""
+    """An optional package that is not installed; the message has the command to install it."""
 
 
 class TaskFailed(Error):
-    """A task that was waited for ended as FAILED."""
+    """A task that ended as FAILED while it was waited for."""
 
 
 class Aborted(Error):
-    """The work was stopped on request; nothing of it is visible."""
+    """Work that was stopped on request; none of its results are visible."""

@@ -1,8 +1,8 @@
-"""Forks of this process: what is open is closed before, or left alone in the child and opened anew there.
+"""Support for forks: resources are closed before a fork, or replaced in the child process.
 
-A child has one thread, and copies of all locks, connections and handles as other threads had them at that instant.
-SQLite, Lance, DuckDB and pools of threads do not survive that. So no connection of SQLite is open at a fork
-(https://www.sqlite.org/howtocorrupt.html, section 2.6), and the rest is replaced in the child.
+A child process has one thread, and copies of all locks, connections and handles as other threads left them at the fork.
+SQLite, Lance, DuckDB and thread pools do not survive this. So no SQLite connection is open at a fork
+(https://www.sqlite.org/howtocorrupt.html, section 2.6), and the other resources are replaced in the child.
 """
 
 import ctypes
@@ -16,42 +16,42 @@ from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
-_Given = ParamSpec("_Given")
+_Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _Value = TypeVar("_Value")
 UNSAFE = "while this process was forked; start processes by spawn instead"
 REASON = "was opened before a fork; open the workspace again in this process"
-_PATIENCE_S = 5.0  # what a fork waits for a transaction or a call to end
+_TIMEOUT_S = 5.0  # the maximum time that a fork waits for the end of a transaction or a call
 
 
 class Renewable(Protocol):
-    """Something with locks, threads or handles that are of no use after a fork."""
+    """An object with locks, threads or handles that cannot be used after a fork."""
 
     def renew(self) -> None:
-        """Replace them, in the child of a fork."""
+        """Replace the locks, threads and handles, in the child of a fork."""
         ...
 
 
 class Gate:
-    """A count of the threads that are using something, and a way to keep all out while the process is forked.
+    """A counter of the threads that use a resource, which blocks new users while the process forks.
 
     Args:
-        level: gates are closed in the order of their levels, so that who is in by one may enter those of higher levels.
+        level: the order in which gates are closed. A user of one gate may enter gates of higher levels.
 
     Attributes:
-        is_safe: whether what the child of a fork has of it was used by nobody at that instant.
+        is_safe: in the child of a fork, whether no thread was using the resource at the fork.
     """
 
     def __init__(self, level: int = 0) -> None:
         self.level, self.is_safe = level, True
         self._changed, self._users, self._closed = threading.Condition(), dict[int, int](), False
         self._was_empty = True  # at the last fork
-        with _FORKING, _CHANGING:  # what is opened during a fork waits for its end
+        with _FORKING, _CHANGING:  # a gate that is created during a fork waits for its end
             _GATES.add(self)
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Wait until no fork is under way; none begins, by another thread, for the duration of the block."""
+        """Wait until no fork is running; no other thread can fork for the duration of the block."""
         me = threading.get_ident()
         with self._changed:
             if me not in self._users:
@@ -67,21 +67,21 @@ class Gate:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Keep all out, and wait for those who are in; a thread that forks does not wait for itself."""
+        """Block new users, and wait for the current ones, except for the thread that forks."""
         me = threading.get_ident()
         with self._changed:
             self._closed = True
-            self._changed.wait_for(lambda: self._users.keys() <= {me}, _PATIENCE_S)
+            self._changed.wait_for(lambda: self._users.keys() <= {me}, _TIMEOUT_S)
             self._was_empty = not self._users
 
     def open(self) -> None:
-        """Let all in again."""
+        """Admit users again."""
         with self._changed:
             self._closed = False
             self._changed.notify_all()
 
     def renew(self) -> None:
-        """Forget the threads that the child has not."""
+        """Remove the threads that do not exist in the child."""
         me = threading.get_ident()
         self._changed, self._closed = threading.Condition(), False
         self.is_safe = self.is_safe and self._was_empty
@@ -89,37 +89,37 @@ class Gate:
 
 
 class Pool(Protocol):
-    """Connections that must be closed before a fork."""
+    """A pool of connections that must be closed before a fork."""
 
     gate: Gate
 
     def close_idle(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the connections that are not in use."""
         ...
 
 
 _FORKING = threading.RLock()  # held during a fork
 _CHANGING = threading.Lock()  # held while a set changes, or is copied
-_LIMITS: list[Any] = []  # of threads of BLAS, during a fork
+_LIMITS: list[Any] = []  # the limits of BLAS threads, during a fork
 _GATES: "WeakSet[Gate]" = WeakSet()
 _POOLS: "WeakSet[Pool]" = WeakSet()
 _RENEWABLES: "WeakSet[Renewable]" = WeakSet()
 
 
 def close_before_forks(pool: Pool) -> None:
-    """Have the idle connections of a pool closed before each fork."""
+    """Register a pool, whose idle connections are closed before each fork."""
     with _CHANGING:
         _POOLS.add(pool)
 
 
-def renew_after_forks(each: Renewable) -> None:
-    """Have something renewed in the child of each fork."""
+def renew_after_forks(renewable: Renewable) -> None:
+    """Register an object, which is renewed in the child of each fork."""
     with _CHANGING:
-        _RENEWABLES.add(each)
+        _RENEWABLES.add(renewable)
 
 
 class Lock:
-    """A lock that is free in the child of a fork, whoever held it."""
+    """A lock that is free in the child of a fork, even if another thread held it."""
 
     _make: Callable[[], Any] = staticmethod(threading.Lock)
 
@@ -136,20 +136,20 @@ class Lock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Replace it: the thread that may have held it is not there."""
+        """Replace the lock, because the thread that held it may not exist."""
         self._lock = self._make()
 
 
 class RLock(Lock):
-    """A :class:`Lock` that the thread which holds it can take again."""
+    """A :class:`Lock` that its owner can acquire again."""
 
     _make: Callable[[], Any] = staticmethod(threading.RLock)
 
 
-class cached_property(functools.cached_property[_Value]):  # noqa: N801 - as the one of the standard library
-    """A property that is computed once, without the lock that Python 3.11 has for all instances of a class.
+class cached_property(functools.cached_property[_Value]):  # noqa: N801 - named like that of the standard library
+    """A property that is computed once, without the lock that Python 3.11 uses for all instances of a class.
 
-    The child of a fork would wait for it for ever. Two threads that ask at a time may compute it twice.
+    In the child of a fork, that lock could block for ever. Two threads may compute the value at the same time.
     """
 
     def __init__(self, compute: Callable[[Any], _Value]) -> None:
@@ -158,31 +158,31 @@ class cached_property(functools.cached_property[_Value]):  # noqa: N801 - as the
 
 
 class Threads(Executor):
-    """A pool of threads that are others in the child of a fork.
+    """A pool of threads that is replaced in the child of a fork.
 
     Args:
-        most: how many.
-        name: the beginning of their names.
+        max_workers: the maximum number of threads.
+        name: the prefix of the threads' names.
     """
 
-    def __init__(self, most: int, name: str) -> None:
-        self._most, self._name = most, name
+    def __init__(self, max_workers: int, name: str) -> None:
+        self._max_workers, self._name = max_workers, name
         self.renew()
         renew_after_forks(self)
 
     def submit(
-        self, call: Callable[_Given, _Result], /, *args: _Given.args, **kwargs: _Given.kwargs
+        self, call: Callable[_Parameters, _Result], /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> Future[_Result]:
-        """Have something done by one of them."""
+        """Run a call on one of the threads."""
         return self._pool.submit(call, *args, **kwargs)
 
     def renew(self) -> None:
-        """Replace the pool; its threads are made when there is something to do."""
-        self._pool = ThreadPoolExecutor(self._most, thread_name_prefix=self._name)
+        """Replace the pool; its threads are started on demand."""
+        self._pool = ThreadPoolExecutor(self._max_workers, thread_name_prefix=self._name)
 
 
 def abandon(*things: Any) -> None:
-    """Never let go of things, not even at the exit: to destroy them would wait for threads that the child has not."""
+    """Keep objects alive for ever, also at exit: their destructors would wait for threads that the child lacks."""
     for thing in things:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
@@ -196,8 +196,8 @@ def _before() -> None:
     for pool in pools:
         pool.close_idle()
     if gates:
-        # OpenBLAS starts its threads anew in a child, by a lock that another thread may hold at the fork. One that is
-        # to use a single thread does not start any.
+        # OpenBLAS restarts its threads in a child, with a lock that another thread may hold at the fork. It starts no
+        # threads if it is limited to one.
         from threadpoolctl import threadpool_limits
 
         _LIMITS.append(threadpool_limits(1, user_api="blas"))

@@ -9,7 +9,7 @@ from framedex.errors import NotFound
 
 
 class Kind(IntEnum):
-    """What a computed identifier names."""
+    """A kind of group with a computed identifier."""
 
     CLUSTER = 1
     DUPLICATE_GROUP = 2
@@ -22,10 +22,10 @@ def new_id() -> str:
 
 
 def media_id(dataset_id: str, location: str) -> str:
-    """Return the id of the media item at *location* in a dataset: the same on every call.
+    """Return the id of the media item at *location* in a dataset.
 
-    A name-based UUID (RFC 9562, version 5) in the namespace of the dataset, so that ingesting the same
-    file again finds the same id.
+    It is a name-based UUID (RFC 9562, version 5) in the namespace of the dataset, so ingesting the same file again
+    results in the same id.
     """
     digest = bytearray(
         hashlib.sha1(uuid.UUID(dataset_id).bytes + location.encode("utf-8", "surrogateescape")).digest()[:16]  # noqa: S324 - RFC 9562
@@ -36,32 +36,31 @@ def media_id(dataset_id: str, location: str) -> str:
 
 
 def frame_id(dataset_id: str, location: str, number: int) -> str:
-    """Return the id of a frame of the video at *location*: as :func:`media_id`, and no file has the same."""
+    """Return the id of a frame of the video at *location*, like :func:`media_id`; it differs from the ids of files."""
     return media_id(dataset_id, f"{location}\0\0{number}")
 
 
 def object_id(dataset_id: str, parent_id: str, description: str) -> str:
-    """Return the id of an object in a media item: as :func:`media_id`, and no file has the same.
+    """Return the id of an object in a media item, like :func:`media_id`; it differs from the ids of files.
 
     Args:
         dataset_id: the dataset.
         parent_id: the media item.
-        description: what tells it from the others there.
+        description: a text that is unique among the objects of the media item.
     """
     return media_id(dataset_id, f"{parent_id}\0\0\0{description}")
 
 
 def objects_dataset(dataset_id: str) -> str:
-    """Return the id under which the objects of a dataset have their groups and caches; that of no dataset."""
+    """Return the id for the groups and caches of a dataset's objects; it differs from the ids of datasets."""
     return media_id(dataset_id, "\0objects")
 
 
 def group_prefix(dataset_id: str, kind: Kind, level: int) -> str:
     """Return the first 28 of the 36 characters of the ids of a dataset's groups of one kind and level.
 
-    The last eight are the group's number in hexadecimal. A custom UUID (RFC 9562, version 8) that carries
-    72 bits of the dataset's own id: a row of a table needs only a 32-bit number, and the id stays as long
-    as the number does.
+    The last eight characters are the group's number in hexadecimal. The id is a custom UUID (RFC 9562, version 8) with
+    72 bits of a hash of the dataset's id. So tables store only a 32-bit number, and the id is as stable as the number.
     """
     seed = hashlib.blake2b(dataset_id.encode(), digest_size=9).digest()
     head = seed[:6] + bytes([0x80 | level, kind, 0x80, *seed[6:]])
@@ -75,19 +74,19 @@ def group_id(dataset_id: str, kind: Kind, level: int, number: int) -> str:
 
 
 def content_group_id(dataset_id: str, content_hash: bytes) -> str:
-    """Return the id of the files of a dataset that have that content: the same as long as there are any.
+    """Return the id of the group of a dataset's files with the given content.
 
-    A custom UUID (RFC 9562, version 8), built as those of :func:`group_prefix` but of 104 bits of a hash of both.
+    It is a custom UUID (RFC 9562, version 8) like that of :func:`group_prefix`, with 104 bits of a hash of both.
     """
     seed = hashlib.blake2b(content_hash, key=dataset_id.encode(), digest_size=13).digest()
     return str(uuid.UUID(bytes=seed[:6] + bytes([0x80, Kind.CONTENT_GROUP, 0x80, *seed[6:]])))
 
 
 def parse_group_id(dataset_id: str, kind: Kind, text: str) -> tuple[int, int]:
-    """Return (level, number) of a group's id.
+    """Return the level and the number of a group from its id.
 
     Raises:
-        NotFound: the id is not one of this dataset's ids of that kind.
+        NotFound: the id does not belong to this dataset and kind.
     """
     try:
         raw = uuid.UUID(text).bytes
@@ -100,5 +99,5 @@ def parse_group_id(dataset_id: str, kind: Kind, text: str) -> tuple[int, int]:
 
 
 def context_id(dataset_id: str, models: Mapping[str, str]) -> str:
-    """Return the id of a dataset with the models that it was enriched by: a name-based UUID, as :func:`media_id`."""
+    """Return the id of an enrichment context (a dataset with its models): a UUID like that of :func:`media_id`."""
     return media_id(dataset_id, "\0".join(["enrichment", *(f"{kind}={models[kind]}" for kind in sorted(models))]))

@@ -16,8 +16,8 @@ class LruCache(Generic[Key, Value]):
     Values must not be None, which stands for a missing entry.
 
     Args:
-        max_weight: of all entries together; the least recently used entry goes first. The weight of an entry is 1
-            unless :meth:`put` says otherwise, so this is the number of entries by default.
+        max_weight: the maximum total weight; the least recently used entries are evicted first. The default weight of
+            an entry in :meth:`put` is 1, so this is the maximum number of entries by default.
     """
 
     def __init__(self, max_weight: int) -> None:
@@ -38,12 +38,12 @@ class LruCache(Generic[Key, Value]):
             return len(self._entries)
 
     def __contains__(self, key: Key) -> bool:
-        """Return whether there is an entry; does not count as its use."""
+        """Return whether there is an entry; this does not count as a use."""
         with self._lock:
             return key in self._entries
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key and count that as its use; None if there is no entry."""
+        """Return the value of a key, and count this as a use; None if there is no entry."""
         with self._lock:
             if (entry := self._entries.get(key)) is None:
                 return None
@@ -51,7 +51,7 @@ class LruCache(Generic[Key, Value]):
             return entry[0]
 
     def put(self, key: Key, value: Value, *, weight: int = 1) -> None:
-        """Store a value in place of an earlier one of its key, unless it alone weighs more than the limit."""
+        """Store a value, replacing the previous value of the key, unless its weight alone exceeds the limit."""
         with self._lock:
             self.discard(key)
             if weight > self.max_weight:
@@ -62,9 +62,9 @@ class LruCache(Generic[Key, Value]):
                 self._weight -= self._entries.popitem(last=False)[1][1]
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made and stored if there is no entry.
+        """Return the value of a key; create and store it if there is no entry.
 
-        Other threads wait while *make* runs, so each value is made once; it should be quick.
+        Other threads wait while *make* runs, so each value is created once; *make* should be quick.
         """
         with self._lock:
             if (value := self.get(key)) is None:

@@ -1,4 +1,4 @@
-"""Names that people give: to datasets, and to what they define in a dataset."""
+"""Checks of user-defined names: of datasets, tags, custom fields and snapshots."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 from framedex.errors import Conflict, InvalidInput
 
 MAX_NAME = 255
-"""Characters that a name may have."""
+"""The maximum number of characters of a name."""
 
 
 def check_dataset_name(name: Any) -> None:
-    """Check that a dataset can have a name.
+    """Check the name of a dataset.
 
     Raises:
-        InvalidInput: it is not 1 to 255 printable characters without slashes, or nothing but spaces.
+        InvalidInput: the name is not text of 1 to 255 printable characters, has slashes, or is blank.
     """
     check_name("dataset", name)
     if "/" in name or "\\" in name:
-        raise InvalidInput(f"the name of a dataset has no slashes; this is {name!r}")
+        raise InvalidInput(f"the name of a dataset must not contain slashes, as {name!r} does")
 
 
 def check_name(
@@ -28,18 +28,18 @@ def check_name(
     reserved: Collection[str] = (),
     max_length: int = MAX_NAME,
 ) -> None:
-    """Check that something can have a name.
+    """Check a user-defined name.
 
     Args:
-        kind: the noun for it, in messages.
+        kind: the noun for the named object, for messages.
         name: the name.
-        taken: the names of the others of its kind.
-        reserved: names with a meaning of their own.
-        max_length: characters that it may have.
+        taken: the existing names of the same kind.
+        reserved: names with a special meaning.
+        max_length: the maximum number of characters.
 
     Raises:
-        InvalidInput: it is not printable text of 1 to *max_length* characters, nothing but spaces, or reserved.
-        Conflict: it is taken.
+        InvalidInput: the name is not printable text of 1 to *max_length* characters, or is blank or reserved.
+        Conflict: the name is taken.
     """
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(f"the name of a {kind} is text that is not empty, not {name!r}")
@@ -56,12 +56,12 @@ def check_name(
 
 
 def copy_name(name: str, word: str, taken: Collection[str]) -> str:
-    """Return a name for a copy of a dataset: ``<name> (<word>)``, with a number where that is taken.
+    """Return a name for a copy of a dataset: ``<name> (<word>)``, with a number if that name is taken.
 
     Args:
-        name: of the other dataset.
-        word: the operation that made the copy.
-        taken: names that other datasets have.
+        name: the name of the original dataset.
+        word: the operation that creates the copy.
+        taken: the names of existing datasets.
     """
     for number in range(1, len(taken) + 2):
         end = f" ({word})" if number == 1 else f" ({word} {number})"

@@ -1,15 +1,14 @@
 """Columns that are computed from the column ``path`` of media: the file's name, its stem, and its folder.
 
-Filters name these columns in their SQL. The column cache computes each of them once for a table; where columns are
-streamed instead, :func:`relation_with` adds them to the relation that a statement reads. So their definitions stand
-here alone.
+The SQL of filters uses these columns. The column cache computes each column once for a table. If columns are streamed
+instead, :func:`relation_with` adds them to the relation that a statement reads.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 SOURCE = "path"
-"""The stored column that the others are computed from."""
+"""The stored column from which the other columns are computed."""
 
 
 @dataclass(frozen=True)
@@ -17,8 +16,8 @@ class PathColumn:
     """A column that is computed from the stored column ``path``.
 
     Attributes:
-        name: its name in SQL, which no stored column has.
-        sql: the expression over ``path``; NULL where that is.
+        name: the name in SQL, which differs from the names of stored columns.
+        sql: the expression over ``path``; NULL if ``path`` is NULL.
     """
 
     name: str
@@ -37,16 +36,16 @@ PATH_COLUMNS = {column.name: column for column in (FILE, FILE_LOWER, FILE_STEM, 
 
 
 def stored(columns: Iterable[str]) -> frozenset[str]:
-    """Return the stored columns that some columns, computed ones among them, are read from."""
+    """Return the stored columns from which stored or computed columns are read."""
     return frozenset(SOURCE if name in PATH_COLUMNS else name for name in columns)
 
 
 def relation_with(columns: Collection[str], relation: str) -> str:
-    """Return SQL for a relation with those of some columns that are computed; the relation itself if there are none.
+    """Return SQL for a relation with the computed columns among *columns*; the relation itself if it needs none.
 
     Args:
-        columns: names of columns that a statement reads.
-        relation: name of the relation, which has the stored columns.
+        columns: the names of the columns that a statement reads.
+        relation: the name of the relation with the stored columns.
     """
     computed = [PATH_COLUMNS[name] for name in sorted(columns) if name in PATH_COLUMNS]
     if not computed:

@@ -93,8 +93,8 @@ class Contributions(Generic[Row]):
             return list(self._plugins)
 
     def _load(self) -> None:
-        found = _installed(tuple(sys.path), self.group)
-        for entry in sorted(found, key=lambda entry: (entry.name, _distribution(entry), entry.value)):
+        entries = _installed(tuple(sys.path), self.group)
+        for entry in sorted(entries, key=lambda entry: (entry.name, _distribution(entry), entry.value)):
             error = self._add(entry)
             status = PluginStatus.LOADED if error is None else PluginStatus.LEFT_OUT
             distribution, version = _distribution(entry)

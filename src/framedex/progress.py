@@ -1,4 +1,4 @@
-"""Types of the callbacks by which long work shows its progress."""
+"""Types of progress callbacks."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
-"""The one way to open what somebody else may have put at a path: a regular file, at once, with a limit of its bytes.
+"""Functions to open regular files from untrusted paths, without blocking, and to read them with a size limit.
 
-To open a named pipe waits for a writer, for ever where there is none; to open a device may do anything. The size that a
-file says is no limit either: one that is being written grows, and those of ``/proc`` say 0.
+Opening a named pipe blocks until a writer opens it; opening a device may have any effect. The size of a file is no
+reliable limit: the file may grow while it is read, and files in ``/proc`` have the size 0.
 """
 
 import errno
@@ -14,40 +14,40 @@ from typing import TextIO
 AnyPath = str | os.PathLike[str]
 NOT_REGULAR = "not a regular file"
 TEXT_BYTES = 64 * 2**20
-"""What a text file that is read whole has at most: lists of classes, settings."""
-_PART = 2**20
+"""The maximum size of text files that are read whole, such as lists of classes and settings."""
+_BLOCK = 2**20
 
 
 class TooLarge(OSError):
-    """A file that has more bytes than may be read.
+    """A file that is larger than a limit.
 
     Attributes:
-        most_bytes: what may be.
+        max_bytes: the limit.
     """
 
-    def __init__(self, path: AnyPath, most_bytes: int) -> None:
-        super().__init__(errno.EFBIG, f"the file has more than {most_bytes:,} bytes", os.fspath(path))
-        self.most_bytes = most_bytes
+    def __init__(self, path: AnyPath, max_bytes: int) -> None:
+        super().__init__(errno.EFBIG, f"the file has more than {max_bytes:,} bytes", os.fspath(path))
+        self.max_bytes = max_bytes
 
 
 def regular(path: AnyPath) -> Path:
-    """Return a path, for an engine that opens it by itself, if there is a regular file.
+    """Return a path after checking that it is a regular file, for an engine that opens files itself.
 
     Raises:
-        OSError: there is none, or something else.
+        OSError: the file does not exist, or is not a regular file.
     """
     _check(os.stat(path), path)  # noqa: PTH116 - names may be any bytes
     return Path(path)
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a regular file without waiting; for the argument *opener* of :func:`open`.
+    """Open a regular file without blocking; for the argument *opener* of :func:`open`.
 
     Raises:
-        OSError: it cannot be opened, or is something else.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     _check(os.stat(path), path)  # noqa: PTH116 - names may be any bytes
-    # What is there may have changed since: so it is not waited for, and looked at again.
+    # The file may have been replaced since, so it is opened without blocking and checked again.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     try:
         _check(os.fstat(descriptor), path)
@@ -68,7 +68,7 @@ def open_binary(path: AnyPath) -> io.BufferedReader:
     """Return a regular file, open to read bytes.
 
     Raises:
-        OSError: it cannot be opened, or is something else.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     return open(path, "rb", opener=opener)
 
@@ -80,43 +80,43 @@ def open_text(
     return open(path, encoding=encoding, errors=errors, newline=newline, opener=opener)
 
 
-def read_bytes(path: AnyPath, most_bytes: int) -> bytes:
+def read_bytes(path: AnyPath, max_bytes: int) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        TooLarge: it has more than *most_bytes*, whatever its size says.
-        OSError: it cannot be read, or is something else.
+        TooLarge: the file has more than *max_bytes*, regardless of its size in the status.
+        OSError: the file cannot be read, or is not a regular file.
     """
     with open(path, "rb", buffering=0, opener=opener) as file:
-        return read_at_most(file, most_bytes)
+        return read_at_most(file, max_bytes)
 
 
-def read_text(path: AnyPath, *, encoding: str = "utf-8", most_bytes: int = TEXT_BYTES) -> str:
-    """Return the text of a regular file, with line feeds alone at the ends of lines.
+def read_text(path: AnyPath, *, encoding: str = "utf-8", max_bytes: int = TEXT_BYTES) -> str:
+    """Return the text of a regular file, with line endings converted to line feeds.
 
     Raises:
-        TooLarge: it has more than *most_bytes*, whatever its size says.
-        OSError: it cannot be read, or is something else.
-        UnicodeDecodeError: it is not of that encoding.
+        TooLarge: the file has more than *max_bytes*, regardless of its size in the status.
+        OSError: the file cannot be read, or is not a regular file.
+        UnicodeDecodeError: the file has another encoding.
     """
-    text = read_bytes(path, most_bytes).decode(encoding)
+    text = read_bytes(path, max_bytes).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_at_most(file: io.FileIO, most_bytes: int) -> bytes:
-    """Return what is left of an open file; of one that is larger no more than a byte too much is read.
+def read_at_most(file: io.FileIO, max_bytes: int) -> bytes:
+    """Return the rest of an open file; at most one byte more than *max_bytes* is read.
 
     Raises:
-        TooLarge: it has more than *most_bytes*, whatever its size says.
-        OSError: it cannot be read.
+        TooLarge: the file has more than *max_bytes*, regardless of its size in the status.
+        OSError: the file cannot be read.
     """
-    expected = min(os.fstat(file.fileno()).st_size, most_bytes)
+    expected = min(os.fstat(file.fileno()).st_size, max_bytes)
     parts, size, part = list[bytes](), 0, b"?"
-    while part and size <= most_bytes:
-        part = file.read(min(max(expected - size, _PART if parts else 0), most_bytes - size) + 1) or b""
+    while part and size <= max_bytes:
+        part = file.read(min(max(expected - size, _BLOCK if parts else 0), max_bytes - size) + 1) or b""
         if part:
             parts.append(part)
             size += len(part)
-    if size > most_bytes:
-        raise TooLarge(str(file.name), most_bytes)
+    if size > max_bytes:
+        raise TooLarge(str(file.name), max_bytes)
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,4 +1,4 @@
-"""Settings by environment (``FRAMEDEX_…``); each can also be given in code."""
+"""Settings from environment variables (``FRAMEDEX_…``) or from code."""
 
 import os
 from functools import cache
@@ -11,22 +11,22 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from framedex.errors import InvalidInput
 
 NO_STEMS = "none"
-"""The language in which words are taken as they are written."""
+"""The language without stemming."""
 
 
 @cache
 def languages() -> tuple[str, ...]:
-    """Return the languages of full-text search: those of Snowball, and ``none``."""
+    """Return the languages of full-text search: the languages of Snowball, and ``none``."""
     import Stemmer
 
     return (*Stemmer.algorithms(), NO_STEMS)
 
 
 def check_language(language: str) -> str:
-    """Return a language.
+    """Return a language after checking that full-text search supports it.
 
     Raises:
-        InvalidInput: there is no such language.
+        InvalidInput: the language is not supported.
     """
     if language not in languages():
         raise InvalidInput(f"no language {language!r} for full-text search; there are {', '.join(languages())}")
@@ -34,16 +34,16 @@ def check_language(language: str) -> str:
 
 
 def available_cpus() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors available to this process."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """Return a path that a user gave, with ``~`` and ``~name`` replaced by home folders.
+    """Return a user's path with ``~`` and ``~name`` replaced by home folders.
 
     Raises:
-        InvalidInput: there is no such user.
+        InvalidInput: the user *name* does not exist.
     """
     try:
         return Path(path).expanduser()
@@ -55,7 +55,7 @@ def load_settings() -> "Settings":
     """Return the settings of the environment.
 
     Raises:
-        InvalidInput: a variable has a value that cannot be used.
+        InvalidInput: a variable has an invalid value.
     """
     try:
         return Settings()
@@ -67,13 +67,13 @@ def load_settings() -> "Settings":
 
 
 def _toggle(name: str) -> Any:
-    """Return a setting that is on by default, named as the interface has it, with our prefix or without."""
+    """Return a boolean setting, True by default, with the interface's name, with or without our prefix."""
     aliases = AliasChoices(f"FRAMEDEX_{name}", name, name.lower())
     return Field(default=True, validation_alias=aliases)
 
 
 _UNPREFIXED = ("ADD_MEDIA_ENABLED",)
-"""Variables that have the interface's names."""
+"""Variables with the interface's names, without prefix."""
 
 
 def _by_interface_name(name: str) -> AliasChoices:
@@ -81,31 +81,32 @@ def _by_interface_name(name: str) -> AliasChoices:
 
 
 class Settings(BaseSettings):
-    """What a user may set once for all commands and scripts.
+    """Settings for all commands and scripts.
 
     Attributes:
-        workspace: the folder that the command line opens by default.
-        max_pixels: pictures with more pixels are not decoded (they may be decompression bombs). The default is
-            the limit at which Pillow refuses too: 178,956,970.
-        max_file_bytes: larger files are not read; videos on this machine are, as they are never held whole.
-        threads: threads that read and decode.
-        pixels_in_flight: how many decoded pixels may wait at a time, over all threads; bounds memory.
-        user: the e-mail address that records carry as ``created_by``.
+        workspace: the default folder of the command line.
+        max_pixels: the maximum number of pixels of an image; larger images may be decompression bombs and are not
+            decoded. The default is Pillow's limit: 178,956,970.
+        max_file_bytes: the maximum size of a file. It does not apply to local videos, which are read in parts.
+        threads: the number of threads that read and decode.
+        pixels_in_flight: the maximum number of decoded pixels of all threads at the same time; bounds memory.
+        user: the e-mail address for ``created_by`` of records.
         dataset_snapshots_enabled, delete_dataset_enabled: whether datasets can have snapshots, and can be deleted. As
-            the interface has them, they may also be given without the prefix: ``DATASET_SNAPSHOTS_ENABLED``.
-        column_cache_bytes: how much of the tables' columns filters may keep in memory; 0 for nothing, so that each
-            filter reads them from the disk. A column that would take more than a fourth of it is never kept.
-        keep_versions_s: how long states that nothing names any more are kept for those who still read them, in seconds.
-        language: of captions and labels, for full-text search: one of Snowball's, as ``english``, or ``none``.
-        text_encoder: the name of the encoder by which captions are searched for what they mean; see
-            :func:`framedex.encoders.choose_text_encoder`. None for none.
-        encoder: the name of the encoder that ``auto`` stands for; None for a learned one where its weights are here,
-            else the built-in one.
-        allow_downloads: whether weights of models that are not on this machine may be fetched.
-        clean_every_s: after how many seconds, at the earliest, a change of a dataset lets such states of it go again;
-            ``inf`` leaves that to :meth:`framedex.Workspace.vacuum`.
-        heartbeat_s: seconds between two signs of life of a task, up to 10; within that time it also learns that another
-            process asks it to stop.
+            in the interface, the prefix may be omitted: ``DATASET_SNAPSHOTS_ENABLED``.
+        column_cache_bytes: the maximum size of table columns that filters cache in memory; with 0 each filter reads the
+            columns from the disk. A column larger than a fourth of this size is not cached.
+        keep_versions_s: seconds to keep superseded versions for readers that opened them earlier.
+        language: the language of captions and labels for full-text search: one of Snowball's, such as ``english``, or
+            ``none``.
+        text_encoder: the name of the encoder for semantic search of captions; see
+            :func:`framedex.encoders.choose_text_encoder`. None for no such search.
+        encoder: the name of the encoder that ``auto`` selects; None for a learned encoder if its weights are installed,
+            else the built-in encoder.
+        allow_downloads: whether missing weights of models may be downloaded.
+        clean_every_s: the minimum number of seconds between two deletions of superseded versions of a dataset after
+            changes; ``inf`` leaves the deletion to :meth:`framedex.Workspace.vacuum`.
+        heartbeat_s: seconds between two heartbeats of a task, up to 10; also the maximum delay until a task notices
+            that another process aborts it.
     """
 
     model_config = SettingsConfigDict(env_prefix="FRAMEDEX_", frozen=True, extra="ignore")

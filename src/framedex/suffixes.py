@@ -1,4 +1,4 @@
-"""Suffixes by which files are taken for images and videos."""
+"""File suffixes of images and videos."""
 
 import os
 
@@ -9,15 +9,15 @@ VIDEO_SUFFIXES = frozenset([".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".fl
 
 
 def is_image(name: str) -> bool:
-    """Return whether a file of that name is taken for a picture."""
+    """Return whether a file name has the suffix of an image."""
     return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES  # noqa: PTH122 - names may be any bytes; no Path needed
 
 
 def is_video(name: str) -> bool:
-    """Return whether a file of that name is taken for a video."""
+    """Return whether a file name has the suffix of a video."""
     return os.path.splitext(name)[1].lower() in VIDEO_SUFFIXES  # noqa: PTH122
 
 
 def is_media(name: str) -> bool:
-    """Return whether a file of that name is taken for a picture or a video."""
+    """Return whether a file name has the suffix of an image or a video."""
     return is_image(name) or is_video(name)

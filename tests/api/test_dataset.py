@@ -55,7 +55,7 @@ def test_read__rgb_and_upright(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_read__agrees_with_the_table(gallery: Gallery) -> None:
-    """What is read has the size that the table says."""
+    """Images have the size that the table has."""
     for row in gallery.dataset.to_arrow(["media_id", "width", "height"]).to_pylist():
         if row["width"] is not None:
             assert gallery.dataset.read(row["media_id"]).shape == (row["height"], row["width"], 3)
@@ -159,7 +159,7 @@ def test_cache__damaged_thumbnails_are_made_again(
 
 
 def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, folder: Path) -> None:
-    """Where neither the thumbnail is whole nor the file is there, the error says so; an empty one has no URI."""
+    """Without an intact thumbnail and a file there is a clear error; an empty thumbnail has no URI."""
     dataset = workspace.create_dataset("d", folder)
     first = dataset.where([]).media_ids()[0]
     dataset.thumbnail(first)

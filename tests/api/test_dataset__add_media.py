@@ -460,7 +460,7 @@ def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path
     pets.add_media(more)
     assert pets.info.status_new is DatasetStatus.PARTIAL_INDEX
     for level in range(5):
-        clusters = pets.explore(threshold=level).clusters
+        clusters = pets.explore(level=level).clusters
         assert sum(cluster.n_images for cluster in clusters) == 10
     table = pets.to_arrow()
     assert table.num_rows == 10
@@ -480,7 +480,7 @@ def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path
 
 
 def test_add_media__survives_reopening(workspace: Workspace) -> None:
-    """What was added, the status and the ids are the same for who opens the workspace next."""
+    """The additions, the status and the ids are the same after the workspace is opened again."""
     vectors = families(20)
     dataset = workspace.create_dataset("d", part(vectors[:12]))
     dataset.add_media(part(vectors[12:], 12))

@@ -1,4 +1,4 @@
-"""Whatever is done to datasets, they agree with a simple model in memory, and with what snapshots kept of them."""
+"""After any sequence of operations, datasets agree with a simple model in memory, and with its snapshots."""
 
 import copy
 import shutil
@@ -26,7 +26,7 @@ VECTORS = st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 3)), min_size=1,
 
 @dataclass
 class Item:
-    """What a model knows of a media item."""
+    """A media item of the model."""
 
     vector: tuple[int, int]
     labels: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Item:
 
 @dataclass
 class Model:
-    """What a dataset should be.
+    """The expected state of a dataset.
 
     Attributes:
         items: by uri, in the order of ingestion.
@@ -243,7 +243,7 @@ class Life(RuleBasedStateMachine):
         if len(model.items):
             np.testing.assert_allclose(vectors, wanted_vectors / lengths, atol=1e-6)
         for level in range(5):
-            clusters = dataset.explore(threshold=level).clusters
+            clusters = dataset.explore(level=level).clusters
             assert sum(cluster.n_images for cluster in clusters) == len(model.items)
         together = [set(group.media_ids) for group in dataset.duplicates()]
         assert all(len(group) > 1 for group in together)

@@ -146,7 +146,7 @@ def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
 
 
 def test_s3__nothing_at_the_uri(service: Service, far: Opened) -> None:
-    """What is no URI, and a URI with nothing at it, have the interface's message; nothing changes."""
+    """Invalid URIs, and URIs without objects, raise the interface's message; nothing changes."""
     service.put("nothing-here/notes.txt", b"x")
     dataset = far()
     for uri in ("s3://nothing-here/none", "s3://nothing-here", "s3://no-bucket-here/f", "http://x/y", "", 5):
@@ -186,7 +186,7 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
 
 
 def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the connection breaks for good, the task fails, nothing is committed, and it can be done again."""
+    """If the connection breaks for good, the task fails, nothing is committed, and a retry works."""
     monkeypatch.setattr("framedex.jobs.ingest.ingest._CHUNK", 4)  # so that most are still to be read
     put(service, "cut-off", 70)
     dataset = far(s3_connections=1)

@@ -185,7 +185,7 @@ def test_search__clones(pets: Dataset, encoder: Meanings) -> None:
 
 
 def test_search__both_kinds_of_encoders(searched: Workspace, tmp_path: Path) -> None:
-    """Where the dataset's own encoder knows texts, it leads: pictures are searched, not captions."""
+    """If the dataset's own encoder encodes text, images are searched, not captions."""
     for name, colour in COLOURS.items():
         write(tmp_path / "p" / f"{name}.png", flat(colour))
     dataset = searched.create_dataset("colours", tmp_path / "p", Colours())
@@ -336,7 +336,7 @@ with Workspace(sys.argv[1], settings=Settings(threads=2), text_encoder=Deadly())
 
 
 def test_search__killed_while_making(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:
-    """What a killed process has written is used; the rest is made by the next."""
+    """The next process uses the files of a killed one, and writes the missing ones."""
     process = processes.start(_KILLED, searched.path)
     process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
@@ -379,7 +379,7 @@ def test_search__upkeep(searched: Workspace, pets: Dataset) -> None:
 
 
 def test_search__errors(workspace: Workspace, tmp_path: Path) -> None:
-    """What is missing is said, and how it can be had."""
+    """The error names the missing requirement, and the way to install it."""
     dataset = workspace.create_dataset("d", embedded([[1.0, 0], [0, 1]], caption=["a dog", "a cat"]))
     for ask in (
         lambda: dataset.search("dog", by="meaning"),

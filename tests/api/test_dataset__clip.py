@@ -19,7 +19,7 @@ SCENES = list(gallery())
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the pictures and their workspace are."""
+    """The folders of the images and their workspace."""
     return tmp_path_factory.mktemp("shapes")
 
 
@@ -52,7 +52,7 @@ def test_search__by_sentences(shapes: Dataset) -> None:
 
 def test_explore__by_caption(shapes: Dataset) -> None:
     """Pages of clusters come in the order of how well they fit a sentence."""
-    page = shapes.explore(threshold=0, caption="a blue star")
+    page = shapes.explore(level=0, caption="a blue star")
     best = page.clusters[0]
     assert best.relevance_score_type == "cosine_distance"
     assert all(Scene("blue", "star").fits(scene) for scene in shown([each.file_name for each in best.previews]))
@@ -102,7 +102,7 @@ def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path)
 
 
 def test_weights__others_than_before(tmp_path: Path) -> None:
-    """When the weights are others, neither a search nor an addition goes through: vectors would not compare."""
+    """With other weights, searches and additions raise, because embeddings could not be compared."""
     folder = tmp_path / "model"
     shutil.copytree(TRAINED, folder)
     picture = write(tmp_path / "pictures" / "one.png", draw(SCENES[0], np.random.default_rng(4)))

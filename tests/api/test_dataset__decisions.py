@@ -95,7 +95,7 @@ def test_decision__record(workspace: Workspace) -> None:
 
 
 def test_decision__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
-    """Whatever is added, also copies that would bring them together, and after a reindex, decisions hold."""
+    """Decisions hold after additions, even of copies that connect the media, and after a reindex."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), OTHER]))
     decide(dataset, 0, 1)
     assert members(dataset) == set()

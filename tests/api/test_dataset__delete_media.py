@@ -140,7 +140,7 @@ def test_delete_media__by_view_id_or_list(workspace: Workspace) -> None:
     with pytest.raises(NotFound, match=ids["0.jpg"]):
         dataset.delete_media(ids["0.jpg"])
     for wrong in (3, [4], {"a": 1}, None):
-        with pytest.raises(InvalidInput, match="by a view, an id or a list"):
+        with pytest.raises(InvalidInput, match="must be a view, an id or a list"):
             dataset.delete_media(wrong)  # type: ignore[arg-type]
     dataset.delete_media([ids["2.jpg"], ids["2.jpg"]])
     assert sorted(ids_of(dataset)) == ["4.jpg", "6.jpg"]
@@ -151,7 +151,7 @@ def test_delete_media__by_view_id_or_list(workspace: Workspace) -> None:
 
 
 def test_delete_media__keeps_decisions(workspace: Workspace) -> None:
-    """What was decided to be no duplicates stays apart when another member of the group goes."""
+    """Media decided not to be duplicates stay in separate groups when another member is deleted."""
     near = unit(np.array([[1, 0.01, 0], [1, 0.02, 0], [1, 0, 0.01], [0, 0, 1]]))
     dataset = workspace.create_dataset("d", part(near), thresholds=THRESHOLDS)
     ids = ids_of(dataset)

@@ -192,7 +192,7 @@ def test_abort__and_retry(workspace: Workspace, hues: Hues, folder: Path) -> Non
 
 
 class TestModels:
-    """Which detectors can be applied."""
+    """The list of detectors and their states."""
 
     def test_faces__without_models_toml(self, workspace: Workspace, folder: Path) -> None:
         """The detector of faces is there, and in pictures without any it finds none."""
@@ -213,7 +213,7 @@ class TestModels:
     def test_detector__that_cannot_be(
         self, workspace: Workspace, hues: Hues, folder: Path, detector: str, words: str
     ) -> None:
-        """What is missing, or wrong, is in the description of the model."""
+        """The description of a model names its missing requirement or error."""
         write(folder / "a.png", photo(1))
         dataset = workspace.create_dataset("plain", folder, "gist")
         (workspace.path / "models.toml").write_text(f'[d]\ntype = "OBJECT_DETECTION"\ndetector = "{detector}"\n')

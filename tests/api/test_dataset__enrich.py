@@ -81,8 +81,8 @@ def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> N
     assert columns_of(enriched, ["media_id", "path"]) == columns_of(source, ["media_id", "path"])
     assert [tag.count for tag in enriched.tags()] == [6]
     assert [each.reason for each in enriched.snapshots()] == [SnapshotReason.CREATION]
-    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [2, 2, 2]
-    mine, theirs = ({each.cluster_id for each in ds.explore(threshold=4).clusters} for ds in (enriched, source))
+    assert sorted(cluster.n_images for cluster in enriched.explore(level=4).clusters) == [2, 2, 2]
+    mine, theirs = ({each.cluster_id for each in ds.explore(level=4).clusters} for ds in (enriched, source))
     assert not mine & theirs
     assert enriched.task is not None
     record = enriched.task.record
@@ -173,7 +173,7 @@ def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, pictures: P
     assert (enriched.count(), enriched.skipped["media that are there already"]) == (9, 6)
     assert len(enriched.embeddings()[1]) == 9
     enriched.reindex()
-    assert sorted(cluster.n_images for cluster in enriched.explore(threshold=4).clusters) == [3, 3, 3]
+    assert sorted(cluster.n_images for cluster in enriched.explore(level=4).clusters) == [3, 3, 3]
 
 
 def test_enrich__tags(source: Dataset, hues: Hues) -> None:
@@ -192,7 +192,7 @@ def test_enrich__tags(source: Dataset, hues: Hues) -> None:
 
 
 def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, pictures: Path) -> None:
-    """Where the dataset is encoded by the tagger's encoder, no picture is looked at again."""
+    """If the tagger uses the dataset's encoder, no image is read again."""
     enriched = source.enrich(ENCODE)
     seen = hues.prepared
     tagged = enriched.enrich(TAG)
@@ -221,7 +221,7 @@ def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Pat
 def test_enrich__no_picture_is_there(
     source: Dataset, pictures: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing at all can be read the task fails, and says so, however many rows are written at a time."""
+    """If no image can be read, the task fails with a clear message, for any size of batches."""
     monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
     pictures.rename(pictures.with_name("elsewhere"))
@@ -263,7 +263,7 @@ def test_enrich__of_uris_that_are_no_files(workspace: Workspace, hues: Hues) -> 
 def test_enrich__bad_requests(
     workspace: Workspace, source: Dataset, models: object, error: type[Exception], message: str
 ) -> None:
-    """What cannot be applied is refused, and nothing is made."""
+    """Models that cannot be applied are refused, and no dataset is created."""
     with pytest.raises(error, match=message):
         source.enrich(models)  # type: ignore[arg-type]
     assert len(workspace.datasets()) == 1

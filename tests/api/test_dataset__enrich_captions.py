@@ -59,7 +59,7 @@ def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
     assert (status_of(source), status_of(enriched)) == (DatasetStatus.READY, DatasetStatus.READY)
     assert enriched.enrichment_context().dataset_enrichment_models.enrichment_models == CAPTION
     assert summary_of(enriched)["captioned_by"]["sha256"] == sha256_of(TRAINED / "model.safetensors")
-    shown = [preview.caption for cluster in enriched.explore(threshold=4).clusters for preview in cluster.previews]
+    shown = [preview.caption for cluster in enriched.explore(level=4).clusters for preview in cluster.previews]
     assert set(shown) <= set(SAID.values())
     assert shown
 

@@ -97,7 +97,7 @@ def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> 
 
 
 def test_failure__gives_the_source_back(workspace: Workspace, source: Dataset) -> None:
-    """Whatever fails, the source is READY again, and the new dataset ERROR until the retry."""
+    """After any failure, the source is READY, and the new dataset is ERROR until the retry."""
     task = watched(workspace, lambda: task_of(source.enrich({**ENCODE, **TAG}, wait=False)), FailAt(5))
     error = run_of(task).future.exception()
     assert "the disk is full" in str(error)

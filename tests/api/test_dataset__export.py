@@ -201,7 +201,7 @@ def test_export__of_what_has_no_index(workspace: Workspace, folder: Path, tmp_pa
 def test_export__unusable_arguments(
     dataset: Dataset, tmp_path: Path, options: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    """What is wrong in itself is said at once; nothing is started."""
+    """Invalid arguments raise at once; no export is started."""
     with pytest.raises(error, match=said):
         dataset.export(tmp_path / "out.zip", wait=False, **options)
     assert dataset.exports() == []
@@ -454,7 +454,7 @@ def test_export__to_one_name_at_a_time(workspace: Workspace, dataset: Dataset, t
 
 
 def test_failure__of_another_kind(workspace: Workspace, tmp_path: Path) -> None:
-    """What is no error of ours ends an export as FAILED, with its text."""
+    """An unexpected exception ends an export as FAILED, with its message."""
 
     def job(begin: Any, **_: Any) -> ExportResult:
         begin(1)

@@ -100,7 +100,7 @@ def test_field__bad_rows_fail_alone(dataset: Dataset) -> None:
 
 
 def test_field__result_is_kept_with_the_task(workspace: Workspace, dataset: Dataset) -> None:
-    """What became of the rows is known to every process, for as long as the task is."""
+    """Every process can read the result of the rows, as long as the task exists."""
     ids = all_ids(dataset)
     results = [dataset.add_field("a", "float", values={ids[0]: 1, "nobody": 2}), dataset.set_field("a", {ids[1]: 3})]
     with Workspace(workspace.path, settings=SETTINGS) as again:

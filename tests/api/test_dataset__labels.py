@@ -79,7 +79,7 @@ LABELS = st.lists(
 def test_labels__edited_are_as_if_they_had_been_there(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, list[str] | None]], crowded: bool
 ) -> None:
-    """What is said of labels after an edit is what a dataset with these labels from the start says."""
+    """After an edit, the issues of labels equal those of a dataset created with these labels."""
     rows = crowds() if crowded else families(ROWS)
     with Workspace(tmp_path_factory.mktemp("labels") / "workspace", settings=SETTINGS) as workspace:
         edited = workspace.create_dataset("edited", part(rows, label=[f"crowd {row % 3}" for row in range(ROWS)]))
@@ -125,7 +125,7 @@ def test_labels__of_a_view(dataset: Dataset) -> None:
 
 
 def test_labels__that_cannot_be(dataset: Dataset) -> None:
-    """What is no edit of labels is refused, and nothing is changed."""
+    """Invalid labels are refused, and nothing changes."""
     ids, before = all_ids(dataset), open_media(dataset._context, dataset.id).generation
     for wrong in ({"a": 1}, {"a"}, [["a"]], b"a"):
         with pytest.raises(InvalidInput, match="the labels of a media item are a list of texts"):
@@ -196,7 +196,7 @@ def test_captions__set_and_taken_away(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_captions__that_cannot_be(dataset: Dataset) -> None:
-    """What is no edit of captions is refused, and nothing is changed."""
+    """Invalid captions are refused, and nothing changes."""
     ids, before = all_ids(dataset), open_media(dataset._context, dataset.id).generation
     with pytest.raises(InvalidInput, match="a caption is text or None"):
         dataset.set_captions({ids[0]: "a", ids[1]: 5})  # type: ignore[dict-item] # that is what is refused

@@ -171,7 +171,7 @@ def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
 
 
 def test_bad_box__in_a_broken_picture(workspace: Workspace, folder: Path) -> None:
-    """Where the size of a picture is not known, boxes that no picture can have are left out all the same."""
+    """Impossible boxes are skipped even if the size of the image is unknown."""
     boxes = [("a.png", (5.0, 5.0, 20.0, 20.0)), ("a.png", (5.0, 5.0, -3.0, 4.0)), ("a.png", (-50.0, 5.0, 3.0, 4.0))]
     (folder / "a.png").write_bytes(b"broken")
     write_table(folder / "object_annotations.csv", [(*each, "cat") for each in boxes])
@@ -245,7 +245,7 @@ class TestAdditions:
         assert same_groups(plain, workspace.create_dataset("at once", folder, "gist"))
 
     def test_add_objects__twice(self, folder: Path, dataset: Dataset) -> None:
-        """What is there is left out, in whichever format it comes; what is new joins it."""
+        """Existing boxes are skipped in every format; new ones are added."""
         ids = [row["media_id"] for row in rows_of(dataset)]
         dataset.add_objects(folder / "object_annotations.csv")
         assert [row["media_id"] for row in rows_of(dataset)] == ids

@@ -93,7 +93,7 @@ def test_objects__by_their_media(dataset: Dataset, filtered: vql.Expression, exp
 
 
 def test_objects__explain(dataset: Dataset) -> None:
-    """What is asked of the pictures is told with how many they are."""
+    """The explanation of a condition on images has the number of matching images."""
     shown = dataset.objects.where(vql.tags("keep") & vql.labels("dog")).explain()
     assert "parent_id IN (SELECT media_id FROM found_0)" in shown
     assert "found_0: 2 rows of media WHERE ((len(list_filter(tags" in shown

@@ -28,7 +28,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
 
 def test_explore__counts_pictures_frames_and_videos(dataset: Dataset) -> None:
     """A cluster says in how many of each its objects are."""
-    clusters = dataset.objects.explore(threshold=4).clusters
+    clusters = dataset.objects.explore(level=4).clusters
     assert sum(cluster.n_objects for cluster in clusters) == 8
     for cluster in clusters:
         parents = {shown.image_id for shown in cluster.previews}

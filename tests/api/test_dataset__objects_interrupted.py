@@ -39,7 +39,7 @@ def dataset(workspace: Workspace, folder: Path) -> Dataset:
 
 @pytest.mark.parametrize("stage", ["reading objects", "objects: writing"])
 def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Dataset, tmp_path: Path, stage: str) -> None:
-    """What an aborted task wrote of objects is not seen, and the next one does away with it."""
+    """Objects written by an aborted task are invisible, and the next task deletes them."""
     before = rows_of(dataset)
     table = write_table(tmp_path / "new.csv", [("000.png", (30.0, 60.0, 20.0, 20.0), "fox")])
     pause = Pause(stage)
@@ -106,7 +106,7 @@ def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
 
 
 def test_read__while_objects_are_added(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
-    """Who has opened a state goes on to see its objects, whatever is added meanwhile."""
+    """An open state keeps its objects while others are added."""
     held = objects_of(open_media(dataset._context, dataset.id))
     assert held is not None
     things = paint_scenes(tmp_path / "more", ["x.png"], seed=70)

@@ -118,7 +118,7 @@ def test_search__same_words_again_after_an_edit_of_media(dataset: Dataset) -> No
 
 @pytest.mark.parametrize("entity_type", ["VIDEOS", "objects", None])
 def test_search__unusable_entity_type(dataset: Dataset, entity_type: str) -> None:
-    """What can be searched is said."""
+    """The error names the valid queries."""
     with pytest.raises(InvalidInput, match="IMAGES or OBJECTS"):
         dataset.search("cat", entity_type=entity_type)
     with pytest.raises(InvalidInput, match="IMAGES or OBJECTS"):

@@ -1,4 +1,4 @@
-"""What is kept of objects beside their table, and their states: caches, snapshots, other processes, none left."""
+"""Data about objects outside of their table: caches, snapshots, other processes, and datasets without objects left."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspac
 
 
 def test_none_left__all_is_empty(dataset: Dataset) -> None:
-    """When the last object has gone with its picture, the dataset is as one that never had any."""
+    """After its last object is deleted with the image, the dataset is like one without objects."""
     some = dataset.objects.media_ids()[0]
     dataset.delete_media(dataset.where(vql.objects()))
     objects = dataset.objects
@@ -84,13 +84,13 @@ def test_none_left__all_is_empty(dataset: Dataset) -> None:
 def test_restore__brings_objects_back(dataset: Dataset) -> None:
     """A snapshot has its objects, with their ids and clusters; a view opened before sees each state as it comes."""
     view = dataset.objects
-    rows, clusters = view.to_arrow(), view.explore(threshold=1).clusters
+    rows, clusters = view.to_arrow(), view.explore(level=1).clusters
     kept = dataset.snapshot("before")
     dataset.delete_media(dataset.where(vql.objects("dog")))
     assert view.count() == len(THINGS) - 4
     dataset.restore(kept)
     assert view.to_arrow().equals(rows)
-    assert view.explore(threshold=1).clusters == clusters
+    assert view.explore(level=1).clusters == clusters
 
 
 def test_reading__by_another_process(workspace: Workspace, dataset: Dataset) -> None:

@@ -78,7 +78,7 @@ def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None
 
 def test_objects__clusters_in_explore(street: Street) -> None:
     """A cluster counts its objects and the pictures that they are in; a preview is an object in its picture."""
-    page = street.dataset.explore("OBJECTS", threshold=0)
+    page = street.dataset.explore("OBJECTS", level=0)
     assert page == street.dataset.objects.explore()
     assert sum(cluster.n_objects for cluster in page.clusters) == len(THINGS)
     cars = page.clusters[0]
@@ -91,6 +91,10 @@ def test_objects__clusters_in_explore(street: Street) -> None:
     assert shown.image_uri == shown.original_uri
     assert shown.image_uri.endswith("/pictures/1.png")
     assert (shown.labels, shown.video_uri, shown.frame_timestamp) == (["car"], None, None)
+    box = shown.bounding_box
+    alike = street.dataset.similar(shown.image_id, bounding_box=box, max_distance=1e-3, entity_type="OBJECTS")
+    assert shown.media_id in alike.media_ids()
+    assert set(alike.media_ids()) <= {street.ids[thing] for thing in (*CARS, SAME[1])}
 
 
 def test_objects__box_of_parts_of_pixels(street: Street) -> None:
@@ -103,7 +107,7 @@ def test_objects__box_of_parts_of_pixels(street: Street) -> None:
 
 def test_objects__pictures_are_explored_as_before(street: Street) -> None:
     """Clusters of pictures count no objects."""
-    clusters = street.dataset.explore(threshold=4).clusters
+    clusters = street.dataset.explore(level=4).clusters
     assert {cluster.n_objects for cluster in clusters} == {-1}
     assert sum(cluster.n_images for cluster in clusters) == len(PICTURES)
 
@@ -112,22 +116,22 @@ def test_objects__pages_are_the_whole(street: Street) -> None:
     """At each level every object is in one cluster, and the ids of clusters are those of the table."""
     for level in range(5):
         counts = Counter(street.dataset.objects.to_arrow([f"cluster_{level}"])[f"cluster_{level}"].to_pylist())
-        clusters = street.dataset.objects.explore(threshold=level).clusters
+        clusters = street.dataset.objects.explore(level=level).clusters
         assert {cluster.cluster_id: cluster.n_objects for cluster in clusters} == counts
-        pictures = {cluster.cluster_id for cluster in street.dataset.explore(threshold=level).clusters}
+        pictures = {cluster.cluster_id for cluster in street.dataset.explore(level=level).clusters}
         assert not pictures & counts.keys()
 
 
 def test_objects__filters_are_about_objects(street: Street) -> None:
-    """What a filter says, in whichever place, it says of the objects."""
+    """A filter applies to the objects, regardless of the place where it is given."""
     dogs = [{"labels": {"op": "is", "value": "dog"}}]
     expected = {street.ids[thing] for thing in THINGS if thing.label == "dog"}
     dataset = street.dataset
     assert set(dataset.objects.where(dogs).media_ids()) == expected
     assert dataset.where(dogs).count() == 0
     for page in (
-        dataset.objects.where(dogs).explore(threshold=4),
-        dataset.where(dogs).explore("OBJECTS", threshold=4),
+        dataset.objects.where(dogs).explore(level=4),
+        dataset.where(dogs).explore("OBJECTS", level=4),
         dataset.explore("OBJECTS", 4, vql=dogs),
         dataset.explore("OBJECTS", 4, labels=["dog"]),
     ):

@@ -1,4 +1,4 @@
-"""What added rows join and change: as an index of all rows has it, but for scale, limits and the older clusters."""
+"""Added rows get the results of an index of all rows, except for scales, limits and existing clusters."""
 
 from itertools import pairwise
 from typing import Any
@@ -116,7 +116,7 @@ def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes:
 @examples(15)
 @given(data=st.data())
 def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever is added, copies and rows without embeddings too, groups are those of an index of all rows."""
+    """After any additions, including copies and rows without embeddings, groups equal those of an index of all rows."""
     sizes = tuple(data.draw(st.lists(st.integers(1, 25), min_size=2, max_size=3), label="sizes"))
     rows: list[Any] = list(families(sum(sizes), seed=data.draw(st.integers(0, 99)), dimension=4))
     starts = {sum(sizes[:place]) for place in range(len(sizes))}

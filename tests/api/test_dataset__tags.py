@@ -155,7 +155,7 @@ def test_tag__of_unknown_media_changes_nothing(dataset: Dataset) -> None:
 @pytest.mark.parametrize("selection", [None, 5, {"a": 1}, [5], [None], b"bytes"])
 def test_tag__of_what_is_no_selection(dataset: Dataset, selection: Any) -> None:
     """Anything else than a view or ids is refused, and says what would be right."""
-    with pytest.raises(InvalidInput, match=r"a selection is a view|a media id is text"):
+    with pytest.raises(InvalidInput, match=r"a selection must be a view|a media id is text"):
         dataset.tag(selection, "a")
 
 
@@ -168,7 +168,7 @@ def test_tag__of_a_view_of_another_dataset(workspace: Workspace, dataset: Datase
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 256, "untagged", "018f9c1e-3b2a-7c4d-9e5f-0123456789ab", 5, None])
 def test_tag__names_that_cannot_be(dataset: Dataset, name: Any) -> None:
-    """What is no name makes no tag, in whichever way."""
+    """No method creates a tag with an invalid name."""
     existing = dataset.create_tag("a")
     with pytest.raises(InvalidInput):
         dataset.create_tag(name)
@@ -195,7 +195,7 @@ def test_tag__record(dataset: Dataset) -> None:
 
 
 def test_tag__messages_name_the_tags_that_there_are(dataset: Dataset) -> None:
-    """Whoever mistypes a name sees the names."""
+    """An error for a misspelt name lists the existing names."""
     with pytest.raises(NotFound, match="no tag 'x' in this dataset; there are: none yet"):
         dataset.untag(dataset.where([]), "x")
     dataset.create_tag("a")
@@ -253,7 +253,7 @@ def test_tag__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
 
 
 def test_tag__after_an_edit_that_was_cut_off(dataset: Dataset) -> None:
-    """What a process wrote before it died, and did not commit, is invisible, and no part of the next edit."""
+    """Uncommitted data of a dead process is invisible, and not part of the next edit."""
     ids = all_ids(dataset)
     dataset.tag(ids[0], "a")
     table = open_media(dataset._context, dataset.id).table

@@ -98,7 +98,7 @@ class TestIngestion:
         }  # fmt: skip
 
     def test_videos__have_rows(self, dataset: Dataset, films: Path) -> None:
-        """What is known of a video as a whole is kept."""
+        """The table of videos has the properties of each video."""
         clip, other = videos(dataset)
         assert {name: clip[name] for name in ("path", "container", "width", "height", "frames", "kept_frames")} == {
             "path": "clip.mp4", "container": "mp4", "width": 160, "height": 120, "frames": 35, "kept_frames": 4,
@@ -136,14 +136,14 @@ class TestIngestion:
         cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
         dataset = workspace.create_dataset("films", tmp_path / "in", "gist")
         errors = {row["path"]: row["error"] for row in videos(dataset)}
-        assert "only sound" in errors["sound.mp4"]
+        assert "audio only" in errors["sound.mp4"]
         assert "truncated or damaged" in errors["cut.mp4"]
         assert [row["image_filename"] for row in rows(dataset, media={"op": "is", "value": "video_frame"})] == [
             "cut_frame_000000.jpg", "cut_frame_000010.jpg",
         ]  # fmt: skip
         (broken,) = dataset.issues("corrupted").to_pylist()
         assert (broken["path"], dataset.info.n_images, dataset.info.n_videos) == ("sound.mp4", 0, 2)
-        with pytest.raises(CannotDecode, match="only sound"):
+        with pytest.raises(CannotDecode, match="audio only"):
             dataset.read(broken["media_id"])
 
 
@@ -314,7 +314,7 @@ class TestReading:
 
     def test_explore__counts_and_previews(self, dataset: Dataset, films: Path) -> None:
         """Clusters count pictures, frames and videos; the preview of a frame leads into its video."""
-        clusters = [cluster for level in (0, 4) for cluster in dataset.explore(threshold=level).clusters]
+        clusters = [cluster for level in (0, 4) for cluster in dataset.explore(level=level).clusters]
         assert sum(c.n_images for c in clusters) == 2 * 2
         assert sum(c.n_frames for c in clusters) == 2 * 6
         frames = [shown for c in clusters for shown in c.previews if shown.type == "VIDEO_FRAME"]
@@ -443,7 +443,7 @@ class TestDuplicates:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"threshold": 2}, "threshold must be a similarity"),
+            ({"similarity": 2}, "similarity must be a similarity"),
             ({"limit": -1}, "limit"),
             ({"entity_type": "FILMS"}, "entity_type must be one of IMAGES, OBJECTS, VIDEOS, not 'FILMS'"),
         ],

@@ -177,14 +177,14 @@ def test_where__field_that_is_not_there(edited: Gallery) -> None:
 
 
 def test_where__too_many_views_of_views(edited: Gallery) -> None:
-    """What views of views add up to has the same limits as a filter that is written at once."""
+    """The combined filter of nested views has the same limits as a single filter."""
     half = edited.dataset.where([{"batch": {"op": "is", "value": 0}}] * 6000)
     with pytest.raises(InvalidInput, match="10,000 elements"):
         half.where([{"batch": {"op": "is", "value": 0}}] * 6000)
 
 
 def test_explain__shows_statement_values_and_columns(edited: Gallery) -> None:
-    """What people read: where values go stands a number, and below it which value that is."""
+    """The explanation has numbered parameters, with their values below."""
     shown = edited.dataset.where(
         vql.issues("blur", confidence_min=0.25) & vql.field("note", "contains", "a'b")
     ).explain()

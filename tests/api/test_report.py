@@ -1,4 +1,4 @@
-"""What people see: the HTML of datasets, views and pages in notebooks, and the report."""
+"""The HTML of datasets, views and pages in notebooks, and the report."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ from tests.render.test_html import Outline
 SHOWN: dict[str, Callable[[Gallery, Path], str]] = {
     "dataset": lambda gallery, _folder: gallery.dataset._repr_html_(),
     "view": lambda gallery, _folder: gallery.dataset.where([])._repr_html_(),
-    "page": lambda gallery, _folder: gallery.dataset.explore(threshold=1)._repr_html_(),
+    "page": lambda gallery, _folder: gallery.dataset.explore(level=1)._repr_html_(),
     "duplicates": lambda gallery, _folder: gallery.dataset.duplicates()._repr_html_(),
     "report": lambda gallery, folder: gallery.dataset.report(folder / "report.html").read_text("utf-8"),
 }
@@ -117,7 +117,7 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     for summary in gallery.dataset.where([]).issue_summaries():
         assert (f"{summary.issue_type}: {summary.count:,}" in texts) == (summary.count > 0)
     for group in gallery.dataset.duplicates():
-        assert f"{len(group.media_ids)} pictures, up to {group.similarity:.4f} alike" in texts
+        assert f"{len(group.media_ids)} pictures, similarity up to {group.similarity:.4f}" in texts
     assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
     assert len(pictures_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)

@@ -91,7 +91,7 @@ def test_to_arrow__values(gallery: Gallery) -> None:
 
 
 def test_to_arrow__values_of_broken_files(gallery: Gallery) -> None:
-    """What is not known of a broken file is null, and its lists are empty or say what is wrong."""
+    """Unknown values of a broken file are null, and its lists are empty or name the error."""
     rows = gallery.dataset.to_arrow([*COLUMNS.names, "embedding"]).to_pylist()
     for row in (rows[NAMES.index(name)] for name in BROKEN):
         assert [row[name] for name in ("width", "height", "uniqueness_score", "caption", "embedding")] == [None] * 5
@@ -182,7 +182,7 @@ def test_where__is_lazy_and_sees_the_present(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("vql", ["labels", {"labels": {}}, 5, [None], [[]], [{}], [{"labels": None}], [{"text": {}}]])
 def test_where__unusable_filter(gallery: Gallery, vql: Any) -> None:
-    """What is no filter is refused with the path of what is wrong."""
+    """An invalid filter is refused with the path of the wrong element."""
     with pytest.raises(InvalidFilter) as raised:
         gallery.dataset.where(vql)
     assert raised.value.path.startswith("$")
@@ -200,7 +200,7 @@ def test_where__laws(gallery: Gallery, first: list[Any], second: list[Any]) -> N
     assert set(one.where(second).media_ids()) == set(ids) & set(two.media_ids())
     rest = gallery.dataset.where([{"not": first}])
     assert set(rest.media_ids()) == set(gallery.ids.values()) - set(ids)
-    assert sum(cluster.n_images for cluster in one.explore(threshold=3).clusters) == len(ids)
+    assert sum(cluster.n_images for cluster in one.explore(level=3).clusters) == len(ids)
 
 
 def test_to_arrow__large(workspace: Workspace) -> None:

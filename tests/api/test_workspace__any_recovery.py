@@ -1,4 +1,4 @@
-"""Whatever is done to a workspace, when its catalog is lost everything that was committed comes back."""
+"""After any sequence of operations, a lost catalog is recovered with everything that was committed."""
 
 import shutil
 import tempfile

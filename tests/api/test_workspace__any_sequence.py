@@ -1,4 +1,4 @@
-"""Whatever is done to a workspace, it stays openable and consistent."""
+"""After any sequence of operations, a workspace can be opened and is consistent."""
 
 import shutil
 import tempfile
@@ -191,7 +191,7 @@ class AnySequence(RuleBasedStateMachine):
         for name, size in self.sizes.items():
             dataset = self.workspace.dataset(name)
             assert dataset.count() == infos[name].n_images == len(dataset.where([]).media_ids()) == size
-            assert sum(cluster.n_images for cluster in dataset.explore(threshold=2).clusters) == size
+            assert sum(cluster.n_images for cluster in dataset.explore(level=2).clusters) == size
             before = self.ids.get(name, [])
             self.ids[name] = dataset.where([]).media_ids()
             assert self.ids[name][: len(before)] == before

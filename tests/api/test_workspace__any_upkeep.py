@@ -1,4 +1,4 @@
-"""Whatever is changed, kept, brought back, cloned and deleted: freeing the disk in between changes nothing else."""
+"""In any sequence of operations, a vacuum in between changes nothing else."""
 
 import shutil
 import tempfile

@@ -120,7 +120,7 @@ def test_create_dataset__unusable_source(
 
 @pytest.mark.parametrize("source", [None, 5, 1.5, [], ["a.png"], object()])
 def test_create_dataset__no_source(workspace: Workspace, source: Any) -> None:
-    """What is neither a path nor a table is refused, with its type."""
+    """A source that is neither a path nor a table is refused with its type."""
     with pytest.raises(InvalidInput, match=rf"not {type(source).__name__}|columns|rows"):
         workspace.create_dataset("d", source)
     assert_nothing_left(workspace)
@@ -192,7 +192,7 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
     dataset = workspace.create_dataset("broken", tmp_path)
     assert dataset.info.status_new == "READY"
     assert len(dataset.issues("corrupted")) == dataset.count() == 4
-    assert [cluster.n_images for cluster in dataset.explore(threshold=4).clusters] == [4]
+    assert [cluster.n_images for cluster in dataset.explore(level=4).clusters] == [4]
     assert dataset.embeddings()[1].shape == (0, dataset.embedding_config.dimension)
     assert dataset.duplicates() == []
     with pytest.raises(CannotDecode):
@@ -204,7 +204,7 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
 def test_create_dataset__one_picture(workspace: Workspace, tmp_path: Path) -> None:
     """A single picture is a dataset: one cluster at every level, nothing like it, unlike nothing."""
     dataset = workspace.create_dataset("one", fill(tmp_path / "one", 1))
-    assert [[c.n_images for c in dataset.explore(threshold=level).clusters] for level in range(5)] == [[1]] * 5
+    assert [[c.n_images for c in dataset.explore(level=level).clusters] for level in range(5)] == [[1]] * 5
     assert dataset.duplicates() == []
     row = dataset.to_arrow().to_pylist()[0]
     assert row["uniqueness_score"] is None or 0 <= row["uniqueness_score"] <= 1
@@ -220,7 +220,7 @@ def test_create_dataset__thousands_of_copies(workspace: Workspace, tmp_path: Pat
         os.link(first, first.with_name(f"{number}.jpg"))
     dataset = workspace.create_dataset("copies", first.parent)
     for level in range(5):
-        assert [cluster.n_images for cluster in dataset.explore(threshold=level).clusters] == [5000]
+        assert [cluster.n_images for cluster in dataset.explore(level=level).clusters] == [5000]
     for similarity in DUPLICATE_LEVELS:
         (group,) = dataset.duplicates(similarity)
         assert (len(group.media_ids), group.threshold, group.similarity) == (5000, similarity, 1.0)

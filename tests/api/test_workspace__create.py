@@ -202,8 +202,8 @@ def test_create_dataset__thresholds(workspace: Workspace) -> None:
     table = embedded([[1, 0], [0.8, 0.6], [0, 1]])
     fine = workspace.create_dataset("fine", table, thresholds=[0.01, 0.02, 0.03, 0.04, 0.05])
     coarse = workspace.create_dataset("coarse", table, thresholds=(0.01, 0.25, 0.5, 1.5, 2))
-    assert [len(fine.explore(threshold=level).clusters) for level in range(5)] == [3, 3, 3, 3, 3]
-    assert [len(coarse.explore(threshold=level).clusters) for level in range(5)] == [3, 2, 2, 1, 1]
+    assert [len(fine.explore(level=level).clusters) for level in range(5)] == [3, 3, 3, 3, 3]
+    assert [len(coarse.explore(level=level).clusters) for level in range(5)] == [3, 2, 2, 1, 1]
     assert coarse.embedding_config.thresholds == (0.01, 0.25, 0.5, 1.5, 2.0)
 
 
@@ -275,7 +275,7 @@ def test_delete_dataset__leaves_nothing(workspace: Workspace, folder: Path) -> N
 
 
 def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
-    """Where the settings say so no dataset is deleted, but one whose creation fails still leaves nothing."""
+    """If the settings forbid deletions, a failed creation still leaves nothing."""
     settings = SETTINGS.model_copy(update={"delete_dataset_enabled": False})
     with Workspace(tmp_path / "kept", settings=settings) as workspace:
         workspace.create_dataset("stays", folder)
@@ -287,7 +287,7 @@ def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
 
 
 def test_delete_dataset__unknown(workspace: Workspace) -> None:
-    """What is not there cannot be deleted."""
+    """A dataset that does not exist cannot be deleted."""
     with pytest.raises(NotFound, match="'pets'"):
         workspace.delete_dataset("pets")
 

@@ -1,4 +1,4 @@
-"""What uses the disk: every file is counted once in the total, and what it is for is said."""
+"""Disk usage counts every file once in the total, and assigns it to a part."""
 
 import re
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_disk_usage__of_a_fresh_dataset(workspace: Workspace, dataset: Dataset) 
 
 
 def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Dataset) -> None:
-    """What is said to be freed is freed, and then nothing more is left to be freed."""
+    """A vacuum frees exactly the freeable bytes, and none are left."""
     for number in range(5):
         dataset.add_media(part(ROWS[300 + 10 * number : 310 + 10 * number], 300 + 10 * number), auto_reindex=True)
     dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist()[:30])
@@ -70,7 +70,7 @@ def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Datas
 
 
 def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
-    """What a clone shares with its source counts for both, is said to be shared, and is in the total once."""
+    """Files that a clone shares with its source count for both as shared, and once in the total."""
     before = workspace.disk_usage()
     clone = dataset.clone()
     usage = workspace.disk_usage()
@@ -125,7 +125,7 @@ def test_disk_usage__of_files_of_unequal_density(workspace: Workspace) -> None:
 
 
 def test_disk_usage__of_work_under_way(workspace: Workspace, folder: Path) -> None:
-    """What a task has written so far is work under way, and nothing to be freed."""
+    """Files of a running task count as work under way, not as freeable."""
     gate = Gate()
     dataset = workspace.create_dataset("new", folder, gate, wait=False)
     assert gate.reached.wait(60)

@@ -1,4 +1,4 @@
-"""What was committed stays, and what was not leaves nothing."""
+"""Committed data survives, and uncommitted data leaves nothing."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

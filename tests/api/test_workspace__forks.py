@@ -53,7 +53,7 @@ READS = """
         return [
             dataset.count(), dataset.read(ids[1]).shape, dataset.thumbnail(ids[2])[:2], ranked.media_ids(),
             dataset.similar(ids[3]).media_ids(), dataset.where([{"labels": {"op": "is", "value": "x"}}]).count(),
-            len(dataset.explore(threshold=2).clusters), dataset.to_arrow(["file_path"]).num_rows, dataset.tags(),
+            len(dataset.explore(level=2).clusters), dataset.to_arrow(["file_path"]).num_rows, dataset.tags(),
             len(dataset.duplicates()), dataset.embeddings()[1].shape, len(workspace.datasets()),
             len(workspace.tasks().tasks), dataset.last_task.status,
         ]
@@ -88,7 +88,7 @@ def test_fork__reads_and_writes(tmp_path: Path, folder: Path) -> None:
 
 
 def test_fork__while_other_threads_work(tmp_path: Path, folder: Path) -> None:
-    """What other threads hold at the instant of the fork holds nobody up in the child."""
+    """Locks that other threads hold at a fork do not block the child."""
     code = """
     ended = threading.Event()
 

@@ -24,7 +24,7 @@ def test_open__creates(tmp_path: Path) -> None:
 
 
 def test_open__again(tmp_path: Path) -> None:
-    """What was made is there when the workspace is opened again, also after it was moved."""
+    """Datasets exist when the workspace is opened again, also after it was moved."""
     with Workspace(tmp_path / "first") as workspace:
         workspace.create_dataset("d", embedded([[1, 0], [0, 1]]))
         clusters = workspace.dataset("d").explore()
@@ -141,7 +141,7 @@ def test_read_only__reads_and_changes_nothing(gallery: Gallery, tmp_path: Path) 
 
 
 def test_read_only__export_into_nothing(gallery: Gallery, tmp_path: Path) -> None:
-    """Where a file cannot be written is said with its path."""
+    """An error for a file that cannot be written has its path."""
     with pytest.raises(InvalidInput, match="gone"):
         gallery.dataset.report(tmp_path / "gone" / "report.html")
 

@@ -60,7 +60,7 @@ def test_recover__brings_everything_back(home: Path) -> None:
 
 
 def test_recover__a_sound_catalog_stays(home: Path) -> None:
-    """Where the catalog is sound there is nothing to recover, and nothing is changed."""
+    """If the catalog is intact, recovery raises and changes nothing."""
     with pytest.raises(Conflict, match="nothing to recover"):
         Workspace.recover(home)
     with pytest.raises(WorkspaceError, match="is not a workspace"):
@@ -103,7 +103,7 @@ def test_recover__log_without_its_catalog(home: Path) -> None:
 
 
 def test_recover__deleted_and_unfinished_datasets_stay_away(home: Path, tmp_path: Path) -> None:
-    """What was deleted does not come back, nor what was being made; the folder of the latter is set aside."""
+    """Deleted and unfinished datasets are not recovered; the folders of unfinished ones are set aside."""
     unfinished = "00000000-0000-4000-8000-000000000000"
     with Workspace(home, settings=SETTINGS) as workspace:
         deleted = workspace.dataset("table")

@@ -35,7 +35,7 @@ def test_threads__write_and_read(workspace: Workspace) -> None:
 
 
 def test_pickle(workspace: Workspace) -> None:
-    """What is open is refused by pickle with the way out, whatever part of it is handed to a worker."""
+    """Pickling any part of an open workspace raises, with the alternative."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0, 1]]))
     ids = dataset.to_arrow(["media_id"]).column(0).to_pylist()
     for each in (workspace, dataset, dataset.where([]), dataset.similar(ids[0]), dataset.task):

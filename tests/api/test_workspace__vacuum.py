@@ -1,4 +1,4 @@
-"""What is freed on request and after changes; and what stays: heads, snapshots, what others read, unfinished work."""
+"""Vacuum, on request and after changes, keeps heads, snapshots, states in use, and unfinished work."""
 
 import os
 import shutil
@@ -106,7 +106,7 @@ def test_vacuum__keeps_what_was_superseded_lately(workspace: Workspace, dataset:
 
 
 def test_vacuum__keeps_snapshots(workspace: Workspace, dataset: Dataset) -> None:
-    """What a snapshot keeps can be restored after a vacuum, whatever was done since; when it is deleted, it goes."""
+    """A snapshot can be restored after a vacuum; when it is deleted, its data is freed."""
     dataset.tag(dataset.where([]), "first")
     before = dataset.to_arrow()
     snapshot = dataset.snapshot("before")
@@ -123,7 +123,7 @@ def test_vacuum__keeps_snapshots(workspace: Workspace, dataset: Dataset) -> None
 
 
 def test_vacuum__after_a_restore(workspace: Workspace, dataset: Dataset) -> None:
-    """What a restore left behind goes, tables that no state has any more, too; later changes go on as ever."""
+    """The data superseded by a restore is freed, including unreferenced tables; later changes work."""
     first = dataset.snapshots()[0]
     dataset.tag(dataset.where([]), "x")
     dataset.add_media(part(ROWS[200:], 200), auto_reindex=True)
@@ -162,7 +162,7 @@ def test_vacuum__clones_stand_alone(workspace: Workspace, dataset: Dataset, gone
 
 
 def test_vacuum__says_what_the_disk_has_more(workspace: Workspace, dataset: Dataset) -> None:
-    """What comes free is what the disk has more then: what a clone has, too, does not count until that goes."""
+    """The freed bytes equal the gain of free disk space; files shared with a clone do not count."""
     dataset.clone()
     churn(dataset, 2)
     dataset.snapshot()
@@ -246,7 +246,7 @@ def resume_of(workspace: Workspace, task_id: str) -> object:
 
 
 def test_vacuum__work_of_a_stopped_task(workspace: Workspace, dataset: Dataset) -> None:
-    """What a failed addition had written stays for a retry; with seconds given it goes, and the retry begins anew."""
+    """A failed addition's checkpoint stays for a retry; if seconds are given, it is freed and a retry starts over."""
     task_id = stopped_addition(workspace, dataset)
     state = resume_of(workspace, task_id)
     assert isinstance(state, dict)
@@ -294,7 +294,7 @@ def test_vacuum__failed_creation(workspace: Workspace, folder: Path) -> None:
 
 
 def test_vacuum__files_that_no_version_has(workspace: Workspace, dataset: Dataset) -> None:
-    """What a writer that was killed left in a table goes; what a crash left of an earlier clean-up goes, too."""
+    """The remains of a killed writer, and of an interrupted vacuum, are freed."""
     data = home_of(workspace, dataset) / "media.lance" / "data"
     (data / "left.lance").write_bytes(bytes(5000))
     aside = home_of(workspace, dataset) / ".tags.lance-0123abcd.removed"
@@ -371,7 +371,7 @@ def test_vacuum__uploads(workspace: Workspace, folder: Path) -> None:
 
 
 def test_vacuum__uploads_of_states_of_equal_size(workspace: Workspace, folder: Path) -> None:
-    """What is uploaded stays for each of two states that differ in which media were deleted, not in how many."""
+    """Uploads stay for each of two states that differ in the deleted media but not in their number."""
     dataset = workspace.create_dataset("pets", folder)
     names = [f"upload {n}.png" for n in range(3)]
     dataset.add_media(files=[(name, encode(photo(400 + n))) for n, name in enumerate(names)], auto_reindex=True)
@@ -532,7 +532,7 @@ def test_changes__leave_work_to_go_on_from(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_reader__of_another_process_keeps_its_state(tmp_path: Path) -> None:
-    """Who holds an old state in another process reads it to its end, while changes here free what they may."""
+    """A reader of an old state in another process can finish, while changes here free superseded data."""
     code = """
         import sys, framedex
         from framedex.operations.context import open_media

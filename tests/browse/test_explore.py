@@ -37,9 +37,9 @@ def members(dataset: Dataset, level: int) -> dict[str, frozenset[str]]:
     return {cluster_id: frozenset(ids) for cluster_id, ids in clusters.items()}
 
 
-def all_pages(view: View | Dataset, threshold: int) -> Iterator[Cluster]:
+def all_pages(view: View | Dataset, level: int) -> Iterator[Cluster]:
     for number in range(100):
-        clusters = view.explore(threshold=threshold, page_number=number).clusters
+        clusters = view.explore(level=level, page_number=number).clusters
         if not clusters:
             return
         assert len(clusters) <= 100
@@ -63,7 +63,7 @@ def test_explore__fields(gallery: Gallery) -> None:
 
 def test_explore__types(gallery: Gallery) -> None:
     """Fields have the types of the interface; counts that do not apply are -1."""
-    cluster = cluster_of(gallery.dataset.explore(threshold=2).clusters, gallery, COPIES[0])
+    cluster = cluster_of(gallery.dataset.explore(level=2).clusters, gallery, COPIES[0])
     assert cluster.cluster_id == str(uuid.UUID(cluster.cluster_id))
     assert (cluster.type, cluster.formed_by, cluster.similarity_threshold) == ("IMAGES", "SIMILARITY", "2")
     assert (cluster.n_images, cluster.n_objects, cluster.n_videos, cluster.n_frames) == (3, -1, -1, -1)
@@ -76,8 +76,8 @@ def test_explore__types(gallery: Gallery) -> None:
 
 
 def test_explore__survives_json(gallery: Gallery) -> None:
-    """A page is unchanged after a JSON round trip."""
-    page = gallery.dataset.explore(threshold=1)
+    """A page goes through JSON unchanged."""
+    page = gallery.dataset.explore(level=1)
     assert ExplorePage.model_validate_json(page.model_dump_json()) == page
 
 
@@ -98,7 +98,7 @@ def test_explore__uris_lead_to_files(gallery: Gallery) -> None:
 def test_explore__says_what_the_table_says(gallery: Gallery, level: int) -> None:
     """Ids and sizes of clusters equal those in the table's columns, and previews are members."""
     truth = members(gallery.dataset, level)
-    clusters = gallery.dataset.explore(threshold=level).clusters
+    clusters = gallery.dataset.explore(level=level).clusters
     assert {c.cluster_id: c.n_images for c in clusters} == {key: len(ids) for key, ids in truth.items()}
     for cluster in clusters:
         assert {preview.media_id for preview in cluster.previews} <= truth[cluster.cluster_id]
@@ -234,7 +234,7 @@ def test_explore__filters(gallery: Gallery, vql: list[Any], names: list[str]) ->
         shown = [preview.media_id for cluster in clusters for preview in cluster.previews]
         assert sorted(gallery.names(shown)) == sorted(names)
         assert [c.n_images for c in clusters] == sorted((c.n_images for c in clusters), reverse=True)
-        assert gallery.dataset.explore(threshold=level, vql=vql).clusters == clusters
+        assert gallery.dataset.explore(level=level, vql=vql).clusters == clusters
         assert {c.cluster_id for c in clusters} <= set(members(gallery.dataset, level))
 
 
@@ -250,11 +250,11 @@ def test_explore__objects(gallery: Gallery) -> None:
     assert gallery.dataset.explore("OBJECTS").clusters == []
 
 
-@pytest.mark.parametrize("threshold", [-1, 5, 1.0, "1", None, True])
-def test_explore__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
-    """The error for a level that does not exist has the valid range."""
-    with pytest.raises(InvalidInput, match=r"threshold must be a whole number from 0 to 4"):
-        gallery.dataset.explore(threshold=threshold)
+@pytest.mark.parametrize("level", [-1, 5, 1.0, "1", None, True])
+def test_explore__unusable_level(gallery: Gallery, level: Any) -> None:
+    """A level that does not exist is refused with the range of those that do."""
+    with pytest.raises(InvalidInput, match=r"level must be a whole number from 0 to 4"):
+        gallery.dataset.explore(level=level)
 
 
 @pytest.mark.parametrize("page_number", [-1, 0.5, "0", None, False, 2**31 + 1])
@@ -274,9 +274,7 @@ def test_explore__unusable_filter(gallery: Gallery) -> None:
 def test_explore__cluster_ids_are_of_their_dataset(workspace: Workspace) -> None:
     """Cluster ids are unique, over all levels and over datasets of the same content."""
     datasets = [workspace.create_dataset(name, grouped([2, 1])) for name in ("a", "b")]
-    ids = [
-        c.cluster_id for dataset in datasets for level in range(5) for c in dataset.explore(threshold=level).clusters
-    ]
+    ids = [c.cluster_id for dataset in datasets for level in range(5) for c in dataset.explore(level=level).clusters]
     assert len(ids) == len(set(ids)) == 2 * 5 * 2
 
 
@@ -285,4 +283,4 @@ def test_explore__arguments_are_typed(gallery: Gallery) -> None:
     with pytest.raises(TypeError, match="treshold"):
         gallery.dataset.explore(treshold=2)  # type: ignore[call-arg] # the ignore is used only if mypy sees it
     of_view = set(inspect.signature(View.explore).parameters)
-    assert set(ExploreSearch.__annotations__) == of_view - {"self", "entity_type", "threshold", "page_number", "vql"}
+    assert set(ExploreSearch.__annotations__) == of_view - {"self", "entity_type", "level", "page_number", "vql"}

@@ -47,6 +47,15 @@ def test_issues__columns(gallery: Gallery) -> None:
     assert set(table["issue_type"].to_pylist()) <= set(ISSUE_NAMES)
 
 
+def test_issues__paths_are_columns_of_media(gallery: Gallery) -> None:
+    """Issues and media have the same columns for file names and paths."""
+    columns = ["media_id", "file_name", "path"]
+    paths = {row["media_id"]: row for row in gallery.dataset.to_arrow(columns).to_pylist()}
+    rows = gallery.dataset.issues().select(columns).to_pylist()
+    assert [paths[row["media_id"]] for row in rows] == rows
+    assert "bad/dark.png" in {row["path"] for row in rows}
+
+
 def test_issues__what_was_planted(gallery: Gallery) -> None:
     """The planted defects are found in their images."""
     found = {(gallery.names([r["media_id"]])[0], r["issue_type"]) for r in gallery.dataset.issues().to_pylist()}

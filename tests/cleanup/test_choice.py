@@ -1,4 +1,4 @@
-"""Which media go, and which stay in their place."""
+"""The choice of media to remove and to keep."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ rows = st.lists(
 )
 
 
-def found_of(table: list[dict[str, Any]]) -> CandidateRows:
-    """Return rows as they are found: of groups, those that have several members."""
+def candidates_of(table: list[dict[str, Any]]) -> CandidateRows:
+    """Return candidate rows; groups have several members."""
     keys = [row["key"] for row in table]
     return CandidateRows(
         np.arange(10, 10 + len(table), dtype=np.uint64),
@@ -42,53 +42,53 @@ def found_of(table: list[dict[str, Any]]) -> CandidateRows:
     )
 
 
-def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest) -> tuple[int, list[str]]:
-    """Return which of some rows is best to keep, and what decided, one preference after another."""
-    decided = []
-    for preference in wanted.preferences:
+def best_of(table: list[dict[str, Any]], members: list[int], request: CleanupRequest) -> tuple[int, list[str]]:
+    """Return the best row to keep and the deciding criteria."""
+    criteria = []
+    for preference in request.preferences:
         values = {
             member: float(preference.values({name: np.array([table[member][name]]) for name in MEASURES})[0])
             for member in members
         }
-        if not (there := [value for value in values.values() if not np.isnan(value)]):
+        if not (finite := [value for value in values.values() if not np.isnan(value)]):
             continue
-        least = max(there) - abs(max(there)) * preference.relative - preference.absolute
-        left = [member for member in members if values[member] >= least]
-        decided += [preference.wins] if len(left) < len(members) else []
+        minimum = max(finite) - abs(max(finite)) * preference.relative - preference.absolute
+        left = [member for member in members if values[member] >= minimum]
+        criteria += [preference.wins] if len(left) < len(members) else []
         members = left
-    return members[0], [*decided, *(["first in order"] if len(members) > 1 else [])]
+    return members[0], [*criteria, *(["first in order"] if len(members) > 1 else [])]
 
 
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
-def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
-    """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""
-    wanted = CleanupRequest.parse(duplicates, list(ISSUES), keep)
-    found = found_of(table)
-    decided = choose_rows(found, wanted)
+def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
+    """Rows with an issue are removed; each group keeps its best row without one, if there is any."""
+    request = CleanupRequest.parse(duplicates, list(ISSUES), keep)
+    candidates = candidates_of(table)
+    decision = choose_rows(candidates, request)
     flagged = [any(not np.isnan(row[issue]) for issue in ISSUES) for row in table]
-    goes, stays, kept = list(flagged), [False] * len(table), [-1] * len(table)
-    words: list[str | None] = [None] * len(table)
-    for key in {int(key) for key in found.key if key >= 0}:
-        members = [place for place, each in enumerate(found.key) if each == key]
-        whole = [place for place in members if not flagged[place]]
-        for place in members:
-            assert (decided.members[place], decided.whole[place]) == (len(members), len(whole))
-        if not whole:
+    removed, kept, kept_index = list(flagged), [False] * len(table), [-1] * len(table)
+    reasons: list[str | None] = [None] * len(table)
+    for key in {int(key) for key in candidates.key if key >= 0}:
+        members = [index for index, each in enumerate(candidates.key) if each == key]
+        sound = [index for index in members if not flagged[index]]
+        for index in members:
+            assert (decision.members[index], decision.sound[index]) == (len(members), len(sound))
+        if not sound:
             continue
-        chosen, why = best(table, whole, wanted)
-        stays[chosen], words[chosen] = True, ", ".join(why)
-        for place in members:
-            goes[place], kept[place] = place != chosen, chosen
-    assert decided.goes.tolist() == goes
-    assert decided.stays.tolist() == stays
-    assert decided.kept.tolist() == kept
-    assert decided.words.take(pa.array(decided.word, mask=decided.word < 0)).to_pylist() == words
-    # What stays for its group never goes for being a duplicate, and each group has one of them at most.
-    assert not (decided.goes & decided.stays).any()
+        best, criteria = best_of(table, sound, request)
+        kept[best], reasons[best] = True, ", ".join(criteria)
+        for index in members:
+            removed[index], kept_index[index] = index != best, best
+    assert decision.removed.tolist() == removed
+    assert decision.kept.tolist() == kept
+    assert decision.kept_index.tolist() == kept_index
+    assert decision.reasons.take(pa.array(decision.reason, mask=decision.reason < 0)).to_pylist() == reasons
+    # A kept row is never removed as a duplicate, and each group keeps one row at most.
+    assert not (decision.removed & decision.kept).any()
 
 
-def test_parse__what_stays() -> None:
-    """The best of near-duplicates is that of the groups; of equal files the oldest; else what is asked for."""
+def test_parse__keep_rules() -> None:
+    """Near-duplicates keep the best of the group, equal files the oldest; other rules decide as named."""
     assert CleanupRequest.parse(0.97, (), "best").preferences == PREFERENCES
     assert CleanupRequest.parse(EXACT, (), "best").preferences == (OLDEST,)
     assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
@@ -101,8 +101,8 @@ def test_parse__what_stays() -> None:
 @pytest.mark.parametrize(
     ("duplicates", "issues", "keep", "message"),
     [
-        (None, (), "best", "say what is to go"),
-        (None, {}, "best", "say what is to go"),
+        (None, (), "best", "name what to remove"),
+        (None, {}, "best", "name what to remove"),
         (1.01, (), "best", r"\(if not 'exact'\) must be a similarity from 0\.96 to 1, not 1\.01"),
         (float("nan"), (), "best", "not nan"),
         (True, (), "best", "not True"),
@@ -122,6 +122,6 @@ def test_parse__what_stays() -> None:
     ],
 )
 def test_parse__refuses(duplicates: Any, issues: Any, keep: Any, message: str) -> None:
-    """What cannot be used is named, with what would be right; the issue of all duplicates would leave none."""
+    """Invalid arguments are named with the valid ones; the issue of all duplicates would keep none."""
     with pytest.raises(InvalidInput, match=message):
         CleanupRequest.parse(duplicates, issues, keep)

@@ -1,4 +1,4 @@
-"""Deleting the files of what a clean-up removed: exactly those, and only what is still what it was."""
+"""Deletion of the files of removed media, only if they are unchanged."""
 
 import os
 from collections.abc import Callable
@@ -21,7 +21,7 @@ COPY = "copy.png"
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Three pictures, and a copy of the first, which is the newest file, so that it goes."""
+    """Three images, and a newer copy of the first, which is removed."""
     folder = fill(tmp_path / "pictures", 3)
     (folder / COPY).write_bytes((folder / "000.png").read_bytes())
     os.utime(folder / "000.png", (1e9, 1e9))
@@ -29,12 +29,12 @@ def pictures(tmp_path: Path) -> Path:
 
 
 def clean(dataset: Dataset) -> CleanupResult:
-    """Remove equal files, and delete what was removed."""
+    """Remove equal files, and delete the files of the removed media."""
     return dataset.plan_cleanup(duplicates="exact").apply(delete_files=True)
 
 
 def test_delete_files__exactly_those(workspace: Workspace, pictures: Path) -> None:
-    """The files of what was removed are deleted, and no other; a restore brings the media back, but not the files."""
+    """The files of the removed media are deleted, and no others; a restore returns the media, not the files."""
     dataset = workspace.create_dataset("pets", pictures)
     result = clean(dataset)
     assert (result.removed, result.files_deleted, result.files_left, result.files_failed) == (1, 1, 0, [])
@@ -46,7 +46,7 @@ def test_delete_files__exactly_those(workspace: Workspace, pictures: Path) -> No
 
 
 def test_delete_files__only_by_name(workspace: Workspace, pictures: Path) -> None:
-    """Unless it is asked for, no file is deleted; a word that means no is no yes."""
+    """By default no file is deleted; a text such as "no" does not count as True."""
     dataset = workspace.create_dataset("pets", pictures)
     for wrong in ("no", 1, None):
         with pytest.raises(InvalidInput, match="delete_files must be True or False"):
@@ -90,7 +90,7 @@ CHANGES: list[tuple[Callable[[Path], object], str]] = [
 def test_delete_files__changed_ones_stay(
     workspace: Workspace, pictures: Path, change: Callable[[Path], object], reason: str
 ) -> None:
-    """What is not the file that was read stays, and is reported with the reason; the media are removed all the same."""
+    """A changed file stays, and is reported with the reason; its media are removed."""
     dataset = workspace.create_dataset("pets", pictures)
     change(pictures / COPY)
     there = os.path.lexists(pictures / COPY)
@@ -102,7 +102,7 @@ def test_delete_files__changed_ones_stay(
 
 
 def test_delete_files__that_other_datasets_have(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
-    """A file that media of another dataset are in stays, however its path is spelled there, also those of snapshots."""
+    """A file used by another dataset or its snapshots stays, for any spelling of its path."""
     dataset = workspace.create_dataset("pets", pictures)
     link = tmp_path / "link to pictures"
     link.symlink_to(pictures)
@@ -140,7 +140,7 @@ def test_delete_files__that_clones_have(workspace: Workspace, pictures: Path) ->
 
 
 def test_delete_files__while_another_dataset_is_made(workspace: Workspace, pictures: Path) -> None:
-    """While a task of another dataset reads files, nobody knows which it will need: nothing is done until it ends."""
+    """While a task of another dataset reads files, a clean-up with deletion raises."""
     dataset, gate = workspace.create_dataset("pets", pictures), Gate()
     plan = dataset.plan_cleanup(duplicates="exact")
     other = workspace.create_dataset("other", pictures, gate, wait=False)
@@ -166,7 +166,7 @@ def test_delete_files__of_one_name_in_many_folders(workspace: Workspace, tmp_pat
 
 
 def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_path: Path) -> None:
-    """A file that remaining media of the same dataset are in, by way of another source folder, stays."""
+    """A file used by remaining media of the same dataset through another source folder stays."""
     write(tmp_path / "pictures" / "part" / "a.png", photo(1))
     dataset = workspace.create_dataset("pets", tmp_path / "pictures" / "part")
     dataset.add_media(tmp_path / "pictures", auto_reindex=True)
@@ -177,7 +177,7 @@ def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_pa
 
 
 def test_delete_files__links(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
-    """A link that stands for a file goes itself; what lies behind a link to a folder elsewhere stays."""
+    """A link to a file is deleted itself; files behind a link to a folder elsewhere stay."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (pictures / COPY).rename(elsewhere / "target.png")
@@ -196,7 +196,7 @@ def test_delete_files__links(workspace: Workspace, pictures: Path, tmp_path: Pat
 
 
 def test_delete_files__of_a_list(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
-    """Of a list the source folder is the deepest one with all of its files, wherever the list itself is."""
+    """The source folder of a list is the deepest folder with all its files, wherever the list is."""
     (tmp_path / "lists").mkdir()
     source = write_list(tmp_path / "lists" / "list.txt", "../pictures/000.png", f"../pictures/{COPY}")
     assert clean(workspace.create_dataset("listed", source)).files_deleted == 1
@@ -204,7 +204,7 @@ def test_delete_files__of_a_list(workspace: Workspace, pictures: Path, tmp_path:
 
 
 def test_delete_files__of_a_table(workspace: Workspace, pictures: Path) -> None:
-    """Files that a table names were never read, so that nobody knows whether they are still what they were."""
+    """Files of a table with embeddings were never read, so they stay."""
     uris = [str(pictures / "000.png"), str(pictures / COPY), (pictures / "001.png").as_uri(), "002.png"]
     table = {"uri": uris, "embedding": [[1.0, 0.0]] * 4}
     plan = workspace.create_dataset("table", table).plan_cleanup(duplicates=1.0, keep="first")
@@ -217,17 +217,19 @@ def test_delete_files__of_a_table(workspace: Workspace, pictures: Path) -> None:
 
 
 def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) -> None:
-    """Uploaded files are the dataset's own: vacuum lets them go when no snapshot needs them."""
+    """Uploaded files belong to the dataset; vacuum deletes them when no snapshot needs them."""
     dataset = workspace.create_dataset("pets", folder)
     data = encode(photo(300))
     dataset.add_media(files=[("a.png", data), ("b.png", data)], auto_reindex=True)
     result = clean(dataset)
     assert (result.removed, result.files_deleted) == (1, 0)
-    assert [reason for _, reason in result.files_failed] == ["it was uploaded, and goes when no snapshot needs it"]
+    assert [reason for _, reason in result.files_failed] == [
+        "it was uploaded, and is deleted when no snapshot needs it"
+    ]
 
 
 def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) -> None:
-    """Names that are no Unicode are found and deleted, too."""
+    """Files with names that are not valid Unicode are deleted, too."""
     folder = fill(tmp_path / "pictures", 1)
     path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.png"))
     path.write_bytes((folder / "000.png").read_bytes())
@@ -253,7 +255,7 @@ def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> N
 
 
 def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
-    """A file that what stays leads to by links stays, too, whatever these are called and however many there are."""
+    """A file that remaining media use through any chain of links stays."""
     (pictures / COPY).unlink()
     (pictures / "zz.png").write_bytes(encode(photo(7)))
     (pictures / "yy.png").symlink_to("zz.png")
@@ -275,7 +277,7 @@ def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, pictur
 
 
 def test_delete_files__links_that_go_together(workspace: Workspace, pictures: Path) -> None:
-    """A file and the links to it go together, where none of them stays."""
+    """A file and the links to it are deleted together if all their media are removed."""
     (pictures / "zz.png").symlink_to(pictures / COPY)
     assert clean(workspace.create_dataset("pets", pictures)).files_deleted == 2
     assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
@@ -285,7 +287,7 @@ def test_delete_files__links_that_go_together(workspace: Workspace, pictures: Pa
 def test_delete_files__when_somebody_begins_to_read_meanwhile(
     workspace: Workspace, pictures: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
-    """Files that another dataset was made of while they were looked at stay."""
+    """Files of a dataset that was created during the checks stay."""
     dataset = workspace.create_dataset("pets", pictures)
 
     def make(title: str) -> AbstractContextManager[Callable[[str, float], None]]:
@@ -328,7 +330,7 @@ def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Pat
 def test_delete_files__when_a_folder_becomes_a_link(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a link to a folder elsewhere takes the place of a folder meanwhile, nothing goes from there."""
+    """If a link to a folder elsewhere replaces a folder meanwhile, no file is deleted there."""
     folder, elsewhere = fill(tmp_path / "pictures" / "part", 1), tmp_path / "elsewhere"
     (folder / COPY).write_bytes((folder / "000.png").read_bytes())
     dataset = workspace.create_dataset("pets", tmp_path / "pictures")
@@ -349,7 +351,7 @@ def test_delete_files__when_a_folder_becomes_a_link(
 
 
 def test_delete_files__of_the_workspace_itself(workspace: Workspace, folder: Path) -> None:
-    """What is in a dataset's own store stays, also where somebody made a dataset of that."""
+    """Files in a dataset's own store stay, even if a dataset was created from it."""
     dataset = workspace.create_dataset("pets", folder)
     dataset.add_media(files=[("a.png", encode(photo(8)))])
     store = workspace.path / "datasets" / dataset.id / "blobs"
@@ -405,7 +407,7 @@ def killed_while_deleting(workspace: Workspace, folder: Path) -> tuple[TaskRecor
 
 @pytest.fixture
 def killed(workspace: Workspace, tmp_path: Path) -> tuple[TaskRecord, set[str]]:
-    """A clean-up that was killed while it deleted files, and what is left of these."""
+    """A clean-up that was killed while it deleted files, and the remaining files."""
     (tmp_path / "many").mkdir()
     return killed_while_deleting(workspace, tmp_path / "many")
 
@@ -448,7 +450,7 @@ def test_delete_files__killed_restored_and_retried(
 def test_delete_files__killed_and_the_snapshot_is_gone(
     workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
 ) -> None:
-    """Without the snapshot from before nobody knows any more what was to go: a retry says so, and deletes nothing."""
+    """Without the snapshot a retry raises and deletes nothing."""
     record, left = killed
     dataset = workspace.dataset("pets")
     before = dataset.snapshots()[0]

@@ -1,4 +1,4 @@
-"""Plans of what to remove: what they say, and what happens when they are carried out."""
+"""Clean-up plans: their rows, pages and application."""
 
 import os
 import re
@@ -34,13 +34,13 @@ def by_path(plan: CleanupPlan) -> dict[str, dict[str, Any]]:
 
 
 def gone(plan: CleanupPlan) -> list[str]:
-    """Return the paths of what would go."""
+    """Return the paths of the media to remove."""
     return [row["path"] for row in plan.to_arrow().to_pylist() if row["action"] == "remove"]
 
 
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
-    """Two photos, of one a smaller version, of the other a copy, and a broken file."""
+    """Two photos, a smaller version of one, a copy of the other, and a broken file."""
     folder = tmp_path / "pictures"
     write(folder / "a.png", photo(1))
     write(folder / "b.png", photo(1, width=80, height=60))
@@ -51,7 +51,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
 
 
 def test_plan__columns_and_reasons(gallery: Gallery) -> None:
-    """Each row says what becomes of a media item, why, and which one stays instead; others are left out."""
+    """Each row has the action, the reason and the kept media item; other media have no row."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
     table = plan.to_arrow()
     assert table.schema == PLAN_SCHEMA
@@ -59,8 +59,8 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     assert list(rows) == sorted([*COPIES, *NEAR[0], *NEAR[1], "bad/dark.png", *BROKEN])
     small, large = rows["near/small.jpg"], rows[ANIMALS[2]]
     assert (small["action"], large["action"]) == ("remove", "keep")
-    assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}) of a group of which {ANIMALS[2]} stays"
-    assert large["reason"] == "stays of 2 near-duplicates: largest"
+    assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}); its group keeps {ANIMALS[2]}"
+    assert large["reason"] == "kept of 2 near-duplicates: largest"
     assert small["kept_media_id"] == large["kept_media_id"] == large["media_id"] == gallery.ids[ANIMALS[2]]
     (group,) = [each for each in gallery.dataset.duplicates(0.96) if small["media_id"] in each.media_ids]
     assert {small["group_id"], large["group_id"]} == {group.group_id}
@@ -75,7 +75,7 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
 
 
 def test_plan__its_best_is_that_of_the_groups(gallery: Gallery) -> None:
-    """Without issues, what stays of each group is what the group says is best to keep."""
+    """Without issues, each group keeps its best member."""
     for exact in (False, True):
         groups = gallery.dataset.duplicates(0.96, exact=exact)
         rows = by_path(gallery.dataset.plan_cleanup(duplicates="exact" if exact else 0.96)).values()
@@ -85,27 +85,27 @@ def test_plan__its_best_is_that_of_the_groups(gallery: Gallery) -> None:
 
 
 def test_plan__of_equal_files(gallery: Gallery) -> None:
-    """Equal files are said to be of the same content, with confidence 1."""
+    """Equal files have the reason of equal content, with confidence 1."""
     rows = by_path(gallery.dataset.plan_cleanup(duplicates="exact", keep="first"))
     assert list(rows) == sorted(COPIES)
-    assert rows[COPIES[0]]["reason"] == "stays of 3 files of the same content: first in order"
-    assert {rows[name]["reason"] for name in COPIES[1:]} == {f"the same content as {COPIES[0]}"}
+    assert rows[COPIES[0]]["reason"] == "kept of 3 files with equal content: first in order"
+    assert {rows[name]["reason"] for name in COPIES[1:]} == {f"same content as {COPIES[0]}"}
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
 
 @pytest.mark.parametrize(("keep", "stays"), [("first", "a.png"), ("oldest", "b.png"), ("largest", "a.png")])
 def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: str) -> None:
-    """The first is that of ingestion, the oldest that of the file's time, the largest that of most pixels."""
+    """The first by ingestion, the oldest by file time, or the largest by pixels is kept."""
     os.utime(tmp_path / "pictures" / "b.png", (1e9, 1e9))
     dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist())
     dataset.add_media(tmp_path / "pictures", auto_reindex=True)
     rows = by_path(dataset.plan_cleanup(duplicates=0.96, keep=keep))
     assert [path for path in ("a.png", "b.png") if rows[path]["action"] == "keep"] == [stays]
-    assert rows[stays]["reason"].startswith("stays of 2 near-duplicates: ")
+    assert rows[stays]["reason"].startswith("kept of 2 near-duplicates: ")
 
 
 def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
-    """If the best of a group goes because of an issue, the next best of those without one stays."""
+    """If the best member of a group has an issue, the next best one without an issue is kept."""
     sides = [9000, *range(100, 158, 2), 120, 150]
     table = part(np.eye(30)[[*range(30), 0, 0]], width=sides, height=sides)
     dataset = workspace.create_dataset("pets", table)
@@ -115,13 +115,13 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
     assert {path: row["action"] for path, row in rows.items()} == {
         "0.jpg": "remove", "30.jpg": "remove", "31.jpg": "keep",
     }  # fmt: skip
-    assert rows["0.jpg"]["reason"] == f"odd_size {rows['0.jpg']['confidence']:.2f}; of its group 31.jpg stays"
-    assert rows["31.jpg"]["reason"] == "stays of 3 near-duplicates, of which 2 have no issue: largest"
+    assert rows["0.jpg"]["reason"] == f"odd_size {rows['0.jpg']['confidence']:.2f}; its group keeps 31.jpg"
+    assert rows["31.jpg"]["reason"] == "kept of 3 near-duplicates, 2 without an issue: largest"
     assert {row["kept_media_id"] for row in rows.values()} == {rows["31.jpg"]["media_id"]}
 
 
 def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path) -> None:
-    """A group of which all have an issue goes as a whole, and says so."""
+    """If all members of a group have an issue, all are removed, with this reason."""
     folder = fill(tmp_path / "pictures", 3)
     for name in ("x.png", "y.png"):
         write(folder / name, photo(7) // 12)
@@ -129,13 +129,15 @@ def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path
     rows = by_path(dataset.plan_cleanup(duplicates=1.0, issues={"dark": 0.5}))
     assert {path: row["action"] for path, row in rows.items()} == {"x.png": "remove", "y.png": "remove"}
     for row in rows.values():
-        assert re.fullmatch(r"dark 0\.\d\d; all 2 of its group have an issue, so that none of it stays", row["reason"])
+        assert re.fullmatch(
+            r"dark 0\.\d\d; all 2 members of its group have an issue, so the group keeps none", row["reason"]
+        )
         assert (row["issue_type"], row["kept_media_id"]) == ("dark", None)
         assert row["group_id"] is not None
 
 
 def test_plan__least_confidence(gallery: Gallery) -> None:
-    """An issue can be asked for from a confidence on; of several issues the surest one counts, and all are named."""
+    """Issues can have a minimum confidence; the most confident issue of a row counts, and all are named."""
     table = gallery.dataset.issues("low_information").to_pylist()
     least = sorted(row["confidence"] for row in table)[-1]
     plan = gallery.dataset.plan_cleanup(issues={"low_information": least})
@@ -151,7 +153,7 @@ def test_plan__least_confidence(gallery: Gallery) -> None:
 
 
 def test_plan__where(gallery: Gallery) -> None:
-    """A filter leaves media out on both sides: they neither go, nor count as what stays."""
+    """Media outside of the filter are neither removed nor kept in place of others."""
     only = [{"not": {"labels": {"op": "is", "value": "animal"}}}]
     assert by_path(gallery.dataset.plan_cleanup(duplicates=0.96, where=only)).keys() == {*COPIES[1:]}
     assert (
@@ -160,14 +162,14 @@ def test_plan__where(gallery: Gallery) -> None:
 
 
 def test_plan__honours_decisions(dataset: Dataset) -> None:
-    """Media that were decided to be no duplicates are in no group, so none of them goes."""
+    """Media decided not to be duplicates are in no group, so none is removed."""
     ids = {row["path"]: row["media_id"] for row in by_path(dataset.plan_cleanup(duplicates=0.96)).values()}
     dataset.not_duplicates([ids["a.png"], ids["b.png"]])
     assert gone(dataset.plan_cleanup(duplicates=0.96)) == ["copy of c.png"]
 
 
 def test_plan__summary(gallery: Gallery) -> None:
-    """The summary counts each media item that goes once, by its first reason, and the bytes of its file."""
+    """The summary counts each removed media item once, by its first reason, and the bytes of its file."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
     size = sum((gallery.folder / path).stat().st_size for path in gone(plan))
     assert plan.summary == CleanupSummary(
@@ -175,11 +177,11 @@ def test_plan__summary(gallery: Gallery) -> None:
     )
     assert len(plan) == 8
     assert repr(plan) == f"<framedex.CleanupPlan: {plan.words}>"
-    assert plan.words.startswith("8 media go: 3 corrupted, 1 dark, 4 duplicates; ")
+    assert plan.words.startswith("8 media to remove: 3 corrupted, 1 dark, 4 duplicates; ")
 
 
 def test_plan__page_and_notebook(gallery: Gallery, tmp_path: Path) -> None:
-    """The page needs nothing else and has a picture of what goes beside what stays; a notebook shows the same."""
+    """The page is self-contained and shows removed images beside kept ones; a notebook shows the same."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
     page = plan.page(tmp_path / "plan.html").read_text()
     assert page.startswith("<!doctype html>")
@@ -196,7 +198,7 @@ def test_plan__page_and_notebook(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_plan__page_is_bounded(workspace: Workspace) -> None:
-    """However many go, the page shows the largest groups and the worst of each issue, and how many more there are."""
+    """The page shows the largest groups and the worst media of each issue, and the numbers of the others."""
     size = 70
     vectors = [[float(number == place // 3) for number in range(size)] for place in range(3 * size)]
     vectors += [[1.0] + [0.0] * (size - 1)] * 9
@@ -206,11 +208,11 @@ def test_plan__page_is_bounded(workspace: Workspace) -> None:
     page = "".join(plan._parts(5, 5))
     assert page.count("★") == 5
     assert "and 65 more groups" in page
-    assert "and 4 more that go" in page, "the largest group has 12 members, of which 8 are shown, first what stays"
+    assert "and 4 more to remove" in page, "the page shows 8 of the 12 members of the largest group, the kept one first"
 
 
 def test_plan__of_nothing(gallery: Gallery) -> None:
-    """A plan may be empty, has all columns then, and doing it changes nothing."""
+    """An empty plan has all columns, and applying it changes nothing."""
     plan = gallery.dataset.plan_cleanup(issues=["odd_aspect_ratio"], where=[{"labels": {"op": "is", "value": "town"}}])
     assert (len(plan), plan.to_arrow().schema, plan.to_arrow().num_rows) == (0, PLAN_SCHEMA, 0)
     assert plan.summary == CleanupSummary(removed=0, kept=0, size_bytes=0, counts={})
@@ -218,12 +220,12 @@ def test_plan__of_nothing(gallery: Gallery) -> None:
     result = plan.apply(delete_files=True)
     assert (result.removed, result.snapshot, result.files_deleted) == (0, None, 0)
     assert gallery.dataset.snapshots() == before
-    assert "0 media go" in plan._repr_html_()
+    assert "0 media to remove" in plan._repr_html_()
 
 
 def test_plan__refuses(dataset: Dataset, workspace: Workspace) -> None:
-    """What is asked for must make sense, and the dataset must be one that a snapshot can be made of."""
-    with pytest.raises(InvalidInput, match="say what is to go"):
+    """Invalid arguments raise, and so do datasets in a state without snapshots."""
+    with pytest.raises(InvalidInput, match="name what to remove"):
         dataset.plan_cleanup()
     with pytest.raises(InvalidFilter):
         dataset.plan_cleanup(duplicates=0.96, where=[{"nonsense": 1}])
@@ -256,7 +258,7 @@ def test_apply__and_undo(dataset: Dataset) -> None:
 
 
 def test_apply__of_a_plan_that_is_outdated(dataset: Dataset) -> None:
-    """A plan is of one state: when the dataset has changed since, nothing is done, not even a snapshot."""
+    """A plan is valid for one state: if the dataset has changed, applying it raises and makes no snapshot."""
     plan = dataset.plan_cleanup(duplicates=0.96)
     dataset.tag(dataset.where([]), "seen")
     before = dataset.snapshots()
@@ -285,7 +287,7 @@ def test_apply__without_waiting(dataset: Dataset, workspace: Workspace) -> None:
 
 
 def test_apply__what_the_workspace_does_not_allow(tmp_path: Path) -> None:
-    """Without snapshots a clean-up could not be undone, and a workspace that is read changes nothing."""
+    """Clean-ups are refused without snapshots and in a read-only workspace."""
     folder = fill(tmp_path / "pictures", 2)
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
     settings = SETTINGS.model_copy(update={"dataset_snapshots_enabled": False})

@@ -54,7 +54,7 @@ def test_cleanup__only_shows(run: Run, home: Path) -> None:
     page = home / "plan.html"
     status, out, _ = run("cleanup", "pets", "--duplicates", "0.99", "--issue", "corrupted=0.5", "--page", str(page))
     assert status == 0
-    for part in ("remove", "keep", "copy.png", "corrupted 1.00", "2 media go: 1 corrupted, 1 duplicates"):
+    for part in ("remove", "keep", "copy.png", "corrupted 1.00", "2 media to remove: 1 corrupted, 1 duplicates"):
         assert part in out
     assert page.read_text().startswith("<!doctype html>")
     assert count(home) == 5
@@ -86,7 +86,7 @@ def test_cleanup__json(run: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say what is to go"),
+        ((), "name what to remove"),
         (("--duplicates", "much"), "must be a number, not 'much'"),
         (("--issue", "blur=x"), "--issue blur must be a number, not 'x'"),
         (("--issue", "blurred"), "no issue 'blurred'"),

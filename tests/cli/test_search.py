@@ -114,7 +114,7 @@ def test_bench_search(run: Run, tmp_path: Path) -> None:
         (("explore", "pets", "--caption", "a", "--anchor", "b"), 1, "either caption or anchor_media_id"),
         (("bench", "search", "pets", "--recall", "2"), 1, "recall must be a number from 0 to 1, not 2.0"),
         (("bench", "search", "pets", "--k", "0"), 1, "k must be a whole number from 1, not 0"),
-        (("bench", "search", "pets", "--output", "b.txt"), 1, "a benchmark is saved as .json, .html, .svg"),
+        (("bench", "search", "pets", "--output", "b.txt"), 1, "a benchmark must be saved as .json, .html, .svg"),
         (("bench", "search"), 2, "(see: framedex bench search --help)"),
     ],
 )

@@ -108,7 +108,7 @@ def test_missing_model__leaves_the_dataset_usable(dataset: Dataset, model: Path)
     with pytest.raises(NotFound, match="no model file"):
         dataset.similar(str(path))
     assert dataset.similar(media_id, 2).media_ids()
-    assert dataset.explore(threshold=0).clusters
+    assert dataset.explore(level=0).clusters
 
 
 def test_encoder_given_in_code__is_read_again(folder: Path, model: Path) -> None:

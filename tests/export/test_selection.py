@@ -44,8 +44,8 @@ def test_selection__media(gallery: Gallery, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", range(5))
 def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> None:
-    """A cluster of any level is exported completely."""
-    for cluster in gallery.dataset.explore(threshold=level).clusters[:3]:
+    """A cluster of any level is exported whole."""
+    for cluster in gallery.dataset.explore(level=level).clusters[:3]:
         names = exported(gallery, tmp_path / "out.zip", [of_cluster(cluster.cluster_id)])
         assert names == sorted(gallery.names([preview.media_id for preview in cluster.previews]))
 

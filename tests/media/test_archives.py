@@ -112,7 +112,7 @@ class TestAllKinds:
             refusal(tmp_path / name)
 
     def test_archive__of_changed_bytes(self, tmp_path: Path, name: str) -> None:
-        """Whatever byte is wrong, there is an error of ours, or what is read is what was written."""
+        """With any wrong byte, there is a Framedex error, or the contents are correct."""
         members = [(f"{n}.jpg", os.urandom(200)) for n in range(3)]
         whole = pack(tmp_path / name, members).read_bytes()
         for place in range(0, len(whole), 13):
@@ -262,7 +262,7 @@ def test_zip__sizes_that_lie(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_zip__other_methods(tmp_path: Path, method: int) -> None:
-    """What zipfile unpacks is taken."""
+    """Every compression method of zipfile is read."""
     with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as archive:
         archive.writestr("a.jpg", b"abc" * 1000)
     assert read(tmp_path / "x.zip")[0] == [("a.jpg", b"abc" * 1000)]
@@ -367,7 +367,7 @@ def test_tar__nested_headers(tmp_path: Path) -> None:
 
 
 def test_tar__skipping_is_counted(tmp_path: Path) -> None:
-    """What is no picture must be unpacked to be passed over, and counts too."""
+    """Skipped members of a compressed tar are decompressed, and count, too."""
     path = pack(tmp_path / "x.tar.gz", [("zeros.bin", bytes(100 * 2**20)), ("a.jpg", b"a")])
     assert "decompression bomb" in refusal(path, ArchiveLimits(2**31, 2**40, 50))
     assert "FRAMEDEX_MAX_ARCHIVE_BYTES" in refusal(path, ArchiveLimits(2**31, 2**20, 10_000))
@@ -383,7 +383,7 @@ def test_tar__many_members_take_no_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x.rar", "x.7z", "x.gz", "x", "x.jpg", "zip"])
 def test_archive__of_an_unknown_kind(tmp_path: Path, name: str) -> None:
-    """What is no ZIP and no tar by its suffix is refused with those that are."""
+    """Files with other suffixes are refused with the valid suffixes."""
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InvalidInput, match=r"an archive is a \.zip, \.tar, \.tar\.gz, \.tgz file"):
         read(tmp_path / name)

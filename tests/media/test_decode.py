@@ -208,7 +208,7 @@ def test_palette__with_and_without_transparency() -> None:
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "TIFF", "JPEG2000"])
 def test_alpha__is_laid_over_white(file_format: str) -> None:
-    """What is transparent shows white, what is half transparent a mixture, whatever colour lies hidden below."""
+    """Transparent pixels become white, and half-transparent pixels a mixture, regardless of the hidden colour."""
     alpha = np.zeros((48, 64, 1), np.uint8)
     alpha[:24] = 255
     alpha[:, 32:] //= 2

@@ -98,7 +98,7 @@ def test_below__another_root(root: str, other: str, way: str | None) -> None:
     st.lists(st.text("ab", min_size=1, max_size=2), min_size=1, max_size=3),
 )
 def test_below__leads_back(root: str, parts: list[str]) -> None:
-    """What lies at the way from one root to another is what lies at the other."""
+    """The path from one root to another leads to the other root."""
     way = "/".join(parts)
     other = locate(root, way)
     assert below(root, other) == way

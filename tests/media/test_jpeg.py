@@ -67,7 +67,7 @@ def test_header__none_where_there_is_none(data: bytes) -> None:
 @examples(200)
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_header__law(tail: bytes, kept: int) -> None:
-    """Whatever stands behind the start of a JPEG, reading its header ends without an error."""
+    """Reading the header of any bytes after the start of a JPEG ends without an unexpected error."""
     for data in (
         b"\xff\xd8" + tail,
         b"\xff\xd8\xff\xe1\0\x40Exif\0\0II*\0" + tail,

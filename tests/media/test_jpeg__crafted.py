@@ -81,7 +81,7 @@ CRAFTED: dict[str, tuple[Callable[[], bytes], str]] = {
 
 @pytest.mark.parametrize("name", list(CRAFTED))
 def test_crafted(name: str) -> None:
-    """What no program writes is refused by what there is too much of, before any decoder sees it."""
+    """Crafted files are refused before decoding, with the part that there is too much of."""
     make, reason = CRAFTED[name]
     with pytest.raises(CannotDecode, match=f"(at least|more than) .*({reason})"):
         decode(make(), max_pixels=PIXELS, detail=128)
@@ -107,7 +107,7 @@ def test_usual__is_decoded(mode: str, is_progressive: bool) -> None:
 
 
 def test_slimmed__keeps_pixels_and_orientation() -> None:
-    """What is left out changes neither pixels nor orientation, whether Exif or XMP has it."""
+    """The removed segments change neither pixels nor orientation, from Exif or XMP."""
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = encoded("CMYK", exif=exif.tobytes())

@@ -51,11 +51,11 @@ def test_split_uri__is_taken_literally(uri: str, expected: tuple[str, str]) -> N
     ],
 )  # fmt: skip
 def test_split_uri__that_is_none(uri: Any) -> None:
-    """What is no URI of an object has the interface's message, and a note that names it."""
+    """An invalid URI raises the interface's message, with a note that names it."""
     with pytest.raises(InvalidInput) as raised:
         split_uri(uri)
     assert str(raised.value) == INVALID_URI
-    assert raised.value.__notes__ == [f"an object-storage URI is s3://bucket/folder, not {uri!r}"]
+    assert raised.value.__notes__ == [f"an object-storage URI must be s3://bucket/folder, not {uri!r}"]
 
 
 def test_list__all_below_a_folder(service: Service) -> None:
@@ -86,7 +86,7 @@ def test_list__a_bucket_that_does_not_exist(service: Service) -> None:
 
 
 def test_list__without_rights(service: Service) -> None:
-    """Who may not list is told so, with what the service said."""
+    """Without the right to list, the error has the message of the service."""
     service.put("private/a.jpg", b"x")
     with service.closed(), pytest.raises(Unavailable, match=r"cannot list 's3://private': INVALID_ACCESS_KEY_ID"):
         store(service).list("s3://private")
@@ -176,7 +176,7 @@ def test_read__when_all_fail(service: Service) -> None:
     opened.read("s3://closed/a.jpg", _LIMIT)
     opened.check_any_read()
     with service.closed():
-        for _ in range(remote._MOST_FAILURES - 1):
+        for _ in range(remote._MAX_FAILURES - 1):
             with pytest.raises(CannotDecode):
                 opened.read("s3://closed/a.jpg", _LIMIT)
         with pytest.raises(Unavailable, match="100 objects in a row could not be read"):
@@ -184,9 +184,9 @@ def test_read__when_all_fail(service: Service) -> None:
 
 
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
-    """However many objects are gone, the service answers."""
+    """Any number of missing objects does not make the service unavailable."""
     opened = store(service)
-    for _ in range(remote._MOST_FAILURES + 1):
+    for _ in range(remote._MAX_FAILURES + 1):
         with pytest.raises(CannotDecode, match="no such object"):
             opened.read("s3://closed/none.jpg", _LIMIT)
     opened.check_any_read()
@@ -223,10 +223,10 @@ def test_access__anonymous(service: Service, wire: Wire) -> None:
 def test_access__region_of_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
     """The region is that of the settings, else of the environment, else what any service takes."""
     other = BucketAccess(endpoint="http://127.0.0.1:1", attempts=1)
-    assert remote._usual_region(other, "b") == "us-east-1"
+    assert remote._default_region(other, "b") == "us-east-1"
     monkeypatch.setenv(variable, value)
-    assert remote._usual_region(other, "b") == value
-    assert remote._usual_region(BucketAccess(), "b") == value
+    assert remote._default_region(other, "b") == value
+    assert remote._default_region(BucketAccess(), "b") == value
     assert (
         remote._file_system(BucketAccess(endpoint="http://127.0.0.1:1", region="eu-north-1"), "b").region
         == "eu-north-1"

@@ -98,7 +98,7 @@ def test_nothing__at_the_uri(service: Service) -> None:
         "'s3://nothing/list.csv' cannot be read: there is no such object"
     )
     assert detail(service, "s3://no-such-bucket/f") == "there is no bucket 'no-such-bucket'"
-    assert detail(service, "s3:/nothing").startswith("an object-storage URI is s3://bucket/folder")
+    assert detail(service, "s3:/nothing").startswith("an object-storage URI must be s3://bucket/folder")
     service.put("nothing/empty.txt", b"\n\n")
     assert detail(service, "s3://nothing/empty.txt") == "no pictures in 's3://nothing/empty.txt'; it is empty"
 
@@ -168,9 +168,13 @@ def test_manifest__of_many_rows(service: Service) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("list.txt", b"https://example.org/a.jpg", "s3:// URIs or by relative paths, not 'https://example.org/a.jpg'"),
-        ("list.txt", b"s3://bucket", "s3:// URIs or by relative paths, not 's3://bucket'"),
-        ("list.txt", b"file:///etc/passwd.jpg", "relative paths, not 'file:///etc/passwd.jpg'"),
+        (
+            "list.txt",
+            b"https://example.org/a.jpg",
+            "s3:// URIs or relative paths of objects, not 'https://example.org/a.jpg'",
+        ),
+        ("list.txt", b"s3://bucket", "s3:// URIs or relative paths of objects, not 's3://bucket'"),
+        ("list.txt", b"file:///etc/passwd.jpg", "relative paths of objects, not 'file:///etc/passwd.jpg'"),
         ("list.csv", b'path\n"a\n', r"s3://refused/list\.csv, line"),
         ("list.parquet", b"no parquet", "s3://refused/list.parquet"),
         ("list.parquet", parquet(path=[1, 2]), r"s3://refused/list\.parquet: column 'path' holds 1"),
@@ -193,7 +197,7 @@ def test_manifest__too_large(service: Service) -> None:
 
 
 def test_manifest__leaves_no_files(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written down while a manifest is read goes at once."""
+    """Temporary files of a manifest are deleted after reading."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     service.put("tidy/list.txt", b"a.jpg")
     source = opened(service, "s3://tidy/list.txt")

@@ -222,7 +222,7 @@ def test_csv_list__columns_by_name(tmp_path: Path) -> None:
 
 
 def test_csv_list__without_a_header(tmp_path: Path) -> None:
-    """Where no column has a known name, the first column holds the paths, from the first row on."""
+    """If no column has a known name, the first column has the paths, from the first row on."""
     (tmp_path / "list.csv").write_text("a.jpg,ignored\nb.jpg\n")
     assert paths(open_source(tmp_path / "list.csv")) == ["a.jpg", "b.jpg"]
 

@@ -92,7 +92,7 @@ class TestFind:
     @examples(25)
     @given(wanted=st.lists(st.integers(0, 89), min_size=1, max_size=4))
     def test_find__in_any_order(self, clip: Path, frames: list[Pixels], wanted: list[int]) -> None:
-        """Whichever frames are looked for, forwards or back, they are those very pixels."""
+        """Frames found in any order have the pixels of a sequential pass."""
         stamps = times(clip)
         with opened(clip) as video:
             for number in wanted:
@@ -100,7 +100,7 @@ class TestFind:
                 assert np.array_equal(video.pixels(), frames[number])
 
     def test_find__without_a_time_that_leads_there(self, clip: Path, frames: list[Pixels]) -> None:
-        """Where no frame has the time, frames are counted."""
+        """If no frame has the time, frames are counted."""
         with opened(clip) as video:
             video.find(33, times(clip)[33] + 1e-6)
             assert np.array_equal(video.pixels(), frames[33])
@@ -108,7 +108,7 @@ class TestFind:
     def test_find__far_ahead_where_nothing_can_be_sought(
         self, clip: Path, frames: list[Pixels], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Where a header tells of no frames, those of a video are found by decoding on, each but once."""
+        """If the header has no number of frames, frames are found by decoding on, each only once."""
         stamps, grabbed = times(clip), 0
         grab, get = Video._grab, Video._get
 
@@ -170,7 +170,7 @@ class TestBroken:
         ],
     )
     def test_content__that_is_no_video(self, content: bytes, reason: str) -> None:
-        """What cannot be opened is refused with the reason."""
+        """Files that cannot be opened are refused with the reason."""
         with pytest.raises(CannotDecode, match=reason):
             Video(io.BytesIO(content), max_pixels=LIMIT)
 
@@ -178,7 +178,7 @@ class TestBroken:
         """A file without a video stream says so."""
         path = write_video(tmp_path / "clip.mp4", numbered(3))
         as_sound(path)
-        with pytest.raises(CannotDecode, match="only sound"):
+        with pytest.raises(CannotDecode, match="audio only"):
             opened(path)
 
     def test_video__without_frames(self, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ class TestBroken:
 
 
 class TestSampling:
-    """Which frames are kept."""
+    """The sampling of frames."""
 
     @examples(25)
     @given(rate=st.floats(0.05, 200), data=st.data())

@@ -1,4 +1,4 @@
-"""Pieces of HTML that show datasets to people."""
+"""Fragments of HTML for reports and notebooks."""
 
 import base64
 import re
@@ -13,7 +13,7 @@ JPEG = b"\xff\xd8 not quite a picture"
 
 
 class Outline(HTMLParser):
-    """Collects tags, and fails on what is not closed in its place."""
+    """A parser that collects tags and fails on wrong nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -41,28 +41,28 @@ class Outline(HTMLParser):
 )
 def test_text__is_escaped(value: Any) -> None:
     """A value is shown as it is, and is never a tag."""
-    outline = Outline(f"<p>{html.text(value)}</p>")
+    outline = Outline(f"<p>{html.escaped(value)}</p>")
     assert "".join(outline.texts) == str(value)
     assert [tag for tag, _ in outline.tags] == ["p"]
-    assert "<" not in html.text(value)
+    assert "<" not in html.escaped(value)
 
 
 def test_text__without_unicode() -> None:
     """Bytes that are no text are shown escaped, so that the page can be encoded."""
-    assert html.text("a\udcffb") == "a\\udcffb"
+    assert html.escaped("a\udcffb") == "a\\udcffb"
 
 
-def test_picture__holds_its_data() -> None:
-    """A picture carries its bytes; its lines are text; empty ones are left out."""
-    outline = Outline(html.picture(JPEG, "<name>", None, "", 3))
+def test_figure__contains_its_image() -> None:
+    """A figure contains its image as data; its lines are escaped text; empty lines are left out."""
+    outline = Outline(html.figure(JPEG, "<name>", None, "", 3))
     (image,) = [attributes for tag, attributes in outline.tags if tag == "img"]
     assert image["src"] == "data:image/jpeg;base64," + base64.b64encode(JPEG).decode()
     assert outline.texts == ["<name>", "3"]
 
 
-def test_picture__that_cannot_be_shown() -> None:
-    """Where there is no picture, a field says so."""
-    outline = Outline(html.picture(None, "name"))
+def test_figure__without_an_image() -> None:
+    """Without an image, a field with a text is shown."""
+    outline = Outline(html.figure(None, "name"))
     assert "img" not in [tag for tag, _ in outline.tags]
     assert outline.texts == ["cannot be shown", "name"]
 
@@ -87,7 +87,7 @@ def test_bars__lengths() -> None:
 
 def test_page__is_a_document() -> None:
     """A page is one whole document with its style, and its title is text."""
-    text = html.page("<title>", html.heading("Head", 1), html.card(html.row([html.picture(JPEG)])), html.note("n"))
+    text = html.page("<title>", html.heading("Head", 1), html.card(html.row([html.figure(JPEG)])), html.note("n"))
     outline = Outline(text)
     assert text.startswith("<!doctype html>")
     assert outline.texts[0] == "<title>"

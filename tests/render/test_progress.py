@@ -21,7 +21,7 @@ with progress_bar("Making <it> [red]") as watch:
 
 
 def test_progress_bar__hidden_outside_of_terminals(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nobody looks nothing is written, and there is nothing to tell."""
+    """Without a terminal nothing is written, and there is no callback."""
     with progress_bar("Making") as watch:
         assert watch is None
     assert capsys.readouterr() == ("", "")

@@ -18,5 +18,5 @@ from framedex.render.sizes import bytes_text
     ],
 )
 def test_bytes_text(size: int, text: str) -> None:
-    """A size is said in the largest unit of which there is one at least."""
+    """A size has the largest unit that is not larger than the size."""
     assert bytes_text(size) == text

@@ -47,7 +47,7 @@ def read_class_names(path: Path) -> dict[int, str] | None:
         InvalidInput: the file cannot be read, or its ``names`` are neither a list nor a mapping from numbers.
     """
     try:
-        text = read_text(path, encoding="utf-8-sig", most_bytes=_LARGEST)
+        text = read_text(path, encoding="utf-8-sig", max_bytes=_LARGEST)
     except TooLarge:
         raise InvalidInput(
             f"{path} has more than {_LARGEST:,} bytes; a file of class names has a line for each"

@@ -1,1 +1,1 @@
-"""What users call: workspaces, datasets, views, reports."""
+"""The public classes: workspaces, datasets, views, reports."""

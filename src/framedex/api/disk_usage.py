@@ -1,4 +1,4 @@
-"""What uses the disk: which parts of which datasets, and what of it could go."""
+"""Disk usage of a workspace, by dataset and part, and the bytes that can be freed."""
 
 import os
 from collections import defaultdict
@@ -31,7 +31,7 @@ PARTS = (
     CATALOG,
 )  # fmt: skip
 FREEABLE = (OLD, ORPHANS)
-_OF_ROWS = (MEDIA, OBJECTS)  # tables with embeddings and index columns
+_ROW_TABLES = (MEDIA, OBJECTS)  # tables with embeddings and index columns
 _SCHEMA = pa.schema(
     [
         pa.field("dataset_id", pa.string()),
@@ -47,37 +47,47 @@ _Row = tuple[str | None, str | None, str, int, int, int]
 
 
 class DiskUsage:
-    """What uses the disk. A notebook shows it with bars.
+    """The disk usage of a workspace. A notebook displays it with bars.
 
     Attributes:
-        total_bytes: of all files of the workspace; files that clones share count once.
-        freeable_bytes: what :meth:`framedex.Workspace.vacuum` frees of it as soon as nobody may still read it.
+        total_bytes: the size of all files of the workspace; files that clones share count once.
+        freeable_bytes: the size of the files that :meth:`framedex.Workspace.vacuum` can delete, once no reader may need
+            them.
     """
 
     def __init__(self, rows: pa.Table, total_bytes: int, freeable_bytes: int) -> None:
         self._rows, self.total_bytes, self.freeable_bytes = rows, total_bytes, freeable_bytes
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each part of each dataset, datasets newest first; what takes nothing is left out.
+        """Return a row for each non-empty part of each dataset, newest datasets first.
 
-        The columns are ``dataset_id, dataset_name`` (null for the catalog and for what is left of deleted datasets),
-        ``part, bytes, shared_bytes`` (of them, in files that have another name, too, as in a clone) and ``files`` (a
-        file counts where most of it is). Parts are ``embeddings``; ``other columns`` of media and objects; ``index
-        columns``, which each reindex writes anew; ``deleted rows``, with columns that were replaced, which a reindex
-        lets go when they are many; ``other tables``; ``uploads``; ``thumbnails``; ``text index`` and ``vector index``,
-        for searches; ``snapshots``: what they alone keep; ``work under way``, or to go on from when a task is retried;
-        ``old versions``, to be freed when nobody may still read them; ``deleted datasets``; ``catalog``, with the
-        marker of the workspace and, of each dataset, its manifest.
+        The columns are ``dataset_id`` and ``dataset_name`` (null for the catalog and the remains of deleted datasets);
+        ``part``; ``bytes``; ``shared_bytes``: the bytes in files with several hard links, for example of a clone; and
+        ``files``: each file counts for its largest part. The parts are:
+
+        - ``embeddings``;
+        - ``other columns`` of media and objects;
+        - ``index columns``, which each reindex rewrites;
+        - ``deleted rows``, and replaced columns, which a reindex removes if there are many;
+        - ``other tables``;
+        - ``uploads``;
+        - ``thumbnails``;
+        - ``text index`` and ``vector index``, for searches;
+        - ``snapshots``: data that only snapshots reference;
+        - ``work under way``: data of running tasks, and checkpoints for retries;
+        - ``old versions``: superseded data, deleted when no reader may need it;
+        - ``deleted datasets``;
+        - ``catalog``, with the marker of the workspace and the manifests of the datasets.
         """
         return self._rows
 
     @property
     def by_part(self) -> dict[str, int]:
-        """Bytes by part, over all datasets, in the order of :meth:`to_arrow`."""
-        found: dict[str, int] = defaultdict(int)
+        """The bytes by part, summed over all datasets, in the order of :meth:`to_arrow`."""
+        sizes: dict[str, int] = defaultdict(int)
         for row in self._rows.select(["part", "bytes"]).to_pylist():
-            found[row["part"]] += row["bytes"]
-        return {part: found[part] for part in PARTS if part in found}
+            sizes[row["part"]] += row["bytes"]
+        return {part: sizes[part] for part in PARTS if part in sizes}
 
     def __repr__(self) -> str:
         return f"<framedex.DiskUsage: {bytes_text(self.total_bytes)}, {bytes_text(self.freeable_bytes)} to be freed>"
@@ -97,7 +107,7 @@ class DiskUsage:
 
 @dataclass
 class _Sum:
-    """What the files of a part take."""
+    """The size of the files of a part: bytes, shared bytes, and number of files."""
 
     size: int = 0
     shared: int = 0
@@ -106,12 +116,12 @@ class _Sum:
 
 @dataclass
 class _Counter:
-    """Adds up files by part.
+    """A counter of files by part.
 
     Attributes:
-        sums: of the dataset that is being counted, by part.
-        seen: files with several names that were counted already.
-        total, freeable: bytes of all files, each once.
+        sums: the sums of the current dataset, by part.
+        seen: the files with several hard links that were counted.
+        total, freeable: the bytes of all files, each counted once.
     """
 
     sums: dict[str, _Sum] = field(default_factory=lambda: defaultdict(_Sum))
@@ -120,12 +130,12 @@ class _Counter:
     freeable: int = 0
 
     def add_all(self, folder: Path, part: str) -> None:
-        """Count all files below a folder."""
+        """Count all files below a folder for one part."""
         for _, status in disk.walk_files(folder):
             self.add(status, {part: status.st_size})
 
     def add(self, status: os.stat_result, sizes: Mapping[str, int]) -> None:
-        """Count a file, of which parts have so many bytes; it counts as a file of the largest one."""
+        """Count a file, given its bytes by part; the number of files is counted for the largest part."""
         shared = status.st_nlink > 1
         for part, size in sizes.items():
             self.sums[part].size += size
@@ -141,15 +151,15 @@ class _Counter:
             self.freeable += status.st_size
 
     def rows(self, dataset: DatasetRecord | None) -> Iterator[_Row]:
-        """Yield what was counted since the last time."""
+        """Yield the rows of the current dataset, and reset the sums."""
         for part in PARTS:
-            if (found := self.sums.pop(part, None)) is not None and found.size:
+            if (total := self.sums.pop(part, None)) is not None and total.size:
                 names = (None, None) if dataset is None else (dataset.id, dataset.display_name)
-                yield *names, part, found.size, found.shared, found.files
+                yield *names, part, total.size, total.shared, total.files
 
 
 def read_usage(context: Context) -> DiskUsage:
-    """Return what uses the disk; see :meth:`framedex.Workspace.disk_usage`."""
+    """Return the disk usage; see :meth:`framedex.Workspace.disk_usage`."""
     with context.catalog.read() as connection:
         records = datasets.list_datasets(connection)
     counter = _Counter()
@@ -157,10 +167,10 @@ def read_usage(context: Context) -> DiskUsage:
     for record in records:
         _count_dataset(context, record.id, counter)
         rows += counter.rows(record)
-    known = {each for record in records for each in (record.id, objects_dataset(record.id))}
+    ids = {each for record in records for each in (record.id, objects_dataset(record.id))}
     for parent in (context.layout.datasets, *context.layout.caches):
         for folder in disk.entries(parent):
-            if folder.name not in known and names_dataset(folder):
+            if folder.name not in ids and names_dataset(folder):
                 counter.add_all(folder, TABLES if has_manifest(folder) else ORPHANS)
     for _, status in disk.files_in(context.layout.root):
         counter.add(status, {CATALOG: status.st_size})
@@ -172,17 +182,17 @@ def read_usage(context: Context) -> DiskUsage:
 
 def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None:
     with context.catalog.read() as connection:
-        # What was the head a moment ago is an old version here, though vacuum leaves it for a while.
-        kept = read_retained(connection, dataset_id, RetentionLimits.ago(0))
+        # Superseded versions count as old at once, although vacuum keeps them for a while.
+        retained = read_retained(connection, dataset_id, RetentionLimits.ago(0))
         busy = task_rows.is_busy(connection, dataset_id)
     for path in disk.entries(context.layout.dataset(dataset_id)):
         if path.suffix == ".lance":
             try:
-                part_of, known = _classified(path, kept)
-            except (OSError, ValueError):  # it is damaged, or just being changed: all of it may be needed
-                counter.add_all(path, COLUMNS if path.stem in _OF_ROWS else TABLES)
+                part_of, data = _classified(path, retained)
+            except (OSError, ValueError):  # damaged, or being changed: all files may be needed
+                counter.add_all(path, COLUMNS if path.stem in _ROW_TABLES else TABLES)
             else:
-                _count_table(path, part_of, known, WORK if busy else OLD, counter)
+                _count_table(path, part_of, data, WORK if busy else OLD, counter)
         elif path.name == MANIFEST:
             counter.add_all(path, CATALOG)
         else:
@@ -196,36 +206,38 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
     counter.add_all(layout.anchors(dataset_id), VECTORS)
 
 
-def _classified(path: Path, kept: RetainedStates) -> tuple[dict[str, str], dict[str, DataFile]]:
-    """Return which part the files of a table belong to, those that something kept needs; and the files with rows."""
+def _classified(path: Path, retained: RetainedStates) -> tuple[dict[str, str], dict[str, DataFile]]:
+    """Return the parts of a table's referenced files, and the data files of the head, by path."""
     name = path.stem
-    head = kept.head.tables.get(name) if kept.head else None
-    snapshots = {each.tables[name] for each in kept.generations if name in each.tables} - {head}
-    part_of = dict.fromkeys(files_of(path, [version for each, version in kept.unfinished if each == name]), WORK)
+    head = retained.head.tables.get(name) if retained.head else None
+    snapshots = {each.tables[name] for each in retained.generations if name in each.tables} - {head}
+    part_of = dict.fromkeys(files_of(path, [version for each, version in retained.unfinished if each == name]), WORK)
     part_of |= dict.fromkeys(files_of(path, snapshots), SNAPSHOTS)
-    part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name in _OF_ROWS else TABLES)
-    return part_of, {file.path: file for file in data_files(path, head)} if name in _OF_ROWS and head else {}
+    part_of |= dict.fromkeys(files_of_head(path, head) if head else (), COLUMNS if name in _ROW_TABLES else TABLES)
+    return part_of, {file.path: file for file in data_files(path, head)} if name in _ROW_TABLES and head else {}
 
 
 def _count_table(
-    path: Path, part_of: Mapping[str, str], known: Mapping[str, DataFile], others: str, counter: _Counter
+    path: Path, part_of: Mapping[str, str], data: Mapping[str, DataFile], default: str, counter: _Counter
 ) -> None:
     for file, status in disk.walk_files(path):
-        place = file.relative_to(path).as_posix()
-        data = known.get(place)
-        counter.add(status, {part_of.get(place, others): status.st_size} if data is None else _split(data, status))
+        name = file.relative_to(path).as_posix()
+        if (rows := data.get(name)) is None:
+            counter.add(status, {part_of.get(name, default): status.st_size})
+        else:
+            counter.add(status, _split(rows, status))
 
 
 def _split(file: DataFile, status: os.stat_result) -> dict[str, int]:
-    """Return how much of a file with rows is what; together that is the file."""
-    known: dict[str, float] = defaultdict(float)
+    """Return the bytes of a data file by part; their sum is the size of the file."""
+    bytes_of: dict[str, float] = defaultdict(float)
     index = set(index_columns_of(file.bytes_of))
     for column, size in file.bytes_of.items():
-        known[EMBEDDINGS if column == "embedding" else INDEX if column in index else COLUMNS] += size
-    total = sum(known.values())
-    # A column's bytes are known of all files together. What a file says about itself belongs to what it has.
+        bytes_of[EMBEDDINGS if column == "embedding" else INDEX if column in index else COLUMNS] += size
+    total = sum(bytes_of.values())
+    # Column sizes are known only for all files of a table together. A file's metadata counts for its columns.
     factor = status.st_size / total if total and (total > status.st_size or not file.replaced) else 1.0
-    sizes = {part: int(size * factor * file.live) for part, size in known.items()}
+    sizes = {part: int(size * factor * file.live) for part, size in bytes_of.items()}
     rest = REMNANTS if file.replaced or file.live < 1 else max(sizes, key=lambda part: sizes[part], default=COLUMNS)
     sizes[rest] = sizes.get(rest, 0) + status.st_size - sum(sizes.values())
     return sizes

@@ -1,4 +1,4 @@
-"""A ranked view: the media that fit a search, the best first."""
+"""Ranked views: the results of a search."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,18 +27,18 @@ SCORES = pa.schema(
         pa.field("relevance", pa.float32()),
     ]
 )
-"""What a ranked view has beside the columns of a view.
+"""The columns that a ranked view adds to those of a view.
 
-``relevance_score`` is a ``cosine_distance`` (0 best, 2 worst), a ``bm25`` or a ``reciprocal_rank_fusion`` (more is
-better). ``relevance``, 0 to 1, says what that means in this dataset: 0.5 is where matches begin.
+``relevance_score`` is a ``cosine_distance`` (0 best, 2 worst), a ``bm25`` score or a ``reciprocal_rank_fusion`` score
+(higher is better). ``relevance``, 0 to 1, is the score relative to this dataset; 0.5 or more is a match.
 """
 
 
 class RankedView(View):
-    """The media that fit a search, the best first. Nothing is searched before a method asks for it.
+    """The results of a search, best first. The search runs when a method first needs it.
 
-    All that a view has, this has too. :meth:`where` filters before it ranks, so that as many media come back as there
-    are, up to the limit.
+    A ranked view has all methods of a view. :meth:`where` filters before the ranking, so that the limit applies to the
+    media that pass the filter.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RankedView(View):
         check_fraction("diversity", diversity)
         check_fraction("relevance", relevance)
         if diversity and limit is None:
-            raise InvalidInput("diversity needs a limit: of all media each comes anyway")
+            raise InvalidInput("diversity needs a limit: without one, all media are returned anyway")
         self._query, self._limit = query, limit
         self._diversity, self._relevance = float(diversity), float(relevance)
         self._last: tuple[str, Ranking] | None = None
@@ -67,7 +67,7 @@ class RankedView(View):
         """Return the same search among the media that also pass another filter.
 
         Raises:
-            InvalidFilter: the filter cannot be understood.
+            InvalidFilter: the filter is invalid.
         """
         return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
 
@@ -88,52 +88,52 @@ class RankedView(View):
         )
 
     def media_ids(self) -> list[str]:
-        """Return the ids of the media, the best first."""
+        """Return the ids of the media, best first."""
         media = self._media()
-        # One search follows another, so the ids of all media are held; Lance takes milliseconds to find a few.
+        # Searches often follow each other, so all ids are cached; Lance takes milliseconds to read even a few.
         rows = media.take(self._ranking(media).row_ids.tolist(), ["media_id"], keep=True)
         ids: list[str] = rows["media_id"].to_pylist()
         return ids
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a row for each media item, the best first.
+        """Return a row for each media item, best first.
 
         Args:
-            columns: as of :meth:`View.to_arrow`; also ``relevance_score``, ``relevance_score_type`` and ``relevance``,
-                which come last by default.
+            columns: as for :meth:`View.to_arrow`; also ``relevance_score``, ``relevance_score_type`` and ``relevance``,
+                which are the last columns by default.
 
         Raises:
             InvalidInput: a column does not exist.
         """
         media = self._media()
         ranking = self._ranking(media)
-        own = (
+        view_columns = (
             None
             if columns is None or isinstance(columns, str)
             else [each for each in columns if each not in SCORES.names]
         )
-        schema = table_schema(media, columns if own is None else own or ["media_id"])
-        found = pa.concat_tables([schema.empty_table(), *export_batches(media, ranking.row_ids, schema)])
+        schema = table_schema(media, columns if view_columns is None else view_columns or ["media_id"])
+        table = pa.concat_tables([schema.empty_table(), *export_batches(media, ranking.row_ids, schema)])
         scores = {
             "relevance_score": pa.array(ranking.score, pa.float32()),
             "relevance_score_type": pa.repeat(pa.scalar(ranking.kind), len(ranking)),
             "relevance": pa.array(ranking.relevance, pa.float32()),
         }
         for field in SCORES:
-            found = found.append_column(field, scores[field.name])
-        return found if columns is None else found.select(list(columns))
+            table = table.append_column(field, scores[field.name])
+        return table if columns is None else table.select(list(columns))
 
     def _repr_html_(self) -> str:
         columns = ["media_id", "image_filename", "relevance_score", "relevance_score_type", "relevance"]
-        most = SHOWN if self._limit is None else min(self._limit, SHOWN)
-        shown = self._limited(most, self._filter, objects=self._objects)
+        count = SHOWN if self._limit is None else min(self._limit, SHOWN)
+        shown = self._limited(count, self._filter, objects=self._objects)
         rows = shown.to_arrow(columns).to_pylist()
         if not rows:
             return html.block(html.note("nothing here matches"))
         jpegs = self.thumbnails([row["media_id"] for row in rows])
         return html.block(
             html.row(
-                html.picture(jpeg, file_name(row["image_filename"]), _caption(row))
+                html.figure(jpeg, file_name(row["image_filename"]), _caption(row))
                 for row, jpeg in zip(rows, jpegs, strict=True)
             )
         )
@@ -143,8 +143,8 @@ class RankedView(View):
         if self._last is None or self._last[0] != key:
             searcher = open_searcher(self._context, media)
             rows = searcher.rows_of(super()._condition(media))
-            found = self._query.run(searcher, rows, self._limit, self._diversity)
-            self._last = key, found.only(np.flatnonzero(found.relevance >= self._relevance))
+            ranking = self._query.run(searcher, rows, self._limit, self._diversity)
+            self._last = key, ranking.only(np.flatnonzero(ranking.relevance >= self._relevance))
         return self._last[1]
 
     def _condition(self, media: Media) -> Condition:

@@ -1,4 +1,4 @@
-"""One self-contained page about a dataset: what is in it, what is wrong with it, and how it groups."""
+"""The report of a dataset: one self-contained HTML page with issues, near-duplicates and clusters."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from framedex.progress import Progress
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
 
-_WORST = 12
+_ISSUE_MEDIA = 12
 _GROUPS = 24
 _CLUSTERS = 16
-_OF_OBJECTS = 8  # groups of duplicates, and clusters
+_OBJECT_GROUPS = 8  # duplicate groups, and clusters, of objects
 _SIDE = 160
 
 
@@ -26,16 +26,16 @@ def report_html(
     extra: str = "",
     progress: Callable[[str, float], None] | None = None,
 ) -> str:
-    """Return the page.
+    """Return the page as HTML.
 
     Args:
-        dataset: whose page it is.
-        config: how it was indexed.
-        view: what of it is shown.
-        objects: the objects in it; the page has a part about them where there are some.
-        level: the clustering level that is shown, 0 to 4.
-        extra: HTML that comes first.
-        progress: called with what is being shown and the share that is done, 0 to 1.
+        dataset: the record of the dataset.
+        config: the config of its index.
+        view: the media on the page.
+        objects: the objects of the dataset; the page has a section about them if there are any.
+        level: the cluster level, 0 to 4.
+        extra: HTML for the top of the page.
+        progress: called with the current section and the fraction that is done, 0 to 1.
     """
     progress = progress or (lambda _stage, _share: None)
     summaries = view.issue_summaries()
@@ -56,22 +56,22 @@ def report_html(
 
 
 def _issues(view: View, summaries: Sequence[IssueSummary], progress: Progress) -> Iterator[str]:
-    for place, summary in enumerate(summaries):
-        progress(summary.issue_type, 0.4 * place / len(summaries))
+    for number, summary in enumerate(summaries):
+        progress(summary.issue_type, 0.4 * number / len(summaries))
         yield from _issue(view, summary)
 
 
 def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
-    rows = view.issues(summary.issue_type, limit=_WORST).to_pylist()
+    rows = view.issues(summary.issue_type, limit=_ISSUE_MEDIA).to_pylist()
     limit = "" if summary.threshold is None else f", limit {summary.threshold:.3g}"
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
-    yield html.row(html.picture(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
+    yield html.row(html.figure(jpeg, row["file_name"], *_lines(row)) for row, jpeg in zip(rows, jpegs, strict=True))
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what is said below the picture of an issue."""
+    """Yield the lines below the image of an issue."""
     if row["reason"] is not None:
         yield str(row["reason"])
     if row["value"] is not None:
@@ -85,22 +85,22 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
 def _duplicates(view: View, progress: Progress) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
-    yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
-    for place, group in enumerate(groups):
-        progress("near-duplicates", 0.4 + 0.4 * place / len(groups))
+    yield html.note(f"groups of images with a similarity of {0.96} or more, largest first" if groups else "none found")
+    for number, group in enumerate(groups):
+        progress("near-duplicates", 0.4 + 0.4 * number / len(groups))
         yield duplicate_card(group, view)
 
 
 def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
     progress("clusters", 0.8)
-    page = view.explore(threshold=level)
+    page = view.explore(level=level)
     yield html.heading(f"Clusters at level {level}")
     yield html.note("level 0 is the finest, 4 the coarsest; largest first")
     yield from cluster_cards(page.clusters[:_CLUSTERS], view)
 
 
 def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
-    """Yield what is said of objects: how many, their issues, and the largest groups and clusters."""
+    """Yield the section about objects: their number, their issues, and the largest groups and clusters."""
     count = view.count()
     if not count:
         return
@@ -108,6 +108,6 @@ def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
     yield html.heading("Objects")
     yield html.note(f"{count:,} objects; the largest groups of near-duplicates and clusters come first")
     yield html.bars((summary.issue_type, summary.count) for summary in view.issue_summaries() if summary.count)
-    yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OF_OBJECTS))
+    yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OBJECT_GROUPS))
     yield html.heading(f"Clusters of objects at level {level}", 3)
-    yield from cluster_cards(view.explore(threshold=level).clusters[:_OF_OBJECTS], view)
+    yield from cluster_cards(view.explore(level=level).clusters[:_OBJECT_GROUPS], view)

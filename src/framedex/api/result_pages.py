@@ -1,4 +1,4 @@
-"""Pages of Explore and groups of duplicates, as notebooks and reports show them: with pictures."""
+"""Explore pages and duplicate groups with thumbnails, for notebooks and reports."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -9,36 +9,36 @@ from framedex.records import Cluster, DuplicateGroup, EntityType, ExploreResult
 from framedex.render import html
 
 SHOWN_SIDE = 160
-"""Pixels of the longer side of pictures on pages."""
+"""The longer side of thumbnails on pages, in pixels."""
 _SHOWN_CLUSTERS = 12
 _SHOWN_MEMBERS = 8
 
 
 class ThumbnailSource(Protocol):
-    """What has the pictures of a page: a view."""
+    """A source of thumbnails: a view."""
 
     @property
     def entity_type(self) -> EntityType:
-        """What they are of."""
+        """The type of the entities on the thumbnails."""
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = ...) -> list[bytes | None]:
-        """Return JPEGs; None for pictures that cannot be shown."""
+        """Return JPEGs; None for images that cannot be decoded."""
 
 
 class ExplorePage(ExploreResult):
-    """An Explore result that a notebook shows with pictures. Its fields are those of the interface."""
+    """An Explore result that a notebook displays with thumbnails. Its fields are those of the interface."""
 
     _view: ThumbnailSource = PrivateAttr()
 
     @classmethod
     def of(cls, result: ExploreResult, view: ThumbnailSource) -> "ExplorePage":
-        """Return a result that can be shown."""
+        """Return a result with the thumbnails of a view."""
         shown = cls(clusters=result.clusters, metadata=result.metadata)
         shown._view = view
         return shown
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two pages say the same, whichever views they came from."""
+        """Return whether two pages have equal contents; their views do not matter."""
         return isinstance(other, ExploreResult) and (self.clusters, self.metadata) == (other.clusters, other.metadata)
 
     __hash__ = None  # type: ignore[assignment] # a page holds lists, which have no hash
@@ -50,7 +50,7 @@ class ExplorePage(ExploreResult):
 
 
 def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
-    """Return a card with pictures for each cluster."""
+    """Return a card with thumbnails for each cluster."""
     return [
         html.card(
             html.heading(
@@ -58,7 +58,7 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
                 3,
             ),
             html.row(
-                html.picture(jpeg, shown.file_name)
+                html.figure(jpeg, shown.file_name)
                 for shown, jpeg in zip(
                     cluster.previews,
                     view.thumbnails([shown.media_id for shown in cluster.previews]),
@@ -71,7 +71,7 @@ def cluster_cards(clusters: Sequence[Any], view: ThumbnailSource) -> list[str]:
 
 
 def _counted(cluster: Cluster) -> str:
-    """Return in words what a cluster holds."""
+    """Return the contents of a cluster in words."""
     if cluster.n_objects > 0:
         return f"{cluster.n_objects:,} objects"
     parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
@@ -79,14 +79,14 @@ def _counted(cluster: Cluster) -> str:
 
 
 class DuplicateGroups(list[DuplicateGroup]):
-    """Groups of duplicates, as a list that a notebook shows with pictures, the best of each group first."""
+    """A list of duplicate groups that a notebook displays with thumbnails, the best member of each group first."""
 
     def __init__(self, groups: Iterable[DuplicateGroup], view: ThumbnailSource) -> None:
         super().__init__(groups)
         self._view = view
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are plain lists: an open workspace cannot go with them."""
+        """Return a plain list for copies and pickles, which cannot contain an open workspace."""
         return list, (list(self),)
 
     def _repr_html_(self) -> str:
@@ -99,17 +99,17 @@ class DuplicateGroups(list[DuplicateGroup]):
 
 
 def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
-    """Return a card with pictures of a group: first the one that is best to keep, and why."""
+    """Return a card with the thumbnails of a group, first the best member to keep, with the reason."""
     names = dict(zip(group.media_ids, group.file_names, strict=True))
     others = [media_id for media_id in group.media_ids if media_id != group.keep]
     shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
     rest = len(names) - len(shown)
     noun = "objects" if view.entity_type == EntityType.OBJECTS else "pictures"
     return html.card(
-        html.heading(f"{len(names):,} {noun}, up to {group.similarity:.4f} alike", 3),
+        html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
         html.row(
-            html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
+            html.figure(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
             for media_id, jpeg in zip(shown, view.thumbnails(shown), strict=True)
         ),
         html.note(f"and {rest:,} more") if rest else "",

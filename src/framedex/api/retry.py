@@ -1,4 +1,4 @@
-"""Jobs of tasks that ended early, made again from what their tasks were asked to do: in whichever process."""
+"""Retries of tasks: jobs rebuilt from the stored config of a task, in any process."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,24 +28,25 @@ def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
 
     Args:
         context: the open workspace.
-        record: the task.
-        config: what it was asked to do.
+        record: the record of the task.
+        config: the stored config of the task.
 
     Raises:
-        NotRetryable: a newer version of Framedex asked for it.
-        InvalidInput: its source is gone.
-        NotFound: its dataset or snapshot is.
+        NotRetryable: the task was started by a newer version of Framedex.
+        InvalidInput: the source of the task is gone.
+        NotFound: its dataset or snapshot is gone.
     """
     try:
         operation = Operation(str(config.get("operation")))
     except ValueError:
-        message = f"task {record.task_id} is of a kind that this Framedex does not know: {config!r}"
-        raise NotRetryable(message) from None
+        raise NotRetryable(
+            f"task {record.task_id} is of a kind that this version of Framedex does not have: {config!r}"
+        ) from None
     return _JOBS[operation](context, record.dataset_id, config)
 
 
 def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
-    """Return what a task that makes a dataset is asked to do; None where only this process can do it."""
+    """Return the config of a task that creates a dataset; None if only this process can run the task."""
     if content.config is None:
         return None
     return {
@@ -58,8 +59,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    base = new_job_context(context, dataset_id, embedding)
-    return lambda progress: create(content, base, progress=progress)
+    job = new_job_context(context, dataset_id, embedding)
+    return lambda progress: create(content, job, progress=progress)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -68,9 +69,9 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
     if embedding is None:
         raise NotRetryable("Dataset has no embedding config")
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    anew = bool(config["auto_reindex"])
+    auto_reindex = bool(config["auto_reindex"])
     return with_job_context(
-        context, dataset_id, lambda base, progress: add(base, content, auto_reindex=anew, progress=progress)
+        context, dataset_id, lambda job, progress: add(job, content, auto_reindex=auto_reindex, progress=progress)
     )
 
 
@@ -82,7 +83,7 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
     return with_job_context(
         context,
         dataset_id,
-        lambda base, progress: reindex(base, progress=progress),
+        lambda job, progress: reindex(job, progress=progress),
         shows=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )
@@ -90,7 +91,7 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
 
 def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
     ids = config["media_ids"]
-    return with_job_context(context, dataset_id, lambda base, progress: remove(base, ids, progress=progress))
+    return with_job_context(context, dataset_id, lambda job, progress: remove(job, ids, progress=progress))
 
 
 _JOBS: dict[Operation, Callable[[Context, str, _Config], Job]] = {

@@ -1,4 +1,4 @@
-"""Benchmarks of a dataset's searches, as users see and keep them."""
+"""Benchmarks of a dataset's searches, with plots, tables and files."""
 
 import os
 from pathlib import Path
@@ -20,19 +20,19 @@ HEADER = ("filter leaves", "compared", "recall", "p50 ms", "p95 ms", "p99 ms", "
 
 
 class SearchBenchmark(SearchTimings):
-    """How good and how fast searches of a dataset are. A notebook shows it with a plot and a table.
+    """The recall and speed of searches of a dataset. A notebook displays it with a plot and a table.
 
-    ``best_for(recall)`` returns the setting to take, ``advice(recall)`` the same in a sentence; ``rows`` has what was
-    measured, ``model_dump_json()`` all of it.
+    ``best_for(recall)`` returns the recommended setting, ``advice(recall)`` the same in a sentence. ``rows`` has the
+    measurements, ``model_dump_json()`` all fields.
     """
 
     @classmethod
     def of(cls, timings: SearchTimings) -> "SearchBenchmark":
-        """Return what was measured, to be shown."""
+        """Return measurements in a form that can be displayed."""
         return cls.model_validate(timings.model_dump())
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each setting and filter, with the columns of :class:`SearchTiming`, exact search first."""
+        """Return a row for each setting and filter, exact search first, with the columns of :class:`SearchTiming`."""
         schema = pa.schema(
             [
                 pa.field(name, _ARROW[name] if name in _ARROW else pa.float64())
@@ -42,7 +42,7 @@ class SearchBenchmark(SearchTimings):
         return pa.Table.from_pylist([row.model_dump() for row in self.rows], schema)
 
     def table(self) -> list[tuple[Any, ...]]:
-        """Return the rows as they are shown, below :data:`HEADER`."""
+        """Return the formatted rows, with the columns of :data:`HEADER`."""
         return [
             (
                 _leaves(row),
@@ -57,17 +57,17 @@ class SearchBenchmark(SearchTimings):
 
     @property
     def words(self) -> str:
-        """What was searched, in a line."""
+        """The measured index and queries, in one line."""
         memory = "" if self.memory_bytes is None else f", {bytes_text(self.memory_bytes)} in memory"
         exact = "" if self.exact_memory_bytes is None else f" ({bytes_text(self.exact_memory_bytes)} with exact search)"
         return (
-            f"{self.n_vectors:,} vectors of {self.dimension:,}; index made in {self.build_s:.2f} s, opened in "
+            f"{self.n_vectors:,} vectors of {self.dimension:,}; index built in {self.build_s:.2f} s, opened in "
             f"{self.open_s:.2f} s, {bytes_text(self.disk_bytes)} on disk{memory}{exact}; {self.queries:,} queries for "
             f"the nearest {self.k:,}, parallel: {self.threads:,} at a time"
         )
 
     def plot(self) -> str:
-        """Return queries a second over recall, a line for each filter, as SVG text."""
+        """Return a plot of queries per second over recall, a line for each filter, as SVG text."""
         exact = [row for row in self.rows if row.n_candidates is None]
         swept = [row for row in self.rows if row.n_candidates is not None]
         lines = [
@@ -84,10 +84,10 @@ class SearchBenchmark(SearchTimings):
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it to a file and return its path: all as .json, a page as .html, or the plot as .svg.
+        """Write a file and return its path: all data as .json, a page as .html, or the plot as .svg.
 
         Raises:
-            InvalidInput: the name ends otherwise, or the file cannot be written.
+            InvalidInput: the path has another suffix, or the file cannot be written.
         """
         check_target(path)
         target = user_path(path)
@@ -122,13 +122,13 @@ _ARROW = {"rows": pa.int64(), "n_candidates": pa.int64(), "is_default": pa.bool_
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Check that a benchmark could be saved there, before it is made.
+    """Check the suffix of a benchmark's file, before the measurements.
 
     Raises:
-        InvalidInput: the name ends in none of .json, .html and .svg.
+        InvalidInput: the suffix is none of .json, .html and .svg.
     """
     if Path(path).suffix.lower() not in _SUFFIXES:
-        raise InvalidInput(f"a benchmark is saved as {', '.join(_SUFFIXES)}, not as {os.fspath(path)!r}")
+        raise InvalidInput(f"a benchmark must be saved as {', '.join(_SUFFIXES)}, not as {os.fspath(path)!r}")
 
 
 def _leaves(row: SearchTiming) -> str:
@@ -145,4 +145,4 @@ def _line(name: str, rows: list[SearchTiming]) -> Line:
         )
         for row in rows
     ]
-    return Line(name, points, frozenset(place for place, row in enumerate(rows) if row.is_default))
+    return Line(name, points, frozenset(index for index, row in enumerate(rows) if row.is_default))

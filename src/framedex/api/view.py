@@ -35,10 +35,9 @@ SHOWN = 24
 
 
 class ExploreSearch(TypedDict, total=False):
-    """Arguments of :meth:`View.explore` that are given by name."""
+    """Keyword-only arguments of :meth:`View.explore`."""
 
     caption: str | None
-    image_caption: str | None
     textual_similarity_threshold: float | None
     labels: Sequence[str] | str | None
     tags: Sequence[str] | str | None
@@ -47,11 +46,12 @@ class ExploreSearch(TypedDict, total=False):
 
 
 class View(exporting.Exportable):
-    """The media of a dataset that a filter leaves, or objects in them. Nothing is read before a method asks for it.
+    """The media of a dataset that pass a filter, or the objects in them.
 
-    Each call looks at the dataset's present state. A view never changes; :meth:`where` returns a narrower one. In one
-    of objects (:attr:`framedex.Dataset.objects`) each object is a media item: its id is a ``media_id``, its picture is
-    what is in its box, and filters are about it. A dataset without objects has an empty one.
+    A view is lazy: each method reads the dataset's current state when it is called. A view never changes;
+    :meth:`where` returns a narrower one. In a view of objects (:attr:`framedex.Dataset.objects`) each object is a media
+    item: its id is a ``media_id``, its image is the crop of its bounding box, and filters apply to the object. The view
+    is empty if the dataset has no objects.
     """
 
     def __init__(self, context: Context, dataset_id: str, vql: Filter = (), *, objects: bool = False) -> None:
@@ -60,17 +60,17 @@ class View(exporting.Exportable):
 
     @property
     def entity_type(self) -> EntityType:
-        """What the view is of: ``IMAGES``, frames of videos too, or ``OBJECTS``."""
+        """The entity type: ``IMAGES`` (images and video frames) or ``OBJECTS``."""
         return EntityType.OBJECTS if self._objects else EntityType.IMAGES
 
     def where(self, vql: Sequence[Any]) -> "View":
-        """Return the part of the view that also passes another filter.
+        """Return a view of the media that also pass another filter.
 
         Args:
             vql: a list of elements, the same as JSON text, or an expression of :mod:`framedex.vql`.
 
         Raises:
-            InvalidFilter: the filter cannot be understood; the error has the JSON path of the part that is wrong.
+            InvalidFilter: the filter is invalid; the message has the JSON path of the wrong element.
         """
         return self._narrowed(parse([*self._filter, *parse(vql)]), objects=self._objects)
 
@@ -80,10 +80,10 @@ class View(exporting.Exportable):
         return media.count(self._condition(media))
 
     def explain(self) -> str:
-        """Return how the media are selected: the SQL statement, the values of its parameters, the columns it reads.
+        """Return the SQL statement that selects the media, the values of its parameters, and the columns that it reads.
 
         Raises:
-            InvalidFilter: the filter does not suit the dataset.
+            InvalidFilter: the filter cannot be applied to the dataset.
         """
         return explained(self._condition(self._media()))
 
@@ -96,13 +96,13 @@ class View(exporting.Exportable):
         """Return a row for each media item, in the order of ingestion.
 
         Args:
-            columns: names of columns, in the wanted order; None for ``media_id, image_filename, file_path,
-                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues``, those of
-                videos (``media_type, video_id, video_name, frame_number, frame_timestamp``) and ``cluster_0`` (finest)
-                to ``cluster_4``; of objects also ``parent_id`` (the media item that it is in), ``label``,
-                ``confidence`` (null where none is known), ``source`` and ``bbox`` (x, y, width and height in pixels of
-                that item).
-                ``embedding`` (float32 lists of unit length) comes on request, and of media custom fields by name.
+            columns: names of the columns, in order. By default ``media_id, image_filename, file_path,
+                file_size_bytes, width, height, uniqueness_score, cluster_id, caption, labels, tags, issues``, the video
+                columns ``media_type, video_id, video_name, frame_number, frame_timestamp``, and ``cluster_0`` (finest)
+                to ``cluster_4``. Objects also have ``parent_id`` (the id of the image that contains the object),
+                ``label``, ``confidence`` (null if unknown), ``source`` and ``bbox`` (x, y, width, height in pixels of
+                that image). On request only: ``file_name`` and ``path`` (relative to the source), as in
+                :meth:`issues`; ``embedding`` (float32 lists of unit length); and, for media, custom fields by name.
 
         Raises:
             InvalidInput: a column does not exist.
@@ -119,7 +119,7 @@ class View(exporting.Exportable):
             MissingDependency: pandas is not installed.
         """
         try:
-            import pandas  # noqa: F401 - only to say clearly that it is missing
+            import pandas  # noqa: F401 - only to raise a clear error if it is missing
         except ImportError:
             raise MissingDependency("to_pandas needs pandas: pip install 'framedex[notebook]'") from None
         frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
@@ -128,49 +128,46 @@ class View(exporting.Exportable):
     def explore(
         self,
         entity_type: str | None = None,
-        threshold: int = 0,
+        level: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
         *,
         caption: str | None = None,
-        image_caption: str | None = None,
         textual_similarity_threshold: float | None = None,
         labels: Sequence[str] | str | None = None,
         tags: Sequence[str] | str | None = None,
         anchor_media_id: str | None = None,
         anchor_type: str | None = None,
     ) -> ExplorePage:
-        """Return a page of 100 clusters of the media, in the form of the interface.
+        """Return a page of 100 clusters.
 
-        Clusters come largest first; with a caption, an anchor or a search in the filter, the one with the best member
-        first. A cluster holds
-        only what the view, the filters and the search leave, and its previews are the best of that.
+        Clusters are sorted by size, largest first. With a caption, an anchor or a search in the filter they are sorted
+        by the relevance of their best member instead. A cluster contains only media that pass the view's filter, *vql*
+        and the search; its previews are the best of these.
 
         Args:
-            entity_type: ``IMAGES``; ``VIDEOS``, where each cluster is a video and its id that of the video; or
-                ``OBJECTS``: then all filters, those of the view too, are about objects. By default what the view is of.
-            threshold: clustering level, 0 (finest) to 4; says nothing about videos.
+            entity_type: ``IMAGES``; ``VIDEOS``: each cluster is a video, with the video's id; or ``OBJECTS``: all
+                filters, including the view's, apply to objects. By default the view's entity type.
+            level: the cluster level, 0 (finest) to 4; ignored for videos.
             page_number: from 0.
-            vql: a further filter.
-            caption: a text that is looked for: by its meaning where the dataset's encoder knows texts, or a text
-                encoder is set and there are captions; else by its words, in captions, labels and file names.
-            image_caption: the same; the older name.
-            textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below.
-            labels: only media that have any of these: a list, also as JSON, or bare as ``[dog,puppy]``.
-            tags: likewise of tags, by id or name; ``untagged`` stands for having none.
-            anchor_media_id: order by likeness to a media item, to an object, or to a picture that
-                :meth:`Dataset.upload` was given.
-            anchor_type: ``MEDIA`` or ``UPLOAD``; by default whichever it is.
+            vql: an additional filter.
+            caption: a text query. The search is semantic if the dataset's encoder encodes text, or if a text encoder is
+                set and the dataset has captions. Otherwise it is a keyword search of captions, labels and file names.
+            textual_similarity_threshold: a cosine distance from 0 to 1; only media with a smaller distance to the
+                caption remain.
+            labels: only media with at least one of these labels: a list, its JSON text, or bare as ``[dog,puppy]``.
+            tags: the same for tags, by id or name; ``untagged`` selects media without tags.
+            anchor_media_id: sort by similarity to a media item, an object, or an uploaded image
+                (:meth:`Dataset.upload`).
+            anchor_type: ``MEDIA`` or ``UPLOAD``; by default detected from the id.
 
         Raises:
-            InvalidInput: an argument is outside of its range, or two do not go together.
-            InvalidFilter: the filter cannot be understood.
-            NotFound: there is no such anchor.
+            InvalidInput: an argument is out of range, or two arguments exclude each other.
+            InvalidFilter: the filter is invalid.
+            NotFound: the anchor does not exist.
         """
-        if caption is not None and image_caption is not None and caption != image_caption:
-            raise InvalidInput("caption and image_caption are two names of one parameter; they differ")
         entity_type = self.entity_type if entity_type is None else entity_type
-        check_arguments(entity_type, threshold, page_number)
+        check_arguments(entity_type, level, page_number)
         elements = explore_elements(labels, tags)
         view = self._of(entity_type)
         view = view if vql is None and not elements else view.where([*parse(vql), *elements])
@@ -181,7 +178,7 @@ class View(exporting.Exportable):
             self._context,
             media,
             condition,
-            caption=image_caption if caption is None else caption,
+            caption=caption,
             textual_similarity_threshold=textual_similarity_threshold,
             anchor_media_id=anchor_media_id,
             anchor_type=anchor_type,
@@ -191,7 +188,7 @@ class View(exporting.Exportable):
             media,
             condition if ranking is None else ranking.condition(),
             entity_type=entity_type,
-            threshold=threshold,
+            level=level,
             page_number=page_number,
             thumbnail_uri=lambda media_id: pictures.thumbnail_uri(folder, media_id),
             ranking=ranking,
@@ -224,54 +221,55 @@ class View(exporting.Exportable):
         )
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
-        """Return a row for each issue of each media item, by issue and then worst first.
+        """Return a row for each issue of each media item, grouped by issue type, worst first.
 
         The columns are ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason,
-        suggested_label``. ``percentile`` is where the value stands among those of the whole dataset, whatever the view
-        leaves: 0 is the best, 100 the worst in the direction of the issue; equal values share their middle rank.
+        suggested_label``. ``path`` is relative to the source, and ``file_name`` is its last part. ``percentile`` is the
+        rank of the value among all media of the dataset, not only those of the view: 0 is the best, 100 the worst;
+        equal values share their mean rank.
 
         Args:
-            issue_type: only this one.
-            limit: at most so many of each, the worst.
+            issue_type: return only this issue type.
+            limit: the maximum number of rows for each issue type.
 
         Raises:
-            InvalidInput: there is no issue of that name.
+            InvalidInput: the issue type does not exist.
         """
         media = self._media()
         kinds = None if issue_type is None else [issue_type]
         return issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
 
     def issue_summaries(self) -> list[IssueSummary]:
-        """Return how often each issue was found, and the limit that it was held against."""
+        """Return the count and the threshold of each issue type."""
         media = self._media()
         return issue_search.issue_summaries(media, self._condition(media))
 
     def duplicates(
         self,
-        threshold: float = 0.96,
+        similarity: float = 0.96,
         *,
         exact: bool = False,
         limit: int | None = None,
         entity_type: str | None = None,
     ) -> DuplicateGroups:
-        """Return groups of near-duplicates or of equal files, largest first, each with the member that is best to keep.
+        """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
 
-        Of videos the members are whole videos, with their ids as ``media_ids``. Two are as alike as the frames of the
-        one with fewer frames are, on average, to the most similar ones of the other; so a part of a video is like the
-        whole. Best to keep is the largest (pixels), of these the longest, of these the first. Threshold and similarity
-        are what was asked for and found, without levels.
+        For ``VIDEOS`` the members are whole videos, and ``media_ids`` are video ids. Each frame of the video with fewer
+        frames is compared with its most similar frame of the other video; the similarity of the two videos is the mean.
+        So a clip is similar to the video from which it was cut. The best video to keep has the most pixels; ties are
+        broken by duration, then by the order of ingestion. Any similarity can be used, without levels.
 
         Args:
-            threshold: least cosine similarity, 0.96 to 1; the next stricter one of 0.96, 0.97, 0.98, 0.985, 0.99,
-                0.995, 0.999 and 1.0 is used. Of videos any from 0 to 1.
-            exact: instead, groups of files with equal content, broken ones too, or of equal boxes in such; the
-                threshold then says nothing.
-            limit: at most so many groups.
-            entity_type: ``IMAGES``, frames of videos too; ``VIDEOS``; or ``OBJECTS``: then the filter of the view is
-                about objects. By default what the view is of.
+            similarity: the minimum cosine similarity, 0.96 to 1, rounded up to the next of the levels 0.96, 0.97, 0.98,
+                0.985, 0.99, 0.995, 0.999 and 1.0. For videos, any number from 0 to 1.
+            exact: return groups of files with equal content, including broken files, or groups of equal bounding boxes
+                in such files. *similarity* is then ignored.
+            limit: the maximum number of groups.
+            entity_type: ``IMAGES`` (images and video frames); ``VIDEOS``; or ``OBJECTS``: the view's filter applies to
+                objects. By default the view's entity type.
 
         Raises:
-            InvalidInput: the threshold is outside of its range, the limit is no count, or there is no such type.
+            InvalidInput: the similarity or the limit is out of range, or the entity type does not exist.
         """
         entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
@@ -279,15 +277,15 @@ class View(exporting.Exportable):
         media = view._media()
         condition = view._condition(media)
         if entity_type == EntityType.VIDEOS:
-            found = similar_videos(media, condition, threshold=threshold, exact=exact, limit=limit)
+            groups = similar_videos(media, condition, similarity=similarity, exact=exact, limit=limit)
         elif exact:
-            found = exact_duplicates(media, condition, limit=limit)
+            groups = exact_duplicates(media, condition, limit=limit)
         else:
-            found = duplicates(media, condition, threshold=threshold, limit=limit)
-        return DuplicateGroups(found, view)
+            groups = duplicates(media, condition, similarity=similarity, limit=limit)
+        return DuplicateGroups(groups, view)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
-        """Return JPEGs whose longer side has at most *size* pixels; None for pictures that cannot be shown."""
+        """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded."""
         media, settings = self._media(), self._context.settings
         if is_empty_object_view(media):
             return [None] * len(media_ids)
@@ -295,14 +293,14 @@ class View(exporting.Exportable):
         return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
 
     def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
-        """Return what says which media of a dataset's state are in the view, for an edit of that state.
+        """Return a function that returns the condition for the view's media in a given state of the dataset.
 
         Raises:
-            InvalidInput: the view is of another dataset, or of objects.
+            InvalidInput: the view belongs to another dataset, or is a view of objects.
         """
         check_media(self)
         if dataset_id != self._dataset_id:
-            raise InvalidInput(f"a selection is a view of the same dataset; this is one of {self._dataset_id}")
+            raise InvalidInput(f"the selection must be a view of the same dataset, not of dataset {self._dataset_id}")
         return self._condition
 
     def __repr__(self) -> str:
@@ -313,7 +311,7 @@ class View(exporting.Exportable):
         return html.block(
             html.heading(f"{self.count():,} {self._noun}", 3),
             html.row(
-                html.picture(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
+                html.figure(jpeg, file_name(row["image_filename"]), ", ".join(row["labels"]))
                 for row, jpeg in zip(shown, self.thumbnails([row["media_id"] for row in shown]), strict=True)
             ),
         )
@@ -329,16 +327,16 @@ class View(exporting.Exportable):
         return "objects" if self._objects else "media"
 
     def _of(self, entity_type: str) -> "View":
-        """Return what the same filter leaves of entities of a type."""
+        """Return the view with the same filter for an entity type."""
         objects = entity_type == EntityType.OBJECTS
         return self if objects == self._objects else self._narrowed(self._filter, objects=objects)
 
     def _narrowed(self, vql: Filter, *, objects: bool) -> "View":
-        """Return such a view with another filter, of media or of objects."""
+        """Return a view with another filter, of media or of objects."""
         return View(self._context, self._dataset_id, vql, objects=objects)
 
     def _media(self) -> Media:
-        """Return what the view is of: media, or the objects in them."""
+        """Open the current state of the media, or of the objects in them."""
         return open_entities(self._context, self._dataset_id, objects=self._objects)
 
     def _thumbnails(self, media: Media) -> Path:
@@ -348,22 +346,22 @@ class View(exporting.Exportable):
         return condition_for(self._context, media, self._filter)
 
     def _order(self, media: Media, condition: Condition) -> Ranking | None:
-        """Return the media, which meet the condition, the best first; None where there is no order but of ingestion."""
+        """Return the ranking of the media that meet the condition; None if they are in the order of ingestion."""
         return order_of(self._context, media, self._filter, condition)
 
 
 def selected_ids(selection: "View | str | Sequence[str]") -> list[str]:
-    """Return the media ids of a selection: those of a view as it is now, one id, or several, each once.
+    """Return the distinct media ids of a selection: a view, one id, or several ids.
 
     Raises:
-        InvalidInput: it is nothing of that, or a view of objects.
+        InvalidInput: the selection is of another type, or a view of objects.
     """
     if isinstance(selection, View):
         check_media(selection)
         return selection.media_ids()
     ids = [selection] if isinstance(selection, str) else selection
     if not isinstance(ids, Sequence) or not all(isinstance(each, str) for each in ids):
-        raise InvalidInput(f"media are chosen by a view, an id or a list of ids, not {selection!r}")
+        raise InvalidInput(f"a selection of media must be a view, an id or a list of ids, not {selection!r}")
     return list(dict.fromkeys(ids))
 
 
@@ -371,10 +369,10 @@ def check_media(view: View) -> None:
     """Check that a view is of media, not of objects.
 
     Raises:
-        InvalidInput: it is of objects.
+        InvalidInput: it is a view of objects.
     """
     if view._objects:
         raise InvalidInput(
-            "media are chosen by a view of media, and this is one of objects; "
-            "ds.where(vql.objects(…)) has the media that hold some"
+            "the selection must be a view of media, and this is a view of objects; "
+            "ds.where(vql.objects(…)) selects the media that contain such objects"
         )

@@ -48,29 +48,28 @@ from framedex.tasks import Exports, Runner, Task
 
 
 class Workspace:
-    """A folder on disk that holds datasets; opened or created by naming it. A context manager.
+    """A folder on disk with datasets, opened or created by its path; also a context manager.
 
-    Any number of processes may read a workspace at a time, also while one writes to it.
+    Any number of processes may read a workspace at the same time, also while one process writes to it.
 
-    Threads may share a Workspace: they write in the order in which they ask. After ``fork()`` the child can read by
-    what its parent opened, with BLAS on one thread, and each writing raises; it opens the workspace again to write. To
-    pickle a Workspace, or what belongs to it, raises: workers open the workspace themselves.
+    Threads may share a Workspace; their writes run one after another. After ``fork()`` the child process can read with
+    the open Workspace (BLAS then uses one thread), but writing raises; to write, open the workspace again. Pickling a
+    Workspace, or an object that belongs to it, raises; worker processes open the workspace themselves.
 
-    On a full disk a workspace can be read. :meth:`vacuum` and :meth:`delete_dataset` have some bytes of the disk in
-    reserve, so that they work there, too.
+    On a full disk a workspace can still be read. :meth:`vacuum` and :meth:`delete_dataset` also work, because they use
+    reserved disk space.
 
     Args:
-        folder: the workspace; created if it does not exist or is empty.
-        read_only: open an existing workspace without changing anything in it. A folder that cannot be written is
-            opened so by itself.
-        settings: limits and defaults; from the environment where not given.
-        text_encoder: by which captions are searched for what they mean: a name or a TextEncoder, in place of that of
+        folder: the path of the workspace; created if it does not exist or is empty.
+        read_only: open an existing workspace without changing it. The default for a folder without write access.
+        settings: limits and defaults; by default from the environment.
+        text_encoder: the encoder for semantic search of captions: a name or a TextEncoder. It replaces the encoder of
             the settings.
 
     Raises:
-        InvalidInput: there is no such text encoder, or a setting of the environment cannot be used.
+        InvalidInput: the text encoder does not exist, or a setting of the environment is invalid.
         WorkspaceError: the folder cannot be used as a workspace.
-        FormatTooNew: a newer version of Framedex wrote it.
+        FormatTooNew: a newer version of Framedex wrote the workspace.
     """
 
     def __init__(
@@ -100,22 +99,22 @@ class Workspace:
 
     @staticmethod
     def recover(folder: str | os.PathLike[str]) -> RecoveryResult:
-        """Make the catalog of a workspace again, of what the folder of each dataset says, and return what came back.
+        """Rebuild the catalog of a workspace from the manifests of its datasets; return the recovered datasets.
 
-        Datasets come back as they were committed last, with tags, labels, captions, fields, decisions and snapshots.
-        The history of tasks and exports does not. A damaged catalog is kept under another name. No other process may
-        use the workspace meanwhile.
+        Datasets are recovered as last committed, with tags, labels, captions, fields, decisions and snapshots. The
+        history of tasks and exports is lost. A damaged catalog is kept under another name. No other process may use
+        the workspace at the same time.
 
         Raises:
-            Conflict: the catalog is there and sound, so that there is nothing to recover.
-            WorkspaceError: the folder is no workspace, or cannot be read or written.
+            Conflict: the catalog exists and is intact.
+            WorkspaceError: the folder is not a workspace, or cannot be read or written.
         """
         with progress_bar("Recovering") as progress:
             return recover(folder, progress=progress)
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The path of the folder."""
         return self._context.layout.root
 
     def create_dataset(
@@ -130,30 +129,30 @@ class Workspace:
         scene_changes: bool = False,
         boxes: Any = None,
     ) -> Dataset:
-        """Make a dataset of pictures and videos: read, measure, encode, group and compare them.
+        """Create a dataset of images and videos: read, measure, encode, cluster and compare them.
 
-        Of a video frames become media, which are then treated as pictures are.
+        Videos are sampled; their frames are media, and are treated like images.
 
         Args:
             name: up to 255 characters, without slashes; unique in the workspace.
-            source: a folder (searched recursively; hidden files are left out), a ``.txt``, ``.csv`` or ``.parquet``
-                list of paths, or an Arrow table or Parquet file with ``uri`` and ``embedding`` (and optionally ``width,
-                height, caption, label``) of its own. ``annotations.json`` (COCO) and
-                ``image_annotations.csv|parquet`` in a source folder give labels and captions.
+            source: a folder (searched recursively, without hidden files); a ``.txt``, ``.csv`` or ``.parquet`` list of
+                paths; or an Arrow table or Parquet file with the columns ``uri`` and ``embedding`` (and optionally
+                ``width, height, caption, label``). ``annotations.json`` (COCO) and ``image_annotations.csv|parquet`` in
+                a source folder provide labels and captions.
             encoder: ``auto``, a registered name such as ``gist``, or an Encoder.
-            wait: return when it is done, showing progress; else at once, with the task as ``dataset.task``.
+            wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
             thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the encoder's.
-            frames_per_second: of videos so many frames a second of presentation time, the first one always; above 0,
-                up to 1000. Holds for what is added later, too.
-            scene_changes: also the first frame of each scene of a video, which takes longer to find out.
-            boxes: files with boxes around objects in the pictures, beside those that are found in the folder: a COCO
-                file, a table, or a folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
+            frames_per_second: the number of frames to sample for each second of presentation time, above 0, up to 1000;
+                the first frame is always sampled. Also applies to videos that are added later.
+            scene_changes: also sample the first frame of each scene. Detecting scenes takes longer.
+            boxes: annotation files with bounding boxes, in addition to those in the folder: a COCO file, a table, a
+                folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
 
         Raises:
-            InvalidInput: the name, source or another argument cannot be used; nothing is left behind.
+            InvalidInput: the name, the source or another argument cannot be used. No dataset is created.
             Conflict: the name is taken.
-            TaskFailed: something else went wrong; nothing is left behind but the record of the task.
-            ReadOnly: the workspace was opened for reading.
+            TaskFailed: another error occurred; only the record of the task remains.
+            ReadOnly: the workspace was opened read-only.
         """
         self._check_writable()
         check_dataset_name(name)
@@ -165,12 +164,12 @@ class Workspace:
         with self._context.catalog.write() as connection:
             dataset_id = datasets.insert_dataset(connection, name, owned_by=self._context.settings.user)
             record = datasets.find_dataset(connection, dataset_id)
-            asked = creation_config(content, config)
-            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
-        base = new_job_context(self._context, dataset_id, config)
+            request = creation_config(content, config)
+            task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, request)
+        job = new_job_context(self._context, dataset_id, config)
         with gone_if_stopped(self._context, dataset_id, task_id):
             task = Task.start(
-                self._context.runner, task_id, dataset_id, lambda progress: create(content, base, progress=progress)
+                self._context.runner, task_id, dataset_id, lambda progress: create(content, job, progress=progress)
             )
             if wait:
                 wait_for(task, f"Creating {name!r}")
@@ -180,7 +179,7 @@ class Workspace:
         """Return a dataset by its name or id.
 
         Raises:
-            NotFound: there is none.
+            NotFound: the dataset does not exist.
         """
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
@@ -193,12 +192,12 @@ class Workspace:
             return datasets.list_datasets(connection)
 
     def delete_dataset(self, name_or_id: str) -> None:
-        """Delete a dataset and all that Framedex keeps for it; the pictures themselves stay where they are.
+        """Delete a dataset with all data that Framedex stores for it. The source files are not changed.
 
         Raises:
-            Forbidden: the settings do not allow to delete datasets.
-            NotFound: there is none.
-            Conflict: a task of it is under way.
+            Forbidden: the settings do not allow deleting datasets.
+            NotFound: the dataset does not exist.
+            Conflict: a task of the dataset is running.
         """
         if not self._context.settings.delete_dataset_enabled:
             raise Forbidden("Delete dataset feature is not enabled")
@@ -210,13 +209,13 @@ class Workspace:
         """Return a page of tasks, newest first.
 
         Args:
-            query: any of ``dataset_id, dataset_name, task_type, task_status, created_by`` (values that must be equal),
-                ``start_time_from, start_time_to`` (datetime or ISO 8601 text, UTC without a zone; both included),
-                ``sort_by`` (``start_time, status, task_type, dataset_name, dataset_id, created_by``), ``sort_order``
-                (``asc`` or ``desc``), ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
+            query: any of ``dataset_id, dataset_name, task_type, status, created_by`` (exact values), ``start_time_from,
+                start_time_to`` (inclusive; datetime or ISO 8601 text, UTC by default), ``sort_by`` (``start_time,
+                status, task_type, dataset_name, dataset_id, created_by``), ``sort_order`` (``asc`` or ``desc``),
+                ``page`` (from 1) and ``page_size`` (5 to 50, default 20).
 
         Raises:
-            InvalidInput: an argument is unknown or outside of its range.
+            InvalidInput: an argument is unknown or out of range.
         """
         self._fail_interrupted()
         return list_tasks(self._context, **query)
@@ -224,67 +223,68 @@ class Workspace:
     def task_filters(
         self, start_time_from: datetime | str | None = None, start_time_to: datetime | str | None = None
     ) -> TaskFilters:
-        """Return the values that tasks of a time can be filtered by.
+        """Return the values that occur in the tasks of a period, for use as filters.
 
         Raises:
-            InvalidInput: a time cannot be understood.
+            InvalidInput: a time cannot be parsed.
         """
         return task_filters(self._context, start_time_from, start_time_to)
 
     def task(self, task_id: str) -> Task:
-        """Return a task, of whichever process: to look at, wait for, abort or retry.
+        """Return a task of any process, for inspection, waiting, aborting or retrying.
 
         Raises:
-            NotFound: there is none of that id.
+            NotFound: the task does not exist.
         """
         self._fail_interrupted()
         task = Task(self._context.runner, task_id)
-        _ = task.record  # says if there is none
+        _ = task.record  # raises if the task does not exist
         return task
 
     def vacuum(self, *, older_than_s: float | None = None) -> VacuumResult:
-        """Free the disk of all that no dataset and no snapshot needs, and return what was freed.
+        """Delete unreferenced data from the disk; return the amounts.
 
-        That is: old states of tables, uploaded files that no state names, thumbnails of media that are gone, and what
-        is left of datasets that were deleted and of work that was interrupted. Old states also go by themselves after
-        changes of a dataset. Others may read and write meanwhile; a dataset whose task is under way is left alone.
+        This deletes superseded table versions, unreferenced uploads, thumbnails of deleted media, and the remains of
+        deleted datasets and of interrupted tasks. Superseded versions are also deleted automatically after changes of a
+        dataset. Other processes may read and write at the same time; a dataset with a running task is skipped.
 
         Args:
-            older_than_s: what was superseded longer ago goes; by default ``settings.keep_versions_s``, so that others
-                who still read it are not disturbed. What a failed or aborted task could go on from when it is retried
-                stays for 7 days by default; if seconds are given, they hold for that, too, and a retry begins anew.
+            older_than_s: the minimum number of seconds since data was superseded; by default
+                ``settings.keep_versions_s``, so that readers that opened it earlier can finish. The checkpoints of
+                failed or aborted tasks are kept for 7 days by default. If *older_than_s* is given, it also applies to
+                checkpoints; a retried task without checkpoint starts from scratch.
 
         Raises:
-            InvalidInput: that is no number of seconds.
-            ReadOnly: the workspace was opened for reading.
+            InvalidInput: *older_than_s* is not a number of seconds.
+            ReadOnly: the workspace was opened read-only.
         """
         with progress_bar("Freeing") as progress:
             return vacuum(self._context, older_than_s=older_than_s, progress=progress)
 
     def check(self, *names: str, repair: bool = False) -> CheckResult:
-        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return what is wrong.
+        """Verify the catalog, the tables, the uploaded files and the caches of datasets; return the findings.
 
-        Everything is read once, some of it at a time. Others may read and write meanwhile.
+        All data is read once, in blocks. Other processes may read and write at the same time.
 
         Args:
-            names: names or ids of datasets; without any all are checked, and what belongs to none.
-            repair: repair what can be: damaged caches and leftovers go, manifests are written again, and an entry of
-                the catalog that is missing, older or damaged is made of what the dataset's folder says. What became of
-                each finding is its ``repaired``.
+            names: names or ids of datasets; by default all datasets and all files outside of datasets.
+            repair: repair the findings where possible: delete damaged caches and leftovers, rewrite manifests, and
+                rebuild missing, outdated or damaged catalog entries from the manifest in the dataset's folder. The
+                field ``repaired`` of a finding has the outcome.
 
         Raises:
-            NotFound: there is no dataset of a name.
-            ReadOnly: repairs are asked for, and the workspace was opened for reading.
+            NotFound: a dataset does not exist.
+            ReadOnly: *repair* is set, and the workspace was opened read-only.
         """
         with progress_bar("Checking") as progress:
             return check(self._context, names or None, repair=repair, progress=progress)
 
     def disk_usage(self) -> DiskUsage:
-        """Return what uses the disk: which parts of which datasets, and how much of it :meth:`vacuum` can free."""
+        """Return the disk usage by dataset and part, and the bytes that :meth:`vacuum` can free."""
         return read_usage(self._context)
 
     def close(self) -> None:
-        """Abort what this process still runs here, and close the catalog."""
+        """Abort the running tasks and exports of this process, and close the catalog."""
         self._context.runner.close()
         self._context.exports.close()
         self._context.catalog.close()
@@ -304,13 +304,13 @@ class Workspace:
         self._context.catalog.check_writable()
 
     def _check_free(self, name: str) -> None:
-        """Say that a name is taken before its source is looked at, which may take long."""
+        """Check that a name is free, before the source is read, which may take long."""
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
             datasets.check_dataset_name_free(connection, name)
 
     def _fail_interrupted(self) -> None:
-        """Fail the tasks of processes that died; looked at whenever datasets are."""
+        """Mark the tasks of dead processes as failed; called by each method that reads datasets or tasks."""
         if self._context.catalog.read_only:
             return
         self._context.runner.settle()
@@ -319,13 +319,13 @@ class Workspace:
 
 def _config(content: Content, thresholds: Sequence[float] | None, sampling: Sampling) -> EmbeddingConfig:
     if isinstance(content, FilesInput):
-        chosen = content.encoder
-        name, dimension, usual, reason = chosen.name, chosen.dimension, chosen.thresholds, content.reason
-        weights = weights_of(chosen)
+        encoder = content.encoder
+        name, dimension, defaults, reason = encoder.name, encoder.dimension, encoder.thresholds, content.reason
+        weights = weights_of(encoder)
     else:
-        name, dimension, usual, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
+        name, dimension, defaults, reason = PRECOMPUTED, content.dimension, THRESHOLDS, "the table brings embeddings"
         weights = None
-    cuts = check_thresholds(usual if thresholds is None else thresholds)
+    cuts = check_thresholds(defaults if thresholds is None else thresholds)
     return EmbeddingConfig(
         encoder=name,
         dimension=dimension,

@@ -25,22 +25,22 @@ from framedex.vql import duplicate_level
 
 
 def duplicates(
-    media: Media, condition: Condition, *, threshold: float, limit: int | None = None
+    media: Media, condition: Condition, *, similarity: float, limit: int | None = None
 ) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates at a similarity threshold, largest first; ties by their first members.
 
     Args:
         media: the media to search.
         condition: the condition that members must meet; groups with only one such member are left out.
-        threshold: similarity in [0.96, 1], rounded up to the next of the eight levels.
+        similarity: minimum cosine similarity in [0.96, 1], rounded up to the next of the eight levels.
         limit: maximum number of groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0.96, 1], or the limit is not a count.
+        InvalidInput: the similarity is outside [0.96, 1], or the limit is not a count.
     """
     check_limit(limit)
-    check_similarity("threshold", threshold)
-    level = duplicate_level(threshold)
+    check_similarity("similarity", similarity)
+    level = duplicate_level(similarity)
     column = f"duplicate_{level}"
     groups = _grouped(media, condition, (column, (column,)), limit)
     # The size of a file does not describe an object in it.

@@ -37,7 +37,7 @@ def explore(
     condition: Condition,
     *,
     entity_type: str,
-    threshold: int,
+    level: int,
     page_number: int,
     thumbnail_uri: ThumbnailUri,
     ranking: Ranking | None = None,
@@ -52,7 +52,7 @@ def explore(
         condition: the condition that media must meet.
         entity_type: ``IMAGES``; ``OBJECTS``; ``VIDEOS``, for one cluster per video with its frames that meet the
             condition.
-        threshold: clustering level, 0 (finest) to 4; ignored for videos.
+        level: clustering level, 0 (finest) to 4; ignored for videos.
         page_number: from 0; a page has 100 clusters.
         thumbnail_uri: returns the URI of a thumbnail.
         ranking: a ranking of all media that meet the condition, or None.
@@ -60,25 +60,25 @@ def explore(
     Raises:
         InvalidInput: an argument is outside of its range.
     """
-    check_arguments(entity_type, threshold, page_number)
+    check_arguments(entity_type, level, page_number)
     of_videos = entity_type == EntityType.VIDEOS
     clusters: list[Cluster] = []
     if media.has_videos or not of_videos:
         page = cluster_page(
             media,
             condition,
-            "video_id" if of_videos else f"cluster_{threshold}",
+            "video_id" if of_videos else f"cluster_{level}",
             first=page_number * PAGE_CLUSTERS,
             count=PAGE_CLUSTERS,
             ranking=ranking,
         )
         kind = COSINE_DISTANCE if ranking is None else ranking.kind
-        clusters = _clusters(media, condition, threshold, page, kind, thumbnail_uri) if page.numbers else []
+        clusters = _clusters(media, condition, level, page, kind, thumbnail_uri) if page.numbers else []
     return ExploreResult(clusters=clusters, metadata=ExploreMetadata(used_duckdb=True))
 
 
 def _clusters(
-    media: Media, condition: Condition, threshold: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
+    media: Media, condition: Condition, level: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
 ) -> list[Cluster]:
     """Return the clusters of a page that is not empty."""
     run = _asker(media, condition, page)
@@ -91,7 +91,7 @@ def _clusters(
     return [
         _cluster(
             media.dataset_id,
-            threshold,
+            level,
             number,
             size=size,
             n_objects=-1 if media.parents is None else size,
@@ -106,14 +106,14 @@ def _clusters(
     ]
 
 
-def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
+def check_arguments(entity_type: str, level: int, page_number: int) -> None:
     """Check the arguments of :func:`explore`.
 
     Raises:
         InvalidInput: an argument is outside of its range.
     """
     check_entity_type(entity_type)
-    check_integer("threshold", threshold, minimum=0, maximum=CLUSTER_LEVELS - 1)
+    check_integer("level", level, minimum=0, maximum=CLUSTER_LEVELS - 1)
     check_integer("page_number", page_number, minimum=0, maximum=2**31)
 
 
@@ -235,7 +235,7 @@ def file_name(path: str) -> str:
 
 def _cluster(
     dataset_id: str,
-    threshold: int,
+    level: int,
     number: int | str,
     *,
     size: int,
@@ -249,7 +249,7 @@ def _cluster(
 ) -> Cluster:
     is_video = isinstance(number, str)
     return Cluster(
-        cluster_id=number if isinstance(number, str) else group_id(dataset_id, Kind.CLUSTER, threshold, number),
+        cluster_id=number if isinstance(number, str) else group_id(dataset_id, Kind.CLUSTER, level, number),
         type=EntityType.VIDEOS if is_video else EntityType.IMAGES if n_objects < 0 else EntityType.OBJECTS,
         n_images=counts[0],
         n_objects=n_objects,
@@ -257,7 +257,7 @@ def _cluster(
         n_frames=counts[1],
         size_display_value=str(size),
         formed_by="VIDEO" if is_video else "CORRUPTED" if number == NO_EMBEDDING else "SIMILARITY",
-        similarity_threshold=str(threshold),
+        similarity_threshold=str(level),
         relevance_score=score,
         relevance_score_type=kind,
         captions=list(dict.fromkeys(preview.caption for preview in previews if preview.caption)),

@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def similar_videos(
-    media: Media, condition: Condition, *, threshold: float, exact: bool, limit: int | None = None
+    media: Media, condition: Condition, *, similarity: float, exact: bool, limit: int | None = None
 ) -> list[DuplicateGroup]:
     """Return the groups of similar videos, largest first; ties by their first members.
 
@@ -42,27 +42,27 @@ def similar_videos(
     Args:
         media: the media to search.
         condition: only videos with a frame that meets it are included.
-        threshold: similarity in [0, 1].
+        similarity: minimum similarity in [0, 1].
         exact: return groups of equal files instead.
         limit: maximum number of groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0, 1], or the limit is not a count.
+        InvalidInput: the similarity is outside [0, 1], or the limit is not a count.
     """
     check_limit(limit)
-    check_fraction("threshold", threshold, "a similarity")
+    check_fraction("similarity", similarity, "a similarity")
     if not media.has_videos:
         return []
     videos = read_videos(videos_path(media.table.path), media.generation.tables[VIDEOS], _COLUMNS).to_pylist()
     if exact:
         return _grouped(media, videos, _equal(videos, _matching(media, condition, videos)), 1.0, limit)
     frames = _Frames.of(media, videos)
-    candidates = _candidates(media, frames, min_similarity=threshold - _MARGIN)
+    candidates = _candidates(media, frames, min_similarity=similarity - _MARGIN)
     allowed = _matching(media, condition, videos)
     candidates = candidates[allowed[candidates].all(axis=1)]
     alike = frames.alike(candidates)
-    selected = alike >= threshold
-    return _grouped(media, videos, (candidates[selected], alike[selected]), threshold, limit)
+    selected = alike >= similarity
+    return _grouped(media, videos, (candidates[selected], alike[selected]), similarity, limit)
 
 
 @dataclass(frozen=True)

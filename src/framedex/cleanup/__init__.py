@@ -1,1 +1,1 @@
-"""Plans of what to remove from a dataset, their pages, and the deletion of files."""
+"""Clean-up plans, their pages, and the deletion of files."""

@@ -1,4 +1,4 @@
-"""Which media go because they repeat others or have an issue, and which stay in their place."""
+"""The choice of media to remove, as duplicates or for an issue, and of media to keep in their place."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level
 
 EXACT = "exact"
-"""In place of a similarity: files of equal content."""
+"""The value that selects files of equal content instead of a similarity."""
 _MEASURES = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
 _NONE = -1
 
@@ -32,7 +32,7 @@ Values = npt.NDArray[np.float64]
 
 
 class KeepRule(StrEnum):
-    """Which member of a group of duplicates stays."""
+    """A rule for the member of a duplicate group to keep."""
 
     BEST = "best"
     FIRST = "first"
@@ -42,12 +42,12 @@ class KeepRule(StrEnum):
 
 @dataclass(frozen=True)
 class CleanupRequest:
-    """What is to go.
+    """The request for a clean-up plan.
 
     Attributes:
-        duplicates: a similarity 0.96 to 1 from which media repeat each other, ``exact`` for equal files, or None.
-        issues: by issue, the least confidence from which media go.
-        keep: which of a group of duplicates stays.
+        duplicates: the minimum similarity of duplicates, 0.96 to 1; ``exact`` for equal files; or None.
+        issues: the minimum confidence by issue type.
+        keep: the rule for the member of a duplicate group to keep.
     """
 
     duplicates: float | str | None
@@ -56,28 +56,28 @@ class CleanupRequest:
 
     @classmethod
     def parse(cls, duplicates: Any, issues: Any, keep: Any) -> "CleanupRequest":
-        """Return what the arguments of :meth:`framedex.Dataset.plan_cleanup` ask for.
+        """Return the request of the arguments of :meth:`framedex.Dataset.plan_cleanup`.
 
         Raises:
-            InvalidInput: one cannot be used, or nothing is asked for.
+            InvalidInput: an argument cannot be used, or both duplicates and issues are empty.
         """
-        given = _limits(issues)
-        if duplicates is None and not given:
+        min_confidences = _min_confidences(issues)
+        if duplicates is None and not min_confidences:
             raise InvalidInput(
-                "say what is to go: duplicates (a similarity, or 'exact'), issues (their names), or both"
+                "name what to remove: duplicates (a similarity, or 'exact'), issues (their names), or both"
             )
         if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
         if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
             check_similarity("duplicates (if not 'exact')", duplicates)
-        return cls(duplicates, given, KeepRule(keep))
+        return cls(duplicates, min_confidences, KeepRule(keep))
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
-        """What decides which of a group stays; what is left then is taken in the order of ingestion."""
+        """The criteria for the member to keep, in order; the order of ingestion breaks remaining ties."""
         match self.keep:
             case KeepRule.BEST:
-                # What is inside of equal files is equal, so their age alone is compared.
+                # Equal files differ only in their age.
                 return (OLDEST,) if self.duplicates == EXACT else PREFERENCES
             case KeepRule.LARGEST:
                 return PREFERENCES[:1]
@@ -87,34 +87,34 @@ class CleanupRequest:
                 return ()
 
 
-def _limits(issues: Any) -> dict[str, float]:
-    given = [issues] if isinstance(issues, str) else issues
-    if not isinstance(given, Mapping | Sequence):
+def _min_confidences(issues: Any) -> dict[str, float]:
+    names = [issues] if isinstance(issues, str) else issues
+    if not isinstance(names, Mapping | Sequence):
         raise InvalidInput(f"issues must be a list of names, or the least confidence by name, not {issues!r}")
-    for name in given:
+    for name in names:
         find_issue_type(name)
-    limits = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 0.0)
-    for name, least in limits.items():
+    minima = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, 0.0)
+    for name, minimum in minima.items():
         if name == DUPLICATES.name:
             raise InvalidInput(
-                "the issue 'duplicates' is of all that repeat each other, and none of them would stay; "
+                "the issue 'duplicates' includes all members of each group, so that none of them would stay; "
                 "use duplicates=0.96, or another similarity, instead"
             )
-        check_fraction(f"issues[{name!r}]", least, "a confidence")
-    return {name: float(least) for name, least in limits.items()}
+        check_fraction(f"issues[{name!r}]", minimum, "a confidence")
+    return {name: float(minimum) for name, minimum in minima.items()}
 
 
 @dataclass(frozen=True)
 class CandidateRows:
-    """The N rows that have an issue, or are in a group, in row order.
+    """The N rows with an issue or in a duplicate group, in row order.
 
     Attributes:
         row_ids: uint64, shape (N,).
-        issues: the wanted issues that the dataset knows.
-        key: int64, shape (N,): the number of the group; -1 for none.
-        keys: what stands for the groups, by their numbers: hashes of contents; None if that is the number itself.
-        confidence: float64, shape (N, I): of each issue that the row has, 0 to 1; NaN for none.
-        columns: float64, shape (N,): measures by name.
+        issues: the requested issues for which the dataset has a column.
+        key: int64, shape (N,): the number of the row's group; -1 for no group.
+        keys: content hashes of the groups, by their numbers; None if groups have no hash.
+        confidence: float64, shape (N, I): the confidence of each issue, 0 to 1; NaN for issues that the row lacks.
+        columns: the measures by name, each float64, shape (N,).
     """
 
     row_ids: RowIds
@@ -125,45 +125,45 @@ class CandidateRows:
     columns: dict[str, Values]
 
     @classmethod
-    def read(cls, media: Media, condition: Condition, wanted: CleanupRequest) -> "CandidateRows":
-        """Return the rows that meet a condition and have a wanted issue, or are in a group with another such row."""
-        # A dataset that was indexed before an issue was known has no column of it.
-        issues = tuple(issue for issue in wanted.issues if f"issue_{issue}" in media.table.schema.names)
-        held, (group, looked_at) = [f"issue_{issue}" for issue in issues], _group_key(media, wanted)
-        columns = sorted({*_MEASURES, *held, *looked_at})
+    def read(cls, media: Media, condition: Condition, request: CleanupRequest) -> "CandidateRows":
+        """Return the rows that meet a condition and have a requested issue, or share a group with another such row."""
+        # A dataset that was indexed before an issue type was added has no column for it.
+        issues = tuple(issue for issue in request.issues if f"issue_{issue}" in media.table.schema.names)
+        confidences, (group, group_columns) = [f"issue_{issue}" for issue in issues], _group_key(media, request)
+        columns = sorted({*_MEASURES, *confidences, *group_columns})
         text = f"SELECT {ROW_ID}, {', '.join(columns)}, {_shared(group)} AS key FROM chosen"
-        tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *held])
+        tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *confidences])
         rows = media.query(f"SELECT * FROM ({text}) WHERE {tests} ORDER BY {ROW_ID}", condition, columns)
-        key, keys = _numbered(rows["key"].combine_chunks(), wanted)
+        key, keys = _numbered(rows["key"].combine_chunks(), request)
         confidence = np.full((len(rows), len(issues)), np.nan)
-        for place, issue in enumerate(issues):
+        for number, issue in enumerate(issues):
             values = _floats(rows[f"issue_{issue}"])
-            # The table's confidences are of single precision, and so is what they are held against.
-            at_least = values >= np.float32(wanted.issues[issue])
-            confidence[at_least, place] = values[at_least]
+            # The table has confidences in single precision, so the minimum must have it, too.
+            is_enough = values >= np.float32(request.issues[issue])
+            confidence[is_enough, number] = values[is_enough]
         measures = {name: _floats(rows[name]) for name in _MEASURES}
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures)
 
 
-def _group_key(media: Media, wanted: CleanupRequest) -> tuple[str | None, tuple[str, ...]]:
-    """Return what the members of a group share, as an SQL expression, and the columns that it looks at."""
-    if wanted.duplicates is None:
+def _group_key(media: Media, request: CleanupRequest) -> tuple[str | None, tuple[str, ...]]:
+    """Return an SQL expression that is equal for the members of a group, and the columns that it uses."""
+    if request.duplicates is None:
         return None, ()
-    if wanted.duplicates == EXACT:
+    if request.duplicates == EXACT:
         return exact_key(media)
-    column = f"duplicate_{duplicate_level(float(wanted.duplicates))}"
+    column = f"duplicate_{duplicate_level(float(request.duplicates))}"
     return column, (column,)
 
 
 def _shared(column: str | None) -> str:
-    """Return what of a column several rows share, as an SQL expression; null for other values."""
+    """Return an SQL expression for the values of a column that several rows share; null for other values."""
     if column is None:
         return "NULL::INTEGER"
     return f"CASE WHEN {column} IS NOT NULL AND count(*) OVER (PARTITION BY {column}) > 1 THEN {column} END"
 
 
-def _numbered(keys: pa.Array, wanted: CleanupRequest) -> tuple[Numbers, pa.Array | None]:
-    if wanted.duplicates != EXACT:
+def _numbered(keys: pa.Array, request: CleanupRequest) -> tuple[Numbers, pa.Array | None]:
+    if request.duplicates != EXACT:
         return np.asarray(keys.cast(pa.int64()).fill_null(_NONE).to_numpy(zero_copy_only=False)), None
     coded = pc.dictionary_encode(keys)
     return np.asarray(coded.indices.cast(pa.int64()).fill_null(_NONE).to_numpy(zero_copy_only=False)), coded.dictionary
@@ -177,82 +177,84 @@ def _floats(column: pa.ChunkedArray) -> Values:
 
 @dataclass(frozen=True)
 class CleanupDecision:
-    """What becomes of the N rows that were found.
+    """The decisions about the N candidate rows.
 
     Attributes:
-        goes, stays: bool, shape (N,): removed; kept of a group of which others go.
-        kept: int64, shape (N,): the place of the row that stays of the same group; -1 for none.
-        members, whole: int64, shape (N,): how many the row's group has, and how many of them have no issue; 0 for none.
-        alike: float64, shape (N,): the least similarity of a member of the group to what is most similar to it.
-        words: why the best of a group is it, by code.
-        word: int64, shape (N,): the code of those that stay; -1 for others.
+        removed: bool, shape (N,): whether the row is removed.
+        kept: bool, shape (N,): whether the row is kept in place of other members of its group.
+        kept_index: int64, shape (N,): the index of the kept row of the same group; -1 for none.
+        members: int64, shape (N,): the number of members of the row's group; 0 without a group.
+        sound: int64, shape (N,): the number of members without an issue; 0 without a group.
+        cohesion: float64, shape (N,): the minimum over the group's members of the similarity to the nearest image.
+        reasons: texts with the criteria that decided which member is kept, by code.
+        reason: int64, shape (N,): the code of a kept row; -1 for other rows.
     """
 
-    goes: Mask
-    stays: Mask
-    kept: Numbers
+    removed: Mask
+    kept: Mask
+    kept_index: Numbers
     members: Numbers
-    whole: Numbers
-    alike: Values
-    words: pa.Array
-    word: Numbers
+    sound: Numbers
+    cohesion: Values
+    reasons: pa.Array
+    reason: Numbers
 
 
-def choose_rows(found: CandidateRows, wanted: CleanupRequest) -> CleanupDecision:
-    """Return what becomes of the rows that were found.
+def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision:
+    """Return the decisions about candidate rows.
 
-    Those that have an issue go. Of each group one row stays that has none; if all have, none does.
+    Rows with an issue are removed. Each group keeps one row without an issue; if all rows have one, all are removed.
     """
-    count = len(found.row_ids)
-    has_issue: Mask = np.any(~np.isnan(found.confidence), axis=1)
-    grouped = np.flatnonzero(found.key >= 0)
-    _, group, sizes = np.unique(found.key[grouped], return_inverse=True, return_counts=True)
-    whole = np.bincount(group, weights=~has_issue[grouped], minlength=len(sizes)).astype(np.int64)
+    count = len(rows.row_ids)
+    has_issue: Mask = np.any(~np.isnan(rows.confidence), axis=1)
+    grouped = np.flatnonzero(rows.key >= 0)
+    _, group, sizes = np.unique(rows.key[grouped], return_inverse=True, return_counts=True)
+    sound = np.bincount(group, weights=~has_issue[grouped], minlength=len(sizes)).astype(np.int64)
     order = np.lexsort((grouped, group))
     candidates = grouped[order][~has_issue[grouped[order]]]
-    best, words, word = _best(candidates, whole[whole > 0], found, wanted)
-    kept_of = np.full(len(sizes), _NONE, dtype=np.int64)
-    kept_of[whole > 0] = best
-    stays = np.zeros(count, dtype=bool)
-    stays[best] = True
-    kept, members, without = (np.full(count, value, dtype=np.int64) for value in (_NONE, 0, 0))
-    kept[grouped], members[grouped], without[grouped] = kept_of[group], sizes[group], whole[group]
-    similarity = found.columns["duplicate_similarity"] if wanted.duplicates != EXACT else np.ones(count)
-    least = np.full(len(sizes), np.inf)
-    np.minimum.at(least, group, similarity[grouped])
-    alike = np.full(count, np.nan)
-    alike[grouped] = least[group]
-    codes = np.full(count, _NONE, dtype=np.int64)
-    codes[best] = word
-    goes = has_issue | ((found.key >= 0) & (kept >= 0) & ~stays)
-    return CleanupDecision(goes, stays, kept, members, without, alike, words, codes)
+    best, reasons, codes = _best(candidates, sound[sound > 0], rows, request)
+    best_of = np.full(len(sizes), _NONE, dtype=np.int64)
+    best_of[sound > 0] = best
+    kept = np.zeros(count, dtype=bool)
+    kept[best] = True
+    kept_index, members, n_sound = (np.full(count, value, dtype=np.int64) for value in (_NONE, 0, 0))
+    kept_index[grouped], members[grouped], n_sound[grouped] = best_of[group], sizes[group], sound[group]
+    similarity = rows.columns["duplicate_similarity"] if request.duplicates != EXACT else np.ones(count)
+    minimum = np.full(len(sizes), np.inf)
+    np.minimum.at(minimum, group, similarity[grouped])
+    cohesion = np.full(count, np.nan)
+    cohesion[grouped] = minimum[group]
+    reason = np.full(count, _NONE, dtype=np.int64)
+    reason[best] = codes
+    removed = has_issue | ((rows.key >= 0) & (kept_index >= 0) & ~kept)
+    return CleanupDecision(removed, kept, kept_index, members, n_sound, cohesion, reasons, reason)
 
 
 def _best(
-    candidates: Numbers, sizes: Numbers, found: CandidateRows, wanted: CleanupRequest
+    candidates: Numbers, sizes: Numbers, rows: CandidateRows, request: CleanupRequest
 ) -> tuple[Numbers, pa.Array, Numbers]:
-    """Return which rows stay of the groups, what may have decided in words, and what did, by code.
+    """Return the row to keep of each group, the texts of all possible reasons, and the code of each group's reason.
 
     Args:
-        candidates: int64, ascending within each group, one group after another.
-        sizes: int64, how many each group has, 1 or more.
-        found: what was found.
-        wanted: what is to go.
+        candidates: int64: indices of the candidates without an issue, group by group, ascending within each group.
+        sizes: int64: the number of candidates of each group, 1 or more.
+        rows: all candidate rows.
+        request: the request.
     """
-    chosen = wanted.preferences
-    words = pa.array([_words(chosen, code) for code in range(2 << len(chosen))], pa.string())
+    preferences = request.preferences
+    reasons = pa.array([_reason_text(preferences, code) for code in range(2 << len(preferences))], pa.string())
     starts = np.cumsum(sizes) - sizes
-    if not chosen or not len(sizes):
-        return candidates[starts], words, (sizes > 1).astype(np.int64)
-    columns = {name: values[candidates] for name, values in found.columns.items()}
-    kept = best_members(sizes, [each.criterion(columns) for each in chosen], np.arange(len(candidates)))
-    before = np.concatenate([sizes[:, None], kept.left[:, :-1]], axis=1)
-    narrowed = (kept.left < before).astype(np.int64)
-    code = (kept.left[:, -1] > 1).astype(np.int64) + narrowed @ (2 << np.arange(len(chosen)))
-    return candidates[kept.best], words, code
+    if not preferences or not len(sizes):
+        return candidates[starts], reasons, (sizes > 1).astype(np.int64)
+    columns = {name: values[candidates] for name, values in rows.columns.items()}
+    result = best_members(sizes, [each.criterion(columns) for each in preferences], np.arange(len(candidates)))
+    before = np.concatenate([sizes[:, None], result.left[:, :-1]], axis=1)
+    narrowed = (result.left < before).astype(np.int64)
+    code = (result.left[:, -1] > 1).astype(np.int64) + narrowed @ (2 << np.arange(len(preferences)))
+    return candidates[result.best], reasons, code
 
 
-def _words(chosen: Sequence[Preference], code: int) -> str:
-    """Return what a code says: bit 0 that the order of ingestion decided at last, the others which preference did."""
-    parts = [each.wins for place, each in enumerate(chosen) if code >> (place + 1) & 1]
+def _reason_text(preferences: Sequence[Preference], code: int) -> str:
+    """Return the text of a code: bit 0 stands for the order of ingestion, bit i + 1 for preference i."""
+    parts = [each.wins for number, each in enumerate(preferences) if code >> (number + 1) & 1]
     return ", ".join([*parts, *(["first in order"] if code & 1 else [])])

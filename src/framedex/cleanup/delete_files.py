@@ -1,4 +1,4 @@
-"""Deleting the files of media that were removed: exactly those, and only while they are what they were."""
+"""Deletion of the files of removed media, while the files are as they were ingested."""
 
 import hashlib
 import os
@@ -21,12 +21,12 @@ from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path
 
 _BLOCK = 4096
-_AT_ONCE = 64  # files that go while nobody may begin to read any
-_MOST_LINKS = 40  # that follow each other, as the system has it
-_SHOWN = 1000
+_BATCH = 64  # files that are deleted under one guard
+_MAX_LINKS = 40  # in a chain; the limit of Linux
+_MAX_FAILURES = 1000
 _COLUMNS = [*LOCATION, "size_bytes"]
 _CHANGED, _OUTSIDE = "it has changed since it was read", "it lies outside of its source folder"
-# Uris may spell a name in many ways, so that all of those are looked at, and names that are no text.
+# URIs have many spellings of a name, so all URIs are checked, and all names that are not valid text.
 _SAME_NAMES = """
 SELECT _rowid FROM media
 WHERE regexp_extract(path, '[^/]*$') IN (SELECT name FROM names)
@@ -36,18 +36,18 @@ ORDER BY _rowid
 _FOLDERS = "SELECT DISTINCT root, regexp_replace(path, '[^/]*$', '') AS folder FROM media"
 
 Numbers = npt.NDArray[np.uint64]
-"""64 bits of the hash of a file's path each, however the way to its folder is spelled; 0 for what is no file."""
+"""64-bit hashes of the files' real paths; 0 for media that are not local files."""
 Guard = Callable[[], AbstractContextManager[str | None]]
-"""Held while files go: nobody begins to read any until then. Gives why none may go any more, or None."""
+"""A context manager that stops new readers while files are deleted. It yields a reason to stop, or None."""
 
 
 @dataclass
 class DeletionResult:
-    """What became of files.
+    """Counts of deleted files and of files left in place.
 
     Attributes:
-        deleted, left: how many were deleted, and left alone.
-        failed: (path, reason) of the first thousand of these.
+        deleted, left: the numbers of files deleted and left in place.
+        failed: paths and reasons of the first thousand files left in place.
     """
 
     deleted: int = 0
@@ -55,47 +55,47 @@ class DeletionResult:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
     def note(self, path: str, reason: str | None) -> None:
-        """Count a file that was deleted, or that stays for a reason."""
+        """Count a file as deleted, or as left in place for a reason."""
         if reason is None:
             self.deleted += 1
             return
         self.left += 1
-        if len(self.failed) < _SHOWN:
+        if len(self.failed) < _MAX_FAILURES:
             self.failed.append((path, reason))
 
 
 def delete_files(
     media: Media, removed: RowIds, others: Iterable[Media], *, guard: Guard, progress: Callable[[float], None]
 ) -> DeletionResult:
-    """Delete the files of rows that were removed.
+    """Delete the files of removed rows.
 
-    A file goes if it lies below a local source root, in the folder that this names and not in one elsewhere to which a
-    link there leads, has the size and content that were read, and no other media are in it, be it by way of a link. A
-    link in place of a file goes itself; what it leads to stays.
+    A file is deleted if it is below a local source root (not behind a link to a folder elsewhere), has the size and
+    content that were ingested, and no other media use it, directly or through a link. If a path is a link to a file,
+    the link is deleted, and its target stays.
 
     Args:
         media: a state with the rows.
-        removed: uint64, ascending: their row ids.
+        removed: uint64, ascending: the ids of the removed rows.
         others: states whose rows keep their files.
-        guard: that holds since *others* were read.
-        progress: called with the share that is done; raises to stop, before the next files go.
+        guard: the guard, valid since *others* were read.
+        progress: called with the fraction that is done; may raise to stop before the next files are deleted.
     """
     removed = _first_of_each(media, removed)
     files, names, links = _files(media, removed)
-    order = np.argsort(~links, kind="stable")  # before what they lead to, for else they lead nowhere
+    order = np.argsort(~links, kind="stable")  # links before their targets, since broken links cannot be checked
     needed, outcome = _needed(files, names, others)[order], DeletionResult()
     rows = enumerate(_rows(media, removed[order]))
-    while some := list(islice(rows, _AT_ONCE)):
+    while batch := list(islice(rows, _BATCH)):
         checked = []
-        for place, row in some:
-            found = _foreign(media, row) or (
-                "other media are in the same file" if needed[place] else _check(media, row)
+        for number, row in batch:
+            result = _refusal(media, row) or (
+                "other media are in the same file" if needed[number] else _check(media, row)
             )
-            if isinstance(found, str):
-                outcome.note(media.shown_path(row), found)
+            if isinstance(result, str):
+                outcome.note(media.shown_path(row), result)
             else:
-                checked.append(found)
-            progress(place / len(removed))
+                checked.append(result)
+            progress(number / len(removed))
         with guard() as refusal:
             for file in checked:
                 outcome.note(file.shown, refusal or file.delete())
@@ -104,13 +104,13 @@ def delete_files(
 
 
 def _first_of_each(media: Media, removed: RowIds) -> RowIds:
-    """Return the rows of pictures, and one row of each video: its frames are in one file."""
+    """Return the rows of images, and one row of each video, whose frames share a file."""
     if not media.has_videos:
         return removed
     seen, first = set[str](), np.ones(len(removed), dtype=bool)
-    for place, video_id in enumerate(each for block in media.blocks(removed, ["video_id"]) for each in _texts(block)):
+    for index, video_id in enumerate(each for block in media.blocks(removed, ["video_id"]) for each in _texts(block)):
         if video_id is not None:
-            first[place] = video_id not in seen
+            first[index] = video_id not in seen
             seen.add(video_id)
     return removed[first]
 
@@ -126,7 +126,7 @@ def _rows(media: Media, row_ids: RowIds) -> Iterator[dict[str, Any]]:
 
 
 def _files(media: Media, removed: RowIds) -> tuple[Numbers, pa.Array, npt.NDArray[np.bool_]]:
-    """Return the files of some rows, their names, each once, and which of them are links."""
+    """Return the files of rows, their distinct names, and a mask of links."""
     _real.cache_clear()
     files, links = np.empty(len(removed), dtype=np.uint64), np.empty(len(removed), dtype=bool)
     names = []
@@ -140,53 +140,53 @@ def _files(media: Media, removed: RowIds) -> tuple[Numbers, pa.Array, npt.NDArra
 
 
 def _needed(files: Numbers, names: pa.Array, others: Iterable[Media]) -> npt.NDArray[np.bool_]:
-    """Return which of some files other rows have, too, or lead to: bool, shape (len(files),)."""
+    """Return a mask of the files that other rows use, directly or through links: bool, shape (len(files),)."""
     links, needed = _Links(files), np.zeros(len(files), dtype=bool)
     for other in others:
-        asked = pa.table({"name": pa.concat_arrays([names, pa.array(links.names(other), pa.string())])})
+        name_table = pa.table({"name": pa.concat_arrays([names, pa.array(links.names(other), pa.string())])})
         reader = other.table.scan(["path", "path_raw", "root"], row_ids=True)
-        found = other.sql.query(_SAME_NAMES, (), {"media": reader, "names": asked})["_rowid"].to_numpy()
-        for start in range(0, len(found), _BLOCK):
-            rows = list(_rows(other, found[start : start + _BLOCK]))
-            there = [number for row in rows for number in _numbers(other.file_of(row))]
-            needed |= np.isin(files, np.array(there, dtype=np.uint64))
+        row_ids = other.sql.query(_SAME_NAMES, (), {"media": reader, "names": name_table})["_rowid"].to_numpy()
+        for start in range(0, len(row_ids), _BLOCK):
+            rows = list(_rows(other, row_ids[start : start + _BLOCK]))
+            used = [number for row in rows for number in _numbers(other.file_of(row))]
+            needed |= np.isin(files, np.array(used, dtype=np.uint64))
     return needed
 
 
 class _Links:
-    """Finds links to some files in the folders of media.
+    """A search for links to files in the folders of media.
 
     Args:
-        files: the files.
+        files: the targets.
     """
 
     def __init__(self, files: Numbers) -> None:
         self._files = np.unique(files[files > 0])
-        self._known: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
 
     def names(self, media: Media) -> list[str]:
-        """Return the names of the links to the files in all folders with files of this machine."""
+        """Return the names of links to the targets in all local folders of media."""
         reader = media.table.scan(["path", "root"])
-        found = media.sql.query(_FOLDERS, (), {"media": reader}).to_pylist()
+        rows = media.sql.query(_FOLDERS, (), {"media": reader}).to_pylist()
         blank = {"path_raw": None, "content_hash": None}
-        folders = {media.file_of({"path": f"{row['folder']}.", "root": row["root"], **blank}) for row in found}
+        folders = {media.file_of({"path": f"{row['folder']}.", "root": row["root"], **blank}) for row in rows}
         return sorted({name for folder in folders if folder for name in self._in(os.path.realpath(folder))})
 
     def _in(self, folder: str) -> list[str]:
-        if folder not in self._known:
-            self._known[folder] = []
+        if folder not in self._names:
+            self._names[folder] = []
             with suppress(OSError), os.scandir(folder) as entries:  # no media are in a folder that cannot be read
-                links = (each for each in entries if each.is_symlink() and self._leads_there(each.path))
-                self._known[folder] = [text_of_path(each.name)[0] for each in links]
-        return self._known[folder]
+                links = (each for each in entries if each.is_symlink() and self._is_target(each.path))
+                self._names[folder] = [text_of_path(each.name)[0] for each in links]
+        return self._names[folder]
 
-    def _leads_there(self, path: str) -> bool:
+    def _is_target(self, path: str) -> bool:
         return bool(np.isin(np.array(list(_numbers(path)), dtype=np.uint64), self._files).any())
 
 
 def _numbers(path: str | None) -> Iterator[int]:
-    """Yield the number of a file, and where that is a link, of all that it leads to."""
-    for _ in range(_MOST_LINKS):
+    """Yield the number of a file; for a link, also the numbers of all files in the chain of links."""
+    for _ in range(_MAX_LINKS):
         yield _number(path)
         try:
             path = os.path.join(os.path.dirname(str(path)), os.readlink(str(path)))  # noqa: PTH115, PTH118, PTH120
@@ -207,13 +207,13 @@ def _real(folder: str) -> str:
     return os.path.realpath(folder)
 
 
-def _foreign(media: Media, row: dict[str, Any]) -> str | None:
-    """Return why the place of a row's file forbids to delete it; None if it does not."""
+def _refusal(media: Media, row: dict[str, Any]) -> str | None:
+    """Return the reason, from the location of a row's file, not to delete it; None if there is no reason."""
     root = None if row["root"] is None else media.roots[row["root"]]
     if root is None:
         return "it is not below a source folder"
     if root == BLOBS_ROOT:
-        return "it was uploaded, and goes when no snapshot needs it"
+        return "it was uploaded, and is deleted when no snapshot needs it"
     if is_remote(root):
         return "it is not on this machine"
     if row["content_hash"] is None or row["size_bytes"] is None:
@@ -225,19 +225,19 @@ def _foreign(media: Media, row: dict[str, Any]) -> str | None:
 
 
 def _is_within(root: str, path: str) -> bool:
-    """Return whether a file is below a folder, wherever links on the way lead now, and that was when we began."""
-    home, folder = _real(root), os.path.realpath(os.path.dirname(path))  # noqa: PTH120
-    return os.path.commonpath([home, folder]) == home
+    """Return whether a file is really below a folder, with all links resolved; the folder as it was at first."""
+    real_root, folder = _real(root), os.path.realpath(os.path.dirname(path))  # noqa: PTH120
+    return os.path.commonpath([real_root, folder]) == real_root
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file that is still that of a row.
+    """A file that was checked against its row.
 
     Attributes:
-        shown: what it is called.
-        root, path: where it is.
-        identity: which file that was when it was looked at.
+        shown: the path for messages.
+        root, path: the source root, and the path.
+        identity: device, inode, size and modification time at the check.
     """
 
     shown: str
@@ -246,7 +246,7 @@ class _File:
     identity: tuple[int, ...]
 
     def delete(self) -> str | None:
-        """Delete it; return why not, or None."""
+        """Delete the file; return the reason if it cannot be deleted, else None."""
         try:
             if not _is_within(self.root, self.path):
                 return _OUTSIDE
@@ -259,7 +259,7 @@ class _File:
 
 
 def _check(media: Media, row: dict[str, Any]) -> _File | str:
-    """Return a row's file if it is still that of the row, else why it is not."""
+    """Return a row's file if it is unchanged, else the reason not to delete it."""
     path = str(media.file_of(row))
     try:
         with open(path, "rb", buffering=0, opener=opener) as file:

@@ -1,4 +1,4 @@
-"""A clean-up plan with pictures: what goes beside what stays."""
+"""The HTML page of a clean-up plan: removed images beside the images kept in their place."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,53 +25,53 @@ def plan_parts(
     """Yield the parts of a page about a plan.
 
     Args:
-        rows: of the plan.
-        counts: how many media go, by reason.
-        jpegs: returns the pictures of media, by their ids; None for those that cannot be shown.
-        groups: at most so many groups of duplicates, the largest.
-        media: at most so many media of each issue, the worst.
-        progress: called with what is being shown and the share of it that is done.
+        rows: the rows of the plan.
+        counts: the number of removed media by reason.
+        jpegs: returns the JPEGs of media by their ids; None for images that cannot be decoded.
+        groups: the maximum number of duplicate groups, the largest.
+        media: the maximum number of media of each issue, the worst.
+        progress: called with the current section and the fraction of it that is done.
     """
     yield html.bars(counts.items())
     yield from _groups(rows, jpegs, groups, progress or (lambda _stage, _share: None))
-    gone = rows.filter(pc.equal(rows["action"], "remove"))
+    removed = rows.filter(pc.equal(rows["action"], "remove"))
     for issue in counts:
         if issue != _DUPLICATES:
-            yield from _issue(gone.filter(pc.equal(gone["issue_type"], issue)), issue, jpegs, media)
+            yield from _issue(removed.filter(pc.equal(removed["issue_type"], issue)), issue, jpegs, media)
 
 
-def _groups(rows: pa.Table, jpegs: Jpegs, most: int, progress: Callable[[str, float], None]) -> Iterator[str]:
+def _groups(rows: pa.Table, jpegs: Jpegs, max_groups: int, progress: Callable[[str, float], None]) -> Iterator[str]:
     repeated = rows.filter(pc.is_valid(rows["kept_media_id"]))
     if not len(repeated):
         return
     yield html.heading("Duplicates")
     sizes = repeated.group_by("group_id", use_threads=False).aggregate([([], "count_all")])
-    largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:most]
-    for place, group_id in enumerate(sizes["group_id"].take(largest)):
-        progress(_DUPLICATES, place / len(largest))
+    largest = pc.sort_indices(sizes, sort_keys=[("count_all", "descending")])[:max_groups]
+    for number, group_id in enumerate(sizes["group_id"].take(largest)):
+        progress(_DUPLICATES, number / len(largest))
         yield _card(repeated.filter(pc.equal(repeated["group_id"], group_id)), jpegs)
     if (rest := len(sizes) - len(largest)) > 0:
         yield html.note(f"and {rest:,} more groups")
 
 
 def _card(group: pa.Table, jpegs: Jpegs) -> str:
-    """Return a card of a group: first what stays, then what goes."""
+    """Return the card of a group: first the kept image, then the removed ones."""
     shown = group.take(pc.sort_indices(group, sort_keys=[("action", "ascending")])[:_MEMBERS])
     rest = len(group) - len(shown)
-    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more that go") if rest else "")
+    return html.card(_figures(shown, jpegs), html.note(f"and {rest:,} more to remove") if rest else "")
 
 
-def _issue(gone: pa.Table, issue: str, jpegs: Jpegs, most: int) -> Iterator[str]:
-    worst = gone.take(pc.sort_indices(gone, sort_keys=[("confidence", "descending")])[:most])
-    yield html.heading(f"{issue}: {len(gone):,}")
+def _issue(removed: pa.Table, issue: str, jpegs: Jpegs, max_media: int) -> Iterator[str]:
+    worst = removed.take(pc.sort_indices(removed, sort_keys=[("confidence", "descending")])[:max_media])
+    yield html.heading(f"{issue}: {len(removed):,}")
     yield _figures(worst, jpegs)
-    if (rest := len(gone) - len(worst)) > 0:
+    if (rest := len(removed) - len(worst)) > 0:
         yield html.note(f"and {rest:,} more")
 
 
 def _figures(rows: pa.Table, jpegs: Jpegs) -> str:
     pictures = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
-    return html.row(html.picture(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in pictures)
+    return html.row(html.figure(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in pictures)
 
 
 def _mark(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Plans of what to remove from a dataset: looked at first, then carried out, and undone by a snapshot."""
+"""Clean-up plans of a dataset: reviewed, then applied, and undone by a snapshot."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -39,12 +39,12 @@ _ON_PAGE = (60, 24)
 def plan_cleanup(
     context: Context, dataset_id: str, *, duplicates: Any, issues: Any, keep: Any, where: Sequence[Any] | None
 ) -> "CleanupPlan":
-    """Return what would go and what would stay; see :meth:`framedex.Dataset.plan_cleanup`."""
-    wanted, filters = CleanupRequest.parse(duplicates, issues, keep), parse(where)
+    """Return a clean-up plan; see :meth:`framedex.Dataset.plan_cleanup`."""
+    request, filters = CleanupRequest.parse(duplicates, issues, keep), parse(where)
     with context.catalog.read() as connection:
         _check_status(datasets.find_dataset(connection, dataset_id).status_new)
     media = open_media(context, dataset_id)
-    return CleanupPlan(context, media, plan_rows(media, condition_for(context, media, filters), wanted))
+    return CleanupPlan(context, media, plan_rows(media, condition_for(context, media, filters), request))
 
 
 def _check_status(status: DatasetStatus) -> None:
@@ -56,40 +56,41 @@ def _check_status(status: DatasetStatus) -> None:
 
 
 class CleanupPlan:
-    """What would go from a dataset, what would stay in its place, and why. Nothing has happened yet.
+    """A plan of media to remove from a dataset, of media to keep in their place, and of the reasons.
 
-    A plan holds for the state of the dataset that it was made of. A notebook shows it with pictures; its length is the
-    number of media that would go.
+    Nothing is removed before :meth:`apply`. A plan is valid for one state of the dataset. A notebook displays it with
+    images. Its length is the number of media to remove.
     """
 
-    def __init__(self, context: Context, media: Media, found: PlanRows) -> None:
-        self._context, self._media, self._plan = context, media, found
+    def __init__(self, context: Context, media: Media, plan: PlanRows) -> None:
+        self._context, self._media, self._plan = context, media, plan
 
     def __len__(self) -> int:
-        """Return how many media would go."""
+        """Return the number of media to remove."""
         return len(self._plan.removed)
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each media item that would go, and for each that would stay of a group of which others go.
+        """Return a row for each media item to remove, and for each one to keep in place of its duplicates.
 
-        The rows are in the order of ingestion. The columns are ``media_id, file_name, path``; ``action``: ``remove`` or
-        ``keep``; ``reason`` in words; ``issue_type``: of several the one of the highest confidence, ``duplicates`` for
-        what repeats another, null for what stays; ``group_id`` of the duplicates, and ``kept_media_id``: which of them
-        stays, null where none does; ``confidence`` (0 to 1) of the issue, or the similarity: of what goes to what is
-        most similar to it, of what stays the least one within its group; ``size_bytes`` of the file.
+        The rows are in the order of ingestion. The columns are ``media_id``, ``file_name`` and ``path`` (as in
+        :meth:`framedex.View.issues`); ``action``: ``remove`` or ``keep``; ``reason`` in words; ``issue_type``: the
+        issue with the highest confidence, ``duplicates``, or null for kept media; ``group_id`` of the duplicate group;
+        ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue, or a similarity:
+        for removed media the similarity to the nearest image, for kept media the minimum of these similarities in the
+        group; ``size_bytes`` of the file.
         """
         return self._plan.rows
 
     @property
     def summary(self) -> CleanupSummary:
-        """How many media would go for which reason, and what their files take."""
-        gone = self._gone()
-        counted = pc.value_counts(gone["issue_type"]).to_pylist()
+        """The numbers of media to remove, by reason, and the size of their files."""
+        removed = self._removed()
+        counted = pc.value_counts(removed["issue_type"]).to_pylist()
         counts = {each["values"]: each["counts"] for each in counted}
         return CleanupSummary(
-            removed=len(gone),
-            kept=len(self._plan.rows) - len(gone),
-            size_bytes=pc.sum(gone["size_bytes"]).as_py() or 0,
+            removed=len(removed),
+            kept=len(self._plan.rows) - len(removed),
+            size_bytes=pc.sum(removed["size_bytes"]).as_py() or 0,
             counts=dict(sorted(counts.items())),
         )
 
@@ -99,13 +100,13 @@ class CleanupPlan:
         summary = self.summary
         counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
-        what = f"{summary.removed:,} media go" + (f": {counts}" if counts else "")
-        return f"{what}{size}; {summary.kept:,} stay in place of others"
+        removed = f"{summary.removed:,} media to remove" + (f": {counts}" if counts else "")
+        return f"{removed}{size}; {summary.kept:,} kept in their place"
 
     def page(self, path: str | os.PathLike[str]) -> Path:
-        """Write one self-contained HTML page: what would go beside what would stay, with pictures; return its path.
+        """Write one self-contained HTML page with the images to remove and to keep; return its path.
 
-        It shows at most 60 groups, the largest, and the 24 worst media of each issue.
+        It shows up to 60 groups, the largest, and up to 24 media of each issue, the worst.
 
         Raises:
             InvalidInput: the file cannot be written.
@@ -124,30 +125,29 @@ class CleanupPlan:
     def apply(self, *, delete_files: bool = False, wait: bool) -> CleanupResult | Task: ...
 
     def apply(self, *, delete_files: bool = False, wait: bool = True) -> CleanupResult | Task:
-        """Remove what would go, as one change of the dataset, with a snapshot of it as it was.
+        """Remove the media of the plan in one commit, with a snapshot of the state before.
 
-        ``dataset.restore(result.snapshot)`` undoes it; files that were deleted do not come back.
+        ``dataset.restore(result.snapshot)`` undoes the removal, but does not restore deleted files.
 
         Args:
-            delete_files: also delete the files of the media that were removed. A file goes only if it lies below a
-                local source folder, with the size and the content that were read, and no other media of this dataset,
-                and none of another dataset of the workspace or its snapshots, are in the same file, be it by way of a
-                link. Where a link stands for a file, the link goes, and what it leads to stays; nothing goes through a
-                link to a folder outside of the source folder. Files that stay are reported with the reason. This
-                begins when the media are removed for good. If it is interrupted, its task goes on with exactly these
-                files when it is retried, in any process, as long as the snapshot is there. The rest of the files stays
-                when a task begins meanwhile that reads files, clones or restores.
-            wait: return when it is done, showing progress; else at once, with the task, type MEDIA_DELETION.
+            delete_files: also delete the files of the removed media. A file is deleted only if it is below a local
+                source folder, its size and content are as ingested, and no other media of the workspace or its
+                snapshots use the file, directly or through a link. A link in place of a file is deleted; its target
+                stays. Files behind a link to a folder outside of the source folder stay, too. The result has the files
+                that stay, with the reasons. The deletion begins after the media are removed. If it is interrupted, a
+                retry of the task, in any process, continues with exactly these files, while the snapshot exists. If
+                another task that reads files, clones or restores begins meanwhile, the remaining files stay.
+            wait: return when the task is done, showing progress; else return the task at once, type MEDIA_DELETION.
 
         Returns:
-            what was done; nothing where nothing would go. The task, with *wait* false.
+            the counts of removed media and deleted files; the task if *wait* is False.
 
         Raises:
-            Conflict: the dataset has changed since the plan was made, or another task of it is under way; or files are
-                to be deleted while a task of another dataset reads some, clones or restores.
+            Conflict: the dataset has changed since the plan was made, or another of its tasks is running; or files are
+                to be deleted while a task of another dataset reads files, clones or restores.
             Forbidden: the settings do not allow snapshots.
             InvalidInput: *delete_files* is neither True nor False, or True without *wait*.
-            ReadOnly: the workspace was opened for reading.
+            ReadOnly: the workspace was opened read-only.
         """
         check_flag("delete_files", delete_files)
         if delete_files and not wait:
@@ -167,10 +167,10 @@ class CleanupPlan:
         wait_for(task, Operation.CLEANUP)
         assert removal.snapshot_id is not None, "media are removed with a snapshot"
         with self._context.catalog.read() as connection:
-            kept = snapshot_rows.find_snapshot(connection, self._media.dataset_id, removal.snapshot_id)
+            snapshot = snapshot_rows.find_snapshot(connection, self._media.dataset_id, removal.snapshot_id)
         return CleanupResult(
             removed=len(self),
-            snapshot=kept,
+            snapshot=snapshot,
             files_deleted=removal.deleted.deleted,
             files_left=removal.deleted.left,
             files_failed=removal.deleted.failed,
@@ -181,7 +181,7 @@ class CleanupPlan:
         if not context.settings.dataset_snapshots_enabled:
             raise Forbidden("Snapshot feature is not enabled, and without one a clean-up could not be undone")
         with context.catalog.read() as connection:
-            removal.check_same(datasets.head(connection, dataset_id))  # of what is in the way, this says most
+            removal.check_same(datasets.head(connection, dataset_id))  # checked first, as it has the clearest message
         return start(
             context,
             dataset_id,
@@ -199,18 +199,18 @@ class CleanupPlan:
     def _repr_html_(self) -> str:
         return html.block(html.heading("Clean-up plan"), html.note(self.words), *self._parts(*_SHOWN))
 
-    def _gone(self) -> pa.Table:
+    def _removed(self) -> pa.Table:
         return self._plan.rows.filter(pc.equal(self._plan.rows["action"], "remove"))
 
     def _parts(self, groups: int, media: int, *, progress: Callable[[str, float], None] | None = None) -> Iterator[str]:
-        """Yield what is shown: so many groups, the largest, and so many media of each issue, the worst."""
+        """Yield the HTML of the largest groups and of the worst media of each issue."""
         return plan_parts(
             self._plan.rows, self.summary.counts, self._jpegs, groups=groups, media=media, progress=progress
         )
 
     def _jpegs(self, media_ids: Sequence[str]) -> list[bytes | None]:
         folder, keep = self._context.layout.thumbnails(self._media.dataset_id), not self._context.catalog.read_only
-        with suppress(OSError):  # the state that was planned for is gone from the disk by now
+        with suppress(OSError):  # the planned state was deleted from the disk
             return pictures.thumbnails(
                 self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE
             )

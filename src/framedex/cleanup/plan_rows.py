@@ -1,4 +1,4 @@
-"""A plan of what to remove, with the reasons in words."""
+"""The rows of a clean-up plan, with the reasons in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,119 +33,119 @@ PLAN_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class PlanRows:
-    """What goes and what stays in its place.
+    """The media that a plan removes, and the media kept in their place.
 
     Attributes:
-        rows: columns of :data:`PLAN_SCHEMA`, a row for each media item that goes, and for each that stays of a group of
-            which others go, in the order of ingestion.
-        removed: uint64, ascending: the row ids of those that go.
+        rows: the columns of :data:`PLAN_SCHEMA`; a row for each media item that is removed, and for each that is kept
+            in place of other members of its group, in the order of ingestion.
+        removed: uint64, ascending: the row ids of the removed media.
     """
 
     rows: pa.Table
     removed: RowIds
 
 
-def plan_rows(media: Media, condition: Condition, wanted: CleanupRequest) -> PlanRows:
-    """Return what goes and what stays.
+def plan_rows(media: Media, condition: Condition, request: CleanupRequest) -> PlanRows:
+    """Return the media to remove, and the media to keep in their place.
 
-    Media that have an issue go. Of each group of duplicates one stays that has none of the issues; if all have, none
-    does. Groups of which one member meets the condition are left as they are.
+    Media with a requested issue are removed. Each duplicate group keeps one member without these issues; if all members
+    have one, all are removed. Groups with only one member that meets the condition do not change.
 
     Args:
-        media: what is cleaned up.
-        condition: which of it may go; what does not meet it neither goes nor counts as what stays.
-        wanted: what is to go.
+        media: the media of a dataset.
+        condition: the condition for media to be removed, or kept in place of others.
+        request: the request.
     """
-    found = CandidateRows.read(media, condition, wanted)
-    decided = choose_rows(found, wanted)
-    return PlanRows(_plan_table(media, wanted, found, decided), found.row_ids[decided.goes])
+    candidates = CandidateRows.read(media, condition, request)
+    decided = choose_rows(candidates, request)
+    return PlanRows(_plan_table(media, request, candidates, decided), candidates.row_ids[decided.removed])
 
 
-def _plan_table(media: Media, wanted: CleanupRequest, found: CandidateRows, decided: CleanupDecision) -> pa.Table:
+def _plan_table(media: Media, request: CleanupRequest, candidates: CandidateRows, decided: CleanupDecision) -> pa.Table:
     """Return the plan's rows, with reasons in words."""
-    places = np.flatnonzero(decided.goes | decided.stays)
-    rows = _columns(media, wanted, found, decided, places)
-    text = _TEXT.format(issues=_issue_words(found.issues), file_name=FILE.sql)
+    indices = np.flatnonzero(decided.removed | decided.kept)
+    rows = _columns(media, request, candidates, decided, indices)
+    text = _TEXT.format(issues=_issue_words(candidates.issues), file_name=FILE.sql)
     reader = media.table.scan(["media_id", "path", "size_bytes"], row_ids=True)
-    told = media.sql.query(text, (), {"media": reader, "decided": rows})
-    return told.cast(PLAN_SCHEMA)
+    return media.sql.query(text, (), {"media": reader, "decided": rows}).cast(PLAN_SCHEMA)
 
 
 def _columns(
-    media: Media, wanted: CleanupRequest, found: CandidateRows, decided: CleanupDecision, places: Numbers
+    media: Media, request: CleanupRequest, candidates: CandidateRows, decided: CleanupDecision, indices: Numbers
 ) -> pa.Table:
-    """Return what the reasons of some rows are made of."""
-    kept, word, exact = decided.kept[places], decided.word[places], wanted.duplicates == EXACT
-    similarity = np.ones(len(places)) if exact else found.columns["duplicate_similarity"][places]
-    held = np.where(np.isnan(found.confidence[places]), -1, found.confidence[places])
-    most = held.max(axis=1, initial=-1)
-    first = held.argmax(axis=1) if found.issues else np.zeros(len(places), dtype=np.int64)
-    of_group = np.where(decided.stays[places], decided.alike[places], similarity)
+    """Return the values from which the reasons of rows are composed."""
+    kept, reason, exact = decided.kept_index[indices], decided.reason[indices], request.duplicates == EXACT
+    similarity = np.ones(len(indices)) if exact else candidates.columns["duplicate_similarity"][indices]
+    confidences = np.where(np.isnan(candidates.confidence[indices]), -1, candidates.confidence[indices])
+    highest = confidences.max(axis=1, initial=-1)
+    first = confidences.argmax(axis=1) if candidates.issues else np.zeros(len(indices), dtype=np.int64)
+    of_group = np.where(decided.kept[indices], decided.cohesion[indices], similarity)
     columns = {
-        ROW_ID: pa.array(found.row_ids[places]),
-        "goes": pa.array(decided.goes[places]),
-        "issue_type": pa.array([*found.issues, ""]).take(pa.array(first, mask=most < 0)),
-        "kept": pa.array(found.row_ids[kept], mask=kept < 0),
-        "members": pa.array(decided.members[places]),
-        "whole": pa.array(decided.whole[places]),
+        ROW_ID: pa.array(candidates.row_ids[indices]),
+        "goes": pa.array(decided.removed[indices]),
+        "issue_type": pa.array([*candidates.issues, ""]).take(pa.array(first, mask=highest < 0)),
+        "kept": pa.array(candidates.row_ids[kept], mask=kept < 0),
+        "members": pa.array(decided.members[indices]),
+        "sound": pa.array(decided.sound[indices]),
         "similarity": pa.array(similarity),
-        "exact": pa.array(np.full(len(places), exact)),
-        "confidence": pa.array(np.clip(np.where(most < 0, of_group, most), 0, 1), pa.float32(), from_pandas=True),
-        "why": decided.words.take(pa.array(word, mask=word < 0)),
-        "group_id": _group_ids(media, wanted, found, places),
+        "exact": pa.array(np.full(len(indices), exact)),
+        "confidence": pa.array(np.clip(np.where(highest < 0, of_group, highest), 0, 1), pa.float32(), from_pandas=True),
+        "why": decided.reasons.take(pa.array(reason, mask=reason < 0)),
+        "group_id": _group_ids(media, request, candidates, indices),
     }
-    columns |= {f"c_{place}": pa.array(values, mask=values < 0) for place, values in enumerate(held.T)}
+    columns |= {f"c_{number}": pa.array(values, mask=values < 0) for number, values in enumerate(confidences.T)}
     return pa.table(columns)
 
 
-def _group_ids(media: Media, wanted: CleanupRequest, found: CandidateRows, places: Numbers) -> pa.Array:
-    key = found.key[places]
-    if wanted.duplicates is None:
-        return pa.nulls(len(places), pa.string())
-    distinct, place = np.unique(key, return_inverse=True)
-    if found.keys is None:
-        prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, duplicate_level(float(wanted.duplicates)))
+def _group_ids(media: Media, request: CleanupRequest, candidates: CandidateRows, indices: Numbers) -> pa.Array:
+    key = candidates.key[indices]
+    if request.duplicates is None:
+        return pa.nulls(len(indices), pa.string())
+    distinct, inverse = np.unique(key, return_inverse=True)
+    if candidates.keys is None:
+        prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, duplicate_level(float(request.duplicates)))
         ids = [f"{prefix}{number:08x}" if number >= 0 else None for number in distinct.tolist()]
     else:
-        digests = found.keys.take(pa.array(distinct, mask=distinct < 0)).to_pylist()
+        digests = candidates.keys.take(pa.array(distinct, mask=distinct < 0)).to_pylist()
         ids = [None if digest is None else content_group_id(media.dataset_id, digest) for digest in digests]
-    return pa.array(ids, pa.string()).take(pa.array(place))
+    return pa.array(ids, pa.string()).take(pa.array(inverse))
 
 
 def _issue_words(issues: Sequence[str]) -> str:
-    """Return an SQL expression for the issues of a row in words; names are our own."""
-    words = [f"'{issue} ' || printf('%.2f', told.c_{place})" for place, issue in enumerate(issues)]
+    """Return an SQL expression for a text with the issues of a row and their confidences."""
+    words = [f"'{issue} ' || printf('%.2f', planned.c_{number})" for number, issue in enumerate(issues)]
     return f"concat_ws(', ', {', '.join(words)})" if words else "''"
 
 
-# A group of which none is whole has no row that stays. Similarities are said as they are in the issue `duplicates`.
+# A group without a sound member keeps no row. Similarities have the format of the issue `duplicates`.
 _TEXT = """
-WITH told AS MATERIALIZED (
+WITH planned AS MATERIALIZED (
     SELECT decided.*, media_id, path, size_bytes,
         coalesce(nullif({file_name}, ''), path) AS file_name
     FROM decided JOIN media USING (_rowid)
 )
-SELECT told.media_id, told.file_name, told.path,
-    CASE WHEN told.goes THEN 'remove' ELSE 'keep' END AS action,
+SELECT planned.media_id, planned.file_name, planned.path,
+    CASE WHEN planned.goes THEN 'remove' ELSE 'keep' END AS action,
     CASE
-        WHEN told.issue_type IS NOT NULL THEN {issues} || CASE
-            WHEN told.members > 0 AND told.whole = 0
-            THEN printf('; all %d of its group have an issue, so that none of it stays', told.members)
-            WHEN told.members > 0 THEN '; of its group ' || stays.path || ' stays'
+        WHEN planned.issue_type IS NOT NULL THEN {issues} || CASE
+            WHEN planned.members > 0 AND planned.sound = 0
+            THEN printf('; all %d members of its group have an issue, so the group keeps none',
+                planned.members)
+            WHEN planned.members > 0 THEN '; its group keeps ' || stays.path
             ELSE '' END
-        WHEN told.goes AND told.exact THEN 'the same content as ' || stays.path
-        WHEN told.goes THEN printf('near-duplicate (%.4f) of a group of which ', told.similarity)
-            || stays.path || ' stays'
-        ELSE 'stays of ' || printf('%d ', told.members)
-            || CASE WHEN told.exact THEN 'files of the same content' ELSE 'near-duplicates' END
-            || CASE WHEN told.whole < told.members THEN printf(', of which %d have no issue', told.whole) ELSE '' END
-            || CASE WHEN told.why = '' THEN '' ELSE ': ' || told.why END
+        WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.path
+        WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.path
+        ELSE 'kept of ' || printf('%d ', planned.members)
+            || CASE WHEN planned.exact THEN 'files with equal content' ELSE 'near-duplicates' END
+            || CASE WHEN planned.sound < planned.members
+               THEN printf(', %d without an issue', planned.sound) ELSE '' END
+            || CASE WHEN planned.why = '' THEN '' ELSE ': ' || planned.why END
     END AS reason,
-    CASE WHEN told.goes THEN coalesce(told.issue_type, 'duplicates') END AS issue_type,
-    told.group_id,
+    CASE WHEN planned.goes THEN coalesce(planned.issue_type, 'duplicates') END AS issue_type,
+    planned.group_id,
     stays.media_id AS kept_media_id,
-    told.confidence,
-    told.size_bytes
-FROM told LEFT JOIN told AS stays ON told.kept = stays._rowid
-ORDER BY told._rowid
+    planned.confidence,
+    planned.size_bytes
+FROM planned LEFT JOIN planned AS stays ON planned.kept = stays._rowid
+ORDER BY planned._rowid
 """

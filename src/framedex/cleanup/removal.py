@@ -1,7 +1,7 @@
-"""The job of a clean-up: removes media as one change, then deletes their files if wanted; each half can be done again.
+"""The job of a clean-up: remove media in one commit, then delete their files on request. Both parts can be retried.
 
-The rows that go are kept in the task's own row, by their ids in the state that the snapshot before the clean-up holds.
-So a process that was killed while it deleted files leaves all that a retry needs, in whichever process that is.
+The task's record has the ids of the removed rows in the state that the snapshot preserves. So if a process is killed
+while it deletes files, any process can retry the task.
 """
 
 import base64
@@ -31,25 +31,25 @@ from framedex.storage.table_files import rows_key
 from framedex.storage.tables import ROW_ID, Table
 from framedex.tasks import Commit, Job, TaskProgress
 
-_BEGUN = "a task that may need it began meanwhile"
+_NEW_READER = "a task that may need it began meanwhile"
 DELETING = "deleting files"
-"""The stage in which files go."""
+"""The progress stage of the deletion of files."""
 
 
 class Removal:
-    """The removal of some rows of one state of a dataset, which a snapshot keeps, and of their files if wanted.
+    """The removal of rows from a dataset, with a snapshot of the state before, and of their files on request.
 
     Attributes:
-        snapshot_id: of the snapshot of the state, once the media are removed; it is made in the same transaction.
-        deleted: what became of the files.
+        snapshot_id: the id of the snapshot, which is created in the transaction that removes the media; None before.
+        deleted: the result of the deletion of files.
 
     Args:
         context: the open workspace.
         media: the state.
-        rows: uint64, ascending: ids of the rows that go.
-        description: of the snapshot.
-        with_files: whether their files go, too.
-        snapshot_id: of the snapshot, if the media are removed already and only files are left to delete.
+        rows: uint64, ascending: the ids of the rows to remove.
+        description: the description of the snapshot.
+        with_files: whether to delete the files, too.
+        snapshot_id: the id of the snapshot, if the media are already removed and only files remain to be deleted.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Removal:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What the task keeps, as JSON, so that any process can do it again or go on with it."""
+        """The JSON for the task's record, from which any process can retry or continue the job."""
         return {
             "operation": Operation.CLEANUP,
             "rows": _packed(self._rows),
@@ -79,48 +79,48 @@ class Removal:
         }
 
     def check_same(self, head: Generation | None) -> None:
-        """Check that the dataset is still as it was.
+        """Check that the dataset has not changed.
 
         Raises:
-            Conflict: it is not.
+            Conflict: it has changed.
         """
         if head is None or head.id != self._media.generation.id:
-            raise Conflict("the dataset has changed since the plan was made; make a new plan of what it is now")
+            raise Conflict("the dataset has changed since the plan was made; make a new plan")
 
     def check_no_readers(self) -> None:
-        """Check that no task reads files which the media that it makes will be in, and which nobody knows of yet.
+        """Check that no running task reads files for media that are not committed yet.
 
         Raises:
-            Conflict: one does.
+            Conflict: a task does.
         """
         with self._context.catalog.write() as connection:
             file_readers.check_none(connection)
-        list(self._others())  # what cannot be read is better said before anything is done
+        list(self._others())  # raises before anything is removed if a state cannot be read
 
-    def __call__(self, base: JobContext, progress: TaskProgress) -> Commit:
-        """Remove the media, unless that is done, and delete their files if wanted; return the last commit.
+    def __call__(self, job: JobContext, progress: TaskProgress) -> Commit:
+        """Remove the media, unless they are removed already, and delete their files on request; return the last commit.
 
         Raises:
-            Conflict: the dataset has changed since the plan was made, or a task that reads files is under way.
+            Conflict: the dataset has changed since the plan was made, or a task that reads files is running.
         """
-        if base.head.id == self._media.generation.id:
-            self.snapshot_id = None  # a commit that failed made none
+        if job.head.id == self._media.generation.id:
+            self.snapshot_id = None  # the commit failed, so the snapshot was not created
         if self.snapshot_id is not None:
             self.check_no_readers()
         else:
-            commit = self._removed(base, progress)
+            commit = self._remove(job, progress)
             if not self._with_files:
                 return commit
             progress.commit(commit, lambda: self.config)
         self._delete_files(progress)
-        return lambda connection: datasets.mark_broken(connection, base.dataset_id)
+        return lambda connection: datasets.mark_broken(connection, job.dataset_id)
 
-    def _removed(self, base: JobContext, progress: TaskProgress) -> Commit:
-        """Remove the media; return what makes that visible, with the snapshot that undoes it."""
-        self.check_same(base.head)
-        commit = remove_chosen(base, self._mask, progress=progress)
+    def _remove(self, job: JobContext, progress: TaskProgress) -> Commit:
+        """Remove the media; return the commit, which also creates the snapshot."""
+        self.check_same(job.head)
+        commit = remove_chosen(job, self._mask, progress=progress)
 
-        def keep_and_commit(connection: Any) -> None:
+        def commit_with_snapshot(connection: Any) -> None:
             self.snapshot_id = snapshot_rows.insert_snapshot(
                 connection,
                 self._media.generation,
@@ -131,7 +131,7 @@ class Removal:
             )
             commit(connection)
 
-        return keep_and_commit
+        return commit_with_snapshot
 
     def _mask(self, table: Table) -> npt.NDArray[np.bool_]:
         rows = table.scan([], row_ids=True).read_all().column(ROW_ID).to_numpy()
@@ -139,29 +139,29 @@ class Removal:
 
     def _delete_files(self, progress: TaskProgress) -> None:
         with self._context.catalog.read() as connection:
-            begun = file_readers.mark(connection)
-        now = open_media(self._context, self._media.dataset_id)
+            mark = file_readers.mark(connection)
+        current = open_media(self._context, self._media.dataset_id)
         self.deleted = delete_files(
             self._media,
             self._rows,
-            chain([now], self._others()),
-            guard=lambda: self._no_new_readers(begun),
+            chain([current], self._others()),
+            guard=lambda: self._no_new_readers(mark),
             progress=lambda share: progress(DELETING, share),
         )
 
     @contextmanager
-    def _no_new_readers(self, begun: Hashable) -> Iterator[str | None]:
-        """Let nobody begin to read files; yield why none may be deleted any more: somebody has begun already."""
+    def _no_new_readers(self, mark: Hashable) -> Iterator[str | None]:
+        """Stop new readers of files; yield a reason to stop the deletion if a reader began before, else None."""
         with self._context.catalog.write() as connection:
-            yield _BEGUN if file_readers.has_begun(connection, begun) else None
+            yield _NEW_READER if file_readers.has_begun(connection, mark) else None
 
     def _others(self) -> Iterator[Media]:
-        """Yield the states of other datasets that keep their files: as they are now, and of snapshots."""
+        """Yield the current states and the snapshots of all other datasets."""
         with self._context.catalog.read() as connection:
             ids = [each.id for each in datasets.list_datasets(connection) if each.id != self._media.dataset_id]
-            kept = {each: read_retained(connection, each, RetentionLimits.ago(0)).generations for each in ids}
+            retained = {each: read_retained(connection, each, RetentionLimits.ago(0)).generations for each in ids}
             roots = {each: tuple(datasets.get_roots(connection, each)) for each in ids}
-        for dataset_id, states in kept.items():
+        for dataset_id, states in retained.items():
             path = self._context.layout.media(dataset_id)
             for state in {rows_key(path, each.tables["media"]): each for each in states}.values():
                 table = Table(path, state.tables["media"])
@@ -169,11 +169,10 @@ class Removal:
 
 
 def removal_job(context: Context, dataset_id: str, config: Mapping[str, Any]) -> Job:
-    """Return the job of a clean-up that is to be done again, or gone on with.
+    """Return the job that retries or continues a clean-up.
 
     Raises:
-        NotRetryable: the snapshot that keeps the state before was deleted; or nothing was removed yet, and the dataset
-            has changed since.
+        NotRetryable: the snapshot was deleted; or no media were removed, and the dataset has changed.
     """
     with context.catalog.read() as connection:
         state = _state_of(connection, dataset_id, config)
@@ -194,21 +193,19 @@ def _state_of(connection: Any, dataset_id: str, config: Mapping[str, Any]) -> Ge
     if (snapshot_id := config["snapshot_id"]) is None:
         head = datasets.head(connection, dataset_id)
         if head is None or head.id != config["generation"]:
-            raise NotRetryable(
-                "nothing was removed, and the dataset has changed since; make a new plan of what it is now"
-            )
+            raise NotRetryable("no media were removed, and the dataset has changed since; make a new plan")
         return head
     try:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
     except NotFound as error:
         raise NotRetryable(
-            f"the snapshot from before the clean-up is gone, and with it what was to go: {error}"
+            f"the snapshot from before the clean-up, which has the media to remove, is gone: {error}"
         ) from None
     return snapshot_rows.generation_of(connection, snapshot_id)
 
 
 def _packed(rows: RowIds) -> str:
-    """Return ascending numbers as a text, short where many follow each other."""
+    """Return ascending numbers as compressed text."""
     steps = np.diff(np.asarray(rows, "<u8"), prepend=np.zeros(1, "<u8"))
     return base64.b85encode(zlib.compress(steps.tobytes())).decode()
 

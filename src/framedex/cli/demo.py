@@ -22,7 +22,7 @@ def demo(
 
     with framedex.Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
-        dataset, truth = demo_dataset.build(ws)
+        dataset, truth = demo_dataset.build_demo(ws)
         outcomes = demo_dataset.compare(dataset, truth)
         dataset.report(output, extra=demo_dataset.outcome_html(outcomes))
         seconds = time.perf_counter() - start

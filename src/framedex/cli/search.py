@@ -64,7 +64,7 @@ def similar(
         found = ws.dataset(name).similar(
             query,
             limit,
-            threshold=threshold,
+            max_distance=threshold,
             bounding_box=_box(box),
             diversity=diversity,
             relevance=relevance,

@@ -1,6 +1,6 @@
 """Media as columns of the Parquet export."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ EXPORTED = pa.schema(
     ]
 )
 """Columns of ``metadata.parquet``. ``cluster_id`` is that of the finest level; ``frame_timestamp`` is in seconds."""
+OF_PATHS = pa.schema([pa.field("file_name", pa.string()), pa.field("path", pa.string())])
+"""Columns on request, as in tables of issues: the path relative to the source, and the last part of that path."""
 OF_BOXES = pa.schema(
     [
         pa.field("parent_id", pa.string()),
@@ -65,13 +67,36 @@ OF_BOXES = pa.schema(
 URL = pa.field("url", pa.string())
 """The URL of the image; a column of the JSON export only."""
 RESERVED = frozenset(
-    {*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding", "objects", "n_objects"}
+    {
+        *EXPORTED.names,
+        *OF_PATHS.names,
+        URL.name,
+        TAG_DATES.name,
+        MODEL_CAPTION.name,
+        *CLUSTERS,
+        "embedding",
+        "objects",
+        "n_objects",
+    }
 )
 """Column names that a custom field cannot have."""
 _BLOCK_ROWS = 32_768
 _BLOCK_BYTES = 32 * 2**20
 _HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), np.uint16)
 """The two hexadecimal digits of each byte value."""
+
+
+def _file_names(_media: Media, block: pa.Table) -> Any:
+    """Return the last parts of the paths."""
+    return pc.replace_substring_regex(column(block, "path"), r"(?s)^(?:.*/)?([^/]+)/*$", r"\1")
+
+
+_PATHS: dict[str, Callable[[Media, pa.Table], Any]] = {
+    "image_filename": image_names,
+    "file_path": file_paths,
+    "file_name": _file_names,
+    "url": uris,
+}
 
 
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
@@ -93,7 +118,9 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         return schema
     if isinstance(columns, str):
         raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
-    fields = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
+    fields = {
+        field.name: field for field in [*schema, *OF_PATHS, embedding, *(() if of_objects else custom_fields(media))]
+    }
     unknown = [name for name in columns if name not in fields]
     if unknown:
         raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(fields)}")
@@ -131,6 +158,7 @@ _STORED = {
     "file_path": LOCATION,
     "url": (*LOCATION, "frame_time_s"),
     "media_type": ("kind",),
+    "file_name": ("path",),
     "video_name": ("path", "kind"),
     "frame_timestamp": ("frame_time_s",),
     "file_size_bytes": ("size_bytes",),
@@ -157,12 +185,8 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
     if (edited := edited_column(media, block, field)) is not None:
         return edited
     match field.name:
-        case "image_filename":
-            return image_names(media, block)
-        case "file_path":
-            return file_paths(media, block)
-        case "url":
-            return uris(media, block)
+        case name if name in _PATHS:
+            return _PATHS[name](media, block)
         case "file_size_bytes" | "uniqueness_score" as name:
             return block[_STORED[name][0]]
         case "cluster_id":

@@ -1,4 +1,4 @@
-"""Archives as streams of pictures. Nothing in them is trusted, and no name in them is ever that of a file of ours."""
+"""Archives as streams of images. Contents are not trusted; no file is ever written under a name from an archive."""
 
 import gzip
 import lzma
@@ -22,10 +22,10 @@ from framedex.regular_files import open_binary
 from framedex.suffixes import is_media
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-_PART = 2**18  # bytes at a time; also more than any honest header
-_MOST_HEADERS = 1000  # global headers of a tar, which tarfile keeps
-_SMALL = 64 * 2**20  # contents that any machine can hold, however well they were packed
-_MOST_DIRECTORY = 256 * 2**20  # bytes of a ZIP's directory: some two million members, 0.6 KB each in memory
+_BLOCK = 2**18  # bytes; also larger than any valid header
+_MAX_HEADERS = 1000  # global headers of a tar, which tarfile keeps in memory
+_SMALL = 64 * 2**20  # bytes; the ratio of smaller contents is not checked
+_MAX_DIRECTORY = 256 * 2**20  # bytes of a ZIP's directory: about two million members, 0.6 KB each in memory
 _ENCRYPTED = 0x1
 _UTF8 = 0x800
 _DRIVE = re.compile(r"[A-Za-z]:(/|$)")
@@ -33,17 +33,17 @@ _BROKEN = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, struct.error, ValueError,
     OverflowError, IndexError, NotImplementedError, RuntimeError,
 )  # fmt: skip
-"""What the readers raise on archives that are broken, or packed in ways that they do not know."""
+"""The exceptions of the readers for archives that are broken, or compressed by an unknown method."""
 
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """What an archive may hold.
+    """Limits for the contents of an archive.
 
     Attributes:
-        member_bytes: of one member.
-        total_bytes: of all contents.
-        ratio: how many times larger than the archive the contents may be.
+        member_bytes: the maximum size of one member.
+        total_bytes: the maximum size of all members.
+        ratio: the maximum ratio of the size of all members to the size of the archive.
     """
 
     member_bytes: int
@@ -53,12 +53,12 @@ class ArchiveLimits:
 
 @dataclass(frozen=True)
 class ArchiveMember:
-    """A picture, or an annotation file in the archive's root.
+    """An image, or an annotation file in the archive's root.
 
     Attributes:
-        name: relative, clean, with slashes; undecodable bytes are surrogate escapes.
-        parts: its content, piece by piece; to be read before the next member is asked for.
-        done: how much of the archive was read before it, 0 to 1.
+        name: a normalised relative path with slashes; undecodable bytes are surrogate escapes.
+        parts: the content in blocks, to be read before the next member is requested.
+        done: the fraction of the archive that was read before this member, 0 to 1.
     """
 
     name: str
@@ -67,18 +67,18 @@ class ArchiveMember:
 
 
 def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> Iterator[ArchiveMember]:
-    """Yield the pictures of an archive, and annotation files in its root, without writing anything anywhere.
+    """Yield the images of an archive, and the annotation files in its root, without writing to the disk.
 
-    Links, devices, hidden files and what is no picture are left out. Of several members of one name all are yielded.
+    Links, devices, hidden files and other files are skipped. If several members have the same name, all are yielded.
 
     Args:
         path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
-        limits: held while reading, whatever the headers say.
-        skipped: counts what is left out, by reason.
+        limits: checked while reading, regardless of the headers.
+        skipped: the numbers of skipped members by reason, updated while reading.
 
     Raises:
-        InvalidInput: it is no such archive, it is broken or encrypted, a name in it leads out of it, or its contents
-            are larger than the limits.
+        InvalidInput: the file is not such an archive, it is broken or encrypted, a member's path leads out of the
+            archive, or the contents exceed the limits.
     """
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
@@ -90,13 +90,13 @@ def open_archive(path: Path, limits: ArchiveLimits, skipped: Counter[str]) -> It
     with file:
         meter = _Meter(str(path), limits, os.fstat(file.fileno()).st_size)
         reader = _zip_members if name.endswith(".zip") else _tar_members
-        with _said_plainly(str(path)):
+        with _as_invalid_input(str(path)):
             yield from reader(file, meter, skipped, packed=name.endswith("gz"))
 
 
 @contextmanager
-def _said_plainly(archive: str) -> Iterator[None]:
-    """Turn what readers of archives raise into an error that names the archive."""
+def _as_invalid_input(archive: str) -> Iterator[None]:
+    """Convert the exceptions of the readers into an error that names the archive."""
     try:
         yield
     except InvalidInput as error:
@@ -108,23 +108,23 @@ def _said_plainly(archive: str) -> Iterator[None]:
 
 
 class _Meter:
-    """Counts what comes out of an archive, and stops it where that becomes too much."""
+    """A counter of the bytes read from an archive, which raises when a limit is exceeded."""
 
     def __init__(self, archive: str, limits: ArchiveLimits, size: int) -> None:
         self._archive, self._limits, self.size = archive, limits, max(size, 1)
         self._total = 0
 
     def parts(self, name: str, read: Callable[[int], bytes]) -> Iterator[bytes]:
-        """Yield the content of a member.
+        """Yield the content of a member in blocks.
 
         Raises:
-            InvalidInput: it is larger than a member may be, or all so far are.
+            InvalidInput: the member, or all members so far, exceed the limits.
         """
         size = 0
         while True:
-            # The consumer reads this while the archive's own generator waits, so that does not see what it raises.
-            with _said_plainly(self._archive):
-                if not (data := read(_PART)):
+            # The consumer iterates over this generator while open_archive is suspended, so errors are converted here.
+            with _as_invalid_input(self._archive):
+                if not (data := read(_BLOCK)):
                     return
                 size, self._total = size + len(data), self._total + len(data)
                 self.check_member(name, size)
@@ -132,14 +132,14 @@ class _Meter:
             yield data
 
     def check_member(self, name: str, size: int) -> None:
-        """Check the size of one member."""
+        """Check the size of one member against the limit."""
         if size > self._limits.member_bytes:
             raise InvalidInput(
                 f"{name!r} in it has more than {self._limits.member_bytes:,} bytes (FRAMEDEX_MAX_FILE_BYTES)"
             )
 
     def check(self, total: int) -> None:
-        """Check the size of all contents so far."""
+        """Check the size of all members so far against the limits."""
         if total > self._limits.total_bytes:
             raise InvalidInput(
                 f"its contents have more than {self._limits.total_bytes:,} bytes (FRAMEDEX_MAX_ARCHIVE_BYTES)"
@@ -152,10 +152,10 @@ class _Meter:
 
 
 def clean_name(name: str) -> str:
-    r"""Return a name as a relative path: without empty and ``.`` parts, with slashes for backslashes.
+    r"""Return a normalised relative path: without empty and ``.`` parts, with slashes for backslashes.
 
     Raises:
-        InvalidInput: it is absolute, leads out of the folder that it is in, or has a null character.
+        InvalidInput: the name is an absolute path, has ``..`` parts, or has a null character.
     """
     text = name.replace("\\", "/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
@@ -164,8 +164,8 @@ def clean_name(name: str) -> str:
     return "/".join(parts)
 
 
-def _wanted(name: str, skipped: Counter[str]) -> bool:
-    """Return whether a member is read; else count it."""
+def _is_readable(name: str, skipped: Counter[str]) -> bool:
+    """Return whether a member is an image, a video or an annotation file; else count it as skipped."""
     if name in (*label_files(), *box_files()):
         return True
     if any(part.startswith(".") for part in name.split("/")):
@@ -182,18 +182,18 @@ def _zip_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed
     _check_directory(file, meter.size)
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
-        # All is looked at before anything is read.
-        wanted = bytearray(_is_wanted(info, meter, skipped) for info in infos)
-        for place, info in enumerate(infos):
-            if wanted[place]:
+        # All entries are checked before any member is read.
+        selected = bytearray(_is_selected(info, meter, skipped) for info in infos)
+        for number, info in enumerate(infos):
+            if selected[number]:
                 name = _zip_name(info)
                 with archive.open(info) as content:
-                    yield ArchiveMember(name, meter.parts(name, content.read), place / len(infos))
+                    yield ArchiveMember(name, meter.parts(name, content.read), number / len(infos))
 
 
-def _is_wanted(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> bool:
+def _is_selected(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> bool:
     name = _zip_name(info)
-    if not _is_file(info, skipped) or not _wanted(name, skipped):
+    if not _is_file(info, skipped) or not _is_readable(name, skipped):
         return False
     if info.flag_bits & _ENCRYPTED:
         raise InvalidInput(f"{name!r} in it is encrypted; unpack it with its password first")
@@ -202,10 +202,10 @@ def _is_wanted(info: zipfile.ZipInfo, meter: _Meter, skipped: Counter[str]) -> b
 
 
 def _check_directory(file: BinaryIO, size: int) -> None:
-    """Check that a ZIP's directory can be held, before it is read.
+    """Check the size of a ZIP's directory before it is read into memory.
 
-    The end record has its size in four bytes, or all ones, and then a record before it has it in eight (APPNOTE.TXT
-    6.3.10, sections 4.3.14 to 4.3.16).
+    The end record has the size in four bytes. If all bits are set, the ZIP64 record before it has the size in eight
+    bytes (APPNOTE.TXT 6.3.10, sections 4.3.14 to 4.3.16).
     """
     file.seek(max(0, size - 22 - 65535 - 20))
     tail = file.read()
@@ -220,20 +220,20 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         if len(record) < 56 or not record.startswith(b"PK\6\6"):
             raise InvalidInput("its end is broken")
         (directory,) = struct.unpack_from("<Q", record, 40)
-    if directory > _MOST_DIRECTORY:
+    if directory > _MAX_DIRECTORY:
         raise InvalidInput(
-            f"its directory has {directory:,} bytes, more than {_MOST_DIRECTORY:,}; split it into several"
+            f"its directory has {directory:,} bytes, more than {_MAX_DIRECTORY:,}; split it into several"
         )
     file.seek(0)
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Return a member's clean name.
+    """Return the normalised name of a member.
 
-    Names that do not claim to be UTF-8 are taken for that where they can be, as many programs forget to say so, and
-    else for code page 437, as the format has it.
+    A name without the UTF-8 flag is decoded as UTF-8 if possible, because many programs do not set the flag; otherwise
+    as code page 437, as the format specifies.
     """
-    name = info.orig_filename  # the other one ends at a null character
+    name = info.orig_filename  # ``filename`` ends at the first null character
     if not info.flag_bits & _UTF8:
         with suppress(UnicodeError):
             name = name.encode("cp437").decode("utf-8")
@@ -251,9 +251,9 @@ def _is_file(info: zipfile.ZipInfo, skipped: Counter[str]) -> bool:
 
 
 class _Tape:
-    """The content of a tar, packed or not, as tarfile reads it: with headers of bounded size, and counted.
+    """The file object of a tar, compressed or not, for tarfile. It bounds the size of headers and counts the bytes.
 
-    Skipping what is packed means unpacking it; that is counted too.
+    Skipping compressed data means decompressing it; these bytes count, too.
     """
 
     def __init__(self, file: BinaryIO, meter: _Meter, *, packed: bool) -> None:
@@ -263,8 +263,8 @@ class _Tape:
         return self._file.tell()
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _PART:
-            raise InvalidInput(f"it has a header of more than {_PART:,} bytes")
+        if not 0 <= size <= _BLOCK:
+            raise InvalidInput(f"it has a header of more than {_BLOCK:,} bytes")
         data = self._file.read(size)
         if self._packed:
             self._meter.check(self._file.tell())
@@ -273,28 +273,28 @@ class _Tape:
     def seek(self, target: int) -> int:
         if not self._packed or target < self.tell():
             return self._file.seek(target)
-        while (gap := target - self.tell()) > 0 and self.read(min(gap, _PART)):
+        while (gap := target - self.tell()) > 0 and self.read(min(gap, _BLOCK)):
             pass
         return self.tell()
 
 
 def _tar_members(file: BinaryIO, meter: _Meter, skipped: Counter[str], *, packed: bool) -> Iterator[ArchiveMember]:
     with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as content:
-        tape = _Tape(content, meter, packed=packed)  # type: ignore[arg-type] # GzipFile has what is needed
+        tape = _Tape(content, meter, packed=packed)  # type: ignore[arg-type] # GzipFile has the methods that are used
         yield from _taped_members(tape, meter, skipped, lambda: file.tell() / meter.size)
 
 
 def _taped_members(
     tape: _Tape, meter: _Meter, skipped: Counter[str], done: Callable[[], float]
 ) -> Iterator[ArchiveMember]:
-    opened: Any = tarfile.TarFile(fileobj=tape, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type] # all that it asks for
+    opened: Any = tarfile.TarFile(fileobj=tape, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type] # has the methods that it uses
     with closing(opened) as archive:
         while (info := archive.next()) is not None:
-            archive.members.clear()  # else it remembers all
-            if len(archive.pax_headers) > _MOST_HEADERS:
-                raise InvalidInput(f"it has more than {_MOST_HEADERS:,} global headers")
+            archive.members.clear()  # tarfile keeps all members otherwise
+            if len(archive.pax_headers) > _MAX_HEADERS:
+                raise InvalidInput(f"it has more than {_MAX_HEADERS:,} global headers")
             name = clean_name(info.name)
-            if not _is_tar_file(info, skipped) or not _wanted(name, skipped):
+            if not _is_tar_file(info, skipped) or not _is_readable(name, skipped):
                 continue
             meter.check_member(name, info.size)
             with archive.extractfile(info) as member:
@@ -313,13 +313,13 @@ def _is_tar_file(info: tarfile.TarInfo, skipped: Counter[str]) -> bool:
 
 
 def _check_end(tape: _Tape, offset: int) -> None:
-    """Check that a tar ended with its end mark, a block of zeros: tarfile takes anything else for an end as well.
+    """Check that a tar ends with a block of zeros; tarfile accepts anything as the end.
 
-    What follows is read, too: the checksum of a packed one stands behind it.
+    The rest is read, too, because the checksum of a compressed tar comes last.
     """
     tape.seek(offset)
     block = tape.read(tarfile.BLOCKSIZE)
     if len(block) < tarfile.BLOCKSIZE or block.strip(b"\0"):
         raise InvalidInput("it is broken, or its end is missing")
-    while tape.read(_PART):
+    while tape.read(_BLOCK):
         pass

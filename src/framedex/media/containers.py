@@ -1,4 +1,4 @@
-"""What the beginning of a video file tells, and why a file cannot be opened as a video."""
+"""Container formats of video files, and the reasons why a file cannot be opened as a video."""
 
 import struct
 from typing import BinaryIO
@@ -7,11 +7,11 @@ _RIFF, _EBML = b"RIFF", b"\x1a\x45\xdf\xa3"
 _ASF = bytes.fromhex("3026b2758e66cf11")
 _BOX = 8
 _LARGE_BOX = 16
-_MOST_BOXES = 10_000
+_MAX_BOXES = 10_000
 
 
 def container_of(head: bytes) -> str | None:
-    """Return the container format by the first bytes of a file (at least 64, if it has them); None if unknown."""
+    """Return the container format of a file from its first 64 bytes; None if unknown."""
     if head[4:8] == b"ftyp":
         return "mov" if head[8:12] == b"qt  " else "mp4"
     if head[4:8] in (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"):
@@ -26,35 +26,35 @@ def container_of(head: bytes) -> str | None:
 
 
 def codec_name(fourcc: int) -> str:
-    """Return a FourCC as text in lower case; empty where it is none."""
+    """Return a FourCC as lower-case text; empty if it is not a valid code."""
     text = (fourcc & 0xFFFFFFFF).to_bytes(4, "little").rstrip(b"\0 ")
     return text.decode("ascii").lower() if text.isalnum() else ""
 
 
 def reason_closed(file: BinaryIO, container: str | None) -> str:
-    """Return in words why a file could not be opened as a video."""
+    """Return the reason why a file could not be opened as a video, in words."""
     if container is None:
         return "not a video of a supported format, or its beginning is damaged"
     if container in ("mp4", "mov") and not _has_box(file, b"moov"):
         return f"{container} without its index (moov): truncated, or never finished"
-    return f"{container} without a video stream that can be decoded: only sound, damaged, or of an unknown codec"
+    return f"{container} without a video stream that can be decoded: audio only, damaged, or an unknown codec"
 
 
-def _has_box(file: BinaryIO, wanted: bytes) -> bool:
-    """Return whether an ISO base media file (ISO/IEC 14496-12) has a box of a kind at its top level."""
+def _has_box(file: BinaryIO, box_type: bytes) -> bool:
+    """Return whether an ISO base media file (ISO/IEC 14496-12) has a box of a type at its top level."""
     end = file.seek(0, 2)
-    place = 0
-    for _ in range(_MOST_BOXES):
-        file.seek(place)
+    position = 0
+    for _ in range(_MAX_BOXES):
+        file.seek(position)
         head = file.read(_LARGE_BOX)
         if len(head) < _BOX:
             return False
         size, kind = struct.unpack(">I4s", head[:_BOX])
         if size == 1 and len(head) == _LARGE_BOX:
             size = struct.unpack(">Q", head[_BOX:])[0]
-        if kind == wanted:
-            return bool(size == 0 or place + size <= end)
+        if kind == box_type:
+            return bool(size == 0 or position + size <= end)
         if size < _BOX:
             return False
-        place += size
+        position += size
     return False

@@ -1,4 +1,4 @@
-"""Bytes to pixels: each picture decoded once, shown right, or refused with the reason."""
+"""Decoding of images: bytes to upright RGB pixels, with limits."""
 
 import io
 import struct
@@ -18,11 +18,11 @@ from framedex.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
 
-_GIF_PIXELS_A_BYTE = 2731
+_GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
-"""What Pillow may read: its other readers are rare, and some start other programs."""
+"""The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _SMALL = 1_000_000
 # The flags for reduced decoding are bits; with the bit for RGB the result is in colour.
 _REDUCED = {
@@ -34,15 +34,15 @@ _REDUCED = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A decoded picture.
+    """A decoded image.
 
     Attributes:
-        pixels: uint8, shape (H, W, 3), RGB, upright, transparent parts over white. Smaller than the picture
-            where less detail was asked for.
-        sample: at most 100 × 100 of the pixels as they were decoded, not averaged, evenly spread over the picture.
-        bands: colour channels that the file stores: 1 for a grey one, else 3.
-        width: the whole picture's width in pixels, as shown.
-        height: its height.
+        pixels: uint8, shape (H, W, 3), RGB, upright, on white where transparent. Smaller than the image if a reduced
+            size was requested.
+        sample: at most 100 × 100 of the decoded pixels, evenly spread over the image, not averaged.
+        bands: the number of colour channels in the file: 1 for greyscale, else 3.
+        width: the displayed width of the whole image in pixels.
+        height: its displayed height.
         format: the file format in lower case, for example ``jpeg``.
     """
 
@@ -55,47 +55,47 @@ class Picture:
 
 
 class Budget(Protocol):
-    """Lets pixels be decoded when there is room for them."""
+    """A limit for the number of pixels that are decoded at the same time."""
 
     def hold(self, pixels: int) -> AbstractContextManager[None]:
-        """Wait until so many pixels fit; they do for the duration of the block, at least."""
+        """Wait until the pixels fit into the budget; reserve them for at least the duration of the block."""
         ...
 
 
 class PixelBudget:
-    """Limits how many pixels are being decoded at a time over all threads, which bounds their memory.
+    """A limit for the number of pixels that all threads decode at the same time, which bounds their memory.
 
-    A picture larger than the whole budget is decoded alone.
+    An image larger than the whole budget is decoded alone.
     """
 
     def __init__(self, pixels: int) -> None:
-        self._limit, self._held = pixels, 0
+        self._limit, self._reserved = pixels, 0
         self._changed = threading.Condition()
 
     @contextmanager
     def hold(self, pixels: int) -> Iterator[None]:
-        """Wait until so many pixels fit, and hold them for the duration of the block."""
+        """Wait until the pixels fit into the budget, and reserve them for the duration of the block."""
         with self._changed:
-            self._changed.wait_for(lambda: self._held == 0 or self._held + pixels <= self._limit)
-            self._held += pixels
+            self._changed.wait_for(lambda: self._reserved == 0 or self._reserved + pixels <= self._limit)
+            self._reserved += pixels
         try:
             yield
         finally:
             with self._changed:
-                self._held -= pixels
+                self._reserved -= pixels
                 self._changed.notify_all()
 
 
 class HeldOn:
-    """A budget for one picture whose pixels stay held while it is used: to the end of this block."""
+    """A budget for one image whose pixels stay reserved until the end of this context, while the image is in use."""
 
     def __init__(self, budget: PixelBudget) -> None:
-        self._budget, self._held = budget, ExitStack()
+        self._budget, self._reservation = budget, ExitStack()
 
     def hold(self, pixels: int) -> AbstractContextManager[None]:
-        """Wait until so many pixels fit; let go of what an earlier try at the same picture held."""
-        self._held.close()
-        self._held.enter_context(self._budget.hold(pixels))
+        """Wait until the pixels fit into the budget; release the pixels of an earlier attempt at the same image."""
+        self._reservation.close()
+        self._reservation.enter_context(self._budget.hold(pixels))
         return nullcontext()
 
     def __enter__(self) -> "HeldOn":
@@ -104,21 +104,21 @@ class HeldOn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held.close()
+        self._reservation.close()
 
 
 def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> Picture:
-    """Return the picture in *data*; of an animation the first frame.
+    """Return the image in *data*; the first frame of an animation.
 
     Args:
-        data: the whole file.
-        max_pixels: larger pictures are refused before they are decoded.
-        detail: if given, the pixels are averaged by the largest whole factor that leaves the shorter side at least
-            this many. A JPEG is then decoded at 1/2, 1/4 or 1/8 at once: libjpeg skips the work for what is left out.
-        budget: waits, if given, until the picture's pixels fit.
+        data: the content of the file.
+        max_pixels: the maximum number of pixels; larger images are refused before decoding.
+        detail: the minimum number of pixels of the shorter side. Pixels are averaged by the largest possible whole
+            factor. A JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which saves libjpeg work. None for the full size.
+        budget: a limit to wait for before decoding.
 
     Raises:
-        CannotDecode: the data is empty, truncated, too large or no picture of a supported format.
+        CannotDecode: the data is empty, truncated, too large, or not an image of a supported format.
     """
     if not data:
         raise CannotDecode("the file is empty")
@@ -138,14 +138,14 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
 
 
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
-    """Return pixels that are decoded already, such as a frame of a video, as :func:`decode` returns a picture."""
+    """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
     height, width = pixels.shape[:2]
     return Picture(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format)
 
 
 def reserve_pixels(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
-    """Hold pixels of a budget, if there is one, for the duration of a block."""
-    # What is small cannot add up to much over a few threads, and need not wait for its turn.
+    """Reserve pixels of a budget, if there is one, for the duration of a block."""
+    # Small images need little memory even on all threads, so they need not wait.
     return nullcontext() if budget is None or pixels < _SMALL else budget.hold(pixels)
 
 
@@ -156,25 +156,25 @@ def _reduction(shorter_side: int, detail: int | None) -> int:
 
 
 def subsample(pixels: Pixels) -> Pixels:
-    """Return every n-th pixel of every m-th row."""
+    """Return every n-th pixel of every m-th row, at most 100 × 100."""
     height, width = pixels.shape[:2]
     size = (width // -(-width // _SAMPLE), height // -(-height // _SAMPLE))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
 
 
 def reduced(pixels: Pixels, detail: int | None) -> Pixels:
-    """Return pixels averaged by the largest whole factor that leaves the shorter side *detail*; all for None."""
+    """Return pixels averaged by the largest whole factor that keeps *detail* pixels on the shorter side; None: all."""
     height, width = pixels.shape[:2]
     factor = 1 if detail is None else max(1, min(height, width) // detail)
     if factor == 1:
         return pixels
-    # Where the sides are multiples of the factor, OpenCV averages whole boxes, which is fast; else parts of pixels.
+    # If the sides are multiples of the factor, OpenCV averages blocks of whole pixels, which is fast.
     size = (-(-width // factor), -(-height // factor))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
-    """Return RGB pixels; None where OpenCV refuses the file, as it does when data is missing."""
+    """Return RGB pixels; None if OpenCV refuses the file, for example because it is truncated."""
     flag = _REDUCED.get(reduction, cv2.IMREAD_COLOR_RGB)
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
@@ -184,10 +184,10 @@ def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
 
 
 def check_size(width: int, height: int, max_pixels: int) -> None:
-    """Check the size of a picture before it is decoded.
+    """Check the size of an image before decoding.
 
     Raises:
-        CannotDecode: it has more pixels than are decoded, or none.
+        CannotDecode: the image has no pixels, or more than *max_pixels*.
     """
     if width * height > max_pixels:
         raise CannotDecode(
@@ -234,15 +234,15 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
 
 
 def _check_filled(image: Any, size: int) -> None:
-    """Check that a file can hold as many pixels as its header says, before memory is taken for them.
+    """Check that a file is large enough for the number of pixels in its header, before memory is allocated.
 
-    A code of GIF's LZW has up to 12 bits and stands for up to 4,095 pixels (GIF89a, appendix F), so that a byte stands
-    for less than 2,731.
+    An LZW code in a GIF has up to 12 bits and stands for up to 4,095 pixels (GIF89a, appendix F), so a byte stands for
+    less than 2,731 pixels.
 
     Raises:
-        CannotDecode: it cannot.
+        CannotDecode: the file is too small.
     """
-    if image.format == "GIF" and image.width * image.height > _GIF_PIXELS_A_BYTE * size:
+    if image.format == "GIF" and image.width * image.height > _GIF_PIXELS_PER_BYTE * size:
         raise CannotDecode(
             f"truncated, or its header lies: {size:,} bytes of GIF cannot hold {image.width}×{image.height} pixels"
         )
@@ -251,8 +251,8 @@ def _check_filled(image: Any, size: int) -> None:
 def _open(data: bytes) -> Any:
     """Return the Pillow image, not yet decoded.
 
-    As ``Image.open`` of Pillow 13 does it, but without holding the size against Pillow's own limit: that is one
-    setting for the whole process, warns from half of it on, and would override ours where ours is higher.
+    This is ``Image.open`` of Pillow 13 without Pillow's own size limit, which is one setting for the whole process,
+    warns above half of the limit, and would override a higher limit of ours.
     """
     from PIL import Image
 
@@ -260,9 +260,9 @@ def _open(data: bytes) -> Any:
     for factory, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN):
         try:
             accepted = accept is None or accept(data[:16])
-            if accepted and not isinstance(accepted, str):  # a text says what the reader lacks
+            if accepted and not isinstance(accepted, str):  # a text names a missing feature of the reader
                 return factory(io.BytesIO(data), "")
-        except (SyntaxError, IndexError, TypeError, struct.error):  # how Pillow's readers say that it is not theirs
+        except (SyntaxError, IndexError, TypeError, struct.error):  # raised by Pillow's readers for other formats
             continue
     raise CannotDecode(_unidentified(data))
 
@@ -276,7 +276,7 @@ def _unidentified(data: bytes) -> str:
 
 
 def _to_rgb(image: Any) -> Pixels:
-    """Return upright RGB of a loaded Pillow image of any mode."""
+    """Return the RGB pixels of a loaded Pillow image of any mode."""
     from PIL import Image
 
     if image.mode.startswith("I") or image.mode == "F":
@@ -289,7 +289,7 @@ def _to_rgb(image: Any) -> Pixels:
 
 
 def _grey_to_rgb(values: npt.NDArray[Any]) -> Pixels:
-    """Scale grey values of more than 8 bits to 0–255: integers by 16 bits, floats by their own range."""
+    """Scale grey values of more than 8 bits to 0–255: integers from 16 bits, floats from their own range."""
     if values.dtype.kind == "f":
         finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
         low, high = (0.0, 1.0) if finite.min() >= 0 and finite.max() <= 1 else (finite.min(), finite.max())

@@ -1,4 +1,4 @@
-"""The one door to the bytes of media: files that may be anything (pipes, folders, links to nowhere), and objects."""
+"""Access to the bytes of media: files, which may be anything (pipes, folders, broken links), and objects in buckets."""
 
 import os
 from collections.abc import Iterator
@@ -13,35 +13,35 @@ from framedex.settings import Settings
 
 
 class Reader:
-    """Reads files by absolute path and objects by URI; used by several threads at once.
+    """A reader of files by absolute path and of objects by URI. Safe to share between threads.
 
     Args:
-        settings: limits, and how buckets are reached.
-        role_arn: role to assume for objects.
+        settings: limits, and the access to buckets.
+        role_arn: ARN of the role for reading objects.
     """
 
     def __init__(self, settings: Settings, role_arn: str | None = None) -> None:
-        self._most_bytes = settings.max_file_bytes
+        self._max_bytes = settings.max_file_bytes
         self._objects = ObjectStore(BucketAccess.of(settings, role_arn))
 
     def read(self, location: str) -> tuple[int | None, bytes]:
-        """Return (time of the last change in nanoseconds since 1970, content).
+        """Return the modification time (nanoseconds since 1970) and the content.
 
         Raises:
-            CannotDecode: there is nothing, it is too large, or it cannot be read.
-            Unavailable: it is an object, and its service cannot be reached or lets nothing be read any more.
+            CannotDecode: the file or object does not exist, is too large, or cannot be read.
+            Unavailable: the object store cannot be reached, or denies access.
         """
         if is_remote(location):
-            return self._objects.read(location, self._most_bytes)
-        status, data = read_file(location, self._most_bytes)
+            return self._objects.read(location, self._max_bytes)
+        status, data = read_file(location, self._max_bytes)
         return status.st_mtime_ns, data
 
     @contextmanager
     def open(self, location: str) -> Iterator[tuple[float | None, BinaryIO]]:
-        """Yield (time of the last change in seconds since 1970, content as a file); files may be of any size.
+        """Yield the modification time (seconds since 1970) and the content as a file. Files may have any size.
 
         Raises:
-            CannotDecode: there is nothing, or it cannot be opened; or an object is too large.
+            CannotDecode: the file or object does not exist or cannot be opened, or the object is too large.
             Unavailable: as in :meth:`read`.
         """
         if is_remote(location):
@@ -56,23 +56,23 @@ class Reader:
             yield os.fstat(file.fileno()).st_mtime, file
 
     def check_any_read(self) -> None:
-        """Check that not all objects so far failed; files that fail are always broken ones.
+        """Check that at least one object could be read. Files do not count: an unreadable file is always broken.
 
         Raises:
-            Unavailable: all did.
+            Unavailable: no object could be read.
         """
         self._objects.check_any_read()
 
 
 def locate(root: str, path: str) -> str:
-    """Return the location of what lies at a path below a source root: an absolute path, or a URI."""
+    """Return the location of a path below a source root: an absolute path or a URI."""
     if is_remote(root):
         return f"{root}{path}" if root == SCHEME else f"{root}/{path}"  # keys may begin with anything
     return os.path.join(root, path)  # noqa: PTH118 - names may be any bytes
 
 
 def below(root: str, other: str) -> str | None:
-    """Return the way from a source root to another within it: empty for itself; None if it is not within."""
+    """Return the path of *other* relative to a source root: empty for the root itself, None outside of it."""
     start = root if root == SCHEME else root.rstrip(os.sep) + ("/" if is_remote(root) else os.sep)
     if other == root:
         return ""
@@ -83,7 +83,7 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
     """Return a file's status and content.
 
     Raises:
-        CannotDecode: it is missing, too large, no regular file, or cannot be read.
+        CannotDecode: the file is missing, too large, not a regular file, or cannot be read.
     """
     try:
         with open(path, "rb", buffering=0, opener=opener) as file:
@@ -97,5 +97,5 @@ def read_file(path: str, max_bytes: int) -> tuple[os.stat_result, bytes]:
 
 def _cannot_decode(error: OSError | ValueError) -> CannotDecode:
     reason = getattr(error, "strerror", None) or str(error)
-    own = isinstance(error, TooLarge) or reason == NOT_REGULAR
-    return CannotDecode(reason if own else f"cannot be read: {reason}")
+    is_own = isinstance(error, TooLarge) or reason == NOT_REGULAR
+    return CannotDecode(reason if is_own else f"cannot be read: {reason}")

@@ -1,4 +1,4 @@
-"""Which frames of a video are kept: so many a second, and those that scenes begin with."""
+"""Sampling of video frames: at a rate, and at scene changes."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,21 +9,21 @@ from framedex.errors import InvalidInput
 from framedex.media.scenes import SceneChanges
 from framedex.media.video import Video
 
-MOST_FRAMES_PER_SECOND = 1000.0
+MAX_FRAMES_PER_SECOND = 1000.0
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which frames of videos are kept.
+    """Rules for sampling the frames of videos.
 
     Attributes:
-        frames_per_second: of presentation time, above 0 and up to 1000: of each period the first frame. Where a video
-            has fewer frames, all.
-        scene_changes: also the first frame of each scene; then all frames are converted, which takes longer.
+        frames_per_second: the number of frames for each second of presentation time, above 0, up to 1000. The first
+            frame of each period is sampled. If a video has fewer frames, all are sampled.
+        scene_changes: also sample the first frame of each scene. All frames are then decoded, which takes longer.
 
     Raises:
-        InvalidInput: the rate is outside of its range.
+        InvalidInput: the rate is out of range.
     """
 
     frames_per_second: float = 1.0
@@ -32,9 +32,9 @@ class Sampling:
     def __post_init__(self) -> None:
         """Check the values."""
         rate = self.frames_per_second
-        if not is_number(rate) or not 0 < rate <= MOST_FRAMES_PER_SECOND:
+        if not is_number(rate) or not 0 < rate <= MAX_FRAMES_PER_SECOND:
             raise InvalidInput(
-                f"frames_per_second must be a number above 0, up to {MOST_FRAMES_PER_SECOND:g}, not {rate!r}"
+                f"frames_per_second must be a number above 0, up to {MAX_FRAMES_PER_SECOND:g}, not {rate!r}"
             )
         check_flag("scene_changes", self.scene_changes)
 
@@ -45,12 +45,12 @@ EVERY_SECOND = Sampling()
 def kept_frames(
     video: Video, sampling: Sampling, *, progress: Callable[[float], None] = lambda _time_s: None
 ) -> Iterator[int]:
-    """Go through a video, and yield the number of each frame that is kept while it is the present one.
+    """Advance through a video and yield the number of each sampled frame while it is the current frame.
 
     Args:
-        video: at its beginning.
-        sampling: which frames.
-        progress: called with the presentation time of each frame, kept or not; raises to stop.
+        video: the video, at its beginning.
+        sampling: the rules.
+        progress: called with the presentation time of each frame, sampled or not; may raise to stop.
     """
     scenes = SceneChanges() if sampling.scene_changes else None
     period = -1

@@ -1,8 +1,7 @@
-"""The parts of a JPEG that are read without decoding it (ITU-T T.81 for the markers, Exif 2.3 for orientation).
+"""JPEG headers, read without decoding (ITU-T T.81 for the markers, Exif 2.3 for orientation).
 
-Decoders take what the standard allows: megabytes of fill bytes, millions of empty segments, hundreds of scans of the
-whole picture. That costs minutes for a file that somebody made for it, so there are limits far above what cameras and
-programs write.
+Decoders accept everything that the standard allows: megabytes of fill bytes, millions of empty segments, hundreds of
+scans. A crafted file can take minutes to decode. So there are limits, far above the files of cameras and programs.
 """
 
 import re
@@ -16,25 +15,25 @@ _START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
 _SCAN, _END = 0xDA, 0xD9
-_IGNORED = frozenset((0xFE, *range(0xE1, 0xEE), 0xEF))  # comments, and data of applications but JFIF's and Adobe's
+_IGNORED = frozenset((0xFE, *range(0xE1, 0xEE), 0xEF))  # comments, and application data except JFIF's and Adobe's
 _EXIF, _XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 _FILL = re.compile(b"\xff+")
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # in coded data
-_MOST_SEGMENTS, _MOST_FILL = 100_000, 2**20  # segments and fill bytes before the first scan
-_MOST_SCANS, _MOST_SCANNED = 64, 4 * 10**9  # of a picture, and pixels of all of them; programs make 10 scans or so
+_MAX_SEGMENTS, _MAX_FILL = 100_000, 2**20  # segments and fill bytes before the first scan
+_MAX_SCANS, _MAX_SCANNED_PIXELS = 64, 4 * 10**9  # scans, and the pixels of all scans; programs write about 10 scans
 
 
 @dataclass(frozen=True)
 class Header:
-    """A JPEG's frame header.
+    """The frame header of a JPEG.
 
     Attributes:
         width: stored width in pixels, before orientation is applied.
         height: stored height in pixels.
         components: colour components; 4 means CMYK or YCCK.
         orientation: Exif orientation, 1 to 8; 1 is upright.
-        progressive: whether each scan adds detail to all of the picture.
-        end: place of the first byte behind the frame header.
+        progressive: whether each scan adds detail to the whole image.
+        end: the position of the first byte after the frame header.
     """
 
     width: int
@@ -46,15 +45,15 @@ class Header:
 
     @property
     def displayed_size(self) -> tuple[int, int]:
-        """(width, height) as shown, after orientation."""
+        """The displayed size (width, height), after orientation."""
         return (self.height, self.width) if self.orientation >= 5 else (self.width, self.height)
 
 
 def read_header(data: bytes) -> Header | None:
-    """Return the frame header of a JPEG; None if *data* is no JPEG or ends before its frame header.
+    """Return the frame header of a JPEG; None if *data* is not a JPEG or ends before the frame header.
 
     Raises:
-        CannotDecode: more comes before the frame header than any program writes.
+        CannotDecode: there are too many segments or fill bytes before the frame header.
     """
     if data[:2] != b"\xff\xd8":
         return None
@@ -73,107 +72,107 @@ def read_header(data: bytes) -> Header | None:
 
 
 @dataclass
-class _Passed:
-    """The parts of a header that were passed over so far.
+class _SkippedParts:
+    """Numbers of skipped segments and fill bytes.
 
     Attributes:
-        segments: with damaged places.
-        filled: fill bytes.
+        segments: the number of segments, including damaged ones.
+        filled: the number of fill bytes.
     """
 
     segments: int = 0
     filled: int = 0
 
     def add(self, *, segments: int = 0, filled: int = 0) -> None:
-        """Count more of them.
+        """Add to the counts.
 
         Raises:
-            CannotDecode: these are more than any program writes.
+            CannotDecode: a count exceeds its limit.
         """
         self.segments, self.filled = self.segments + segments, self.filled + filled
-        if self.filled > _MOST_FILL:
-            raise CannotDecode(f"more than {_MOST_FILL:,} fill bytes in its header")
-        if self.segments > _MOST_SEGMENTS:
-            raise CannotDecode(f"more than {_MOST_SEGMENTS:,} segments in its header")
+        if self.filled > _MAX_FILL:
+            raise CannotDecode(f"more than {_MAX_FILL:,} fill bytes in its header")
+        if self.segments > _MAX_SEGMENTS:
+            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments in its header")
 
 
-def _segments(data: bytes, at: int, passed: _Passed | None = None) -> Iterator[tuple[int, int, int]]:
-    """Yield (marker, place of its 0xFF, place behind its segment) from a place on, until there is no marker.
+def _segments(data: bytes, at: int, skipped: _SkippedParts | None = None) -> Iterator[tuple[int, int, int]]:
+    """Yield the marker, start and end position of each segment from a position on, until no marker follows.
 
     Raises:
-        CannotDecode: there are more segments or fill bytes than any program writes.
+        CannotDecode: there are too many segments or fill bytes.
     """
-    passed = passed or _Passed()
+    skipped = skipped or _SkippedParts()
     while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF:
             fill = _FILL.match(data, at)
             assert fill is not None, "there are two"
-            passed.add(filled=fill.end() - at - 1)
+            skipped.add(filled=fill.end() - at - 1)
             at = fill.end() - 1
             continue
         end = at + 2 if marker in _WITHOUT_LENGTH else at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        passed.add(segments=1)
+        skipped.add(segments=1)
         yield marker, at, end
         at = end
 
 
 def check_scans(data: bytes, header: Header) -> None:
-    """Check that a picture does not consist of more scans than any program writes: each takes the time of a picture.
+    """Check the number of scans of a JPEG, because decoding each scan takes as long as decoding an image.
 
     Raises:
-        CannotDecode: it does, or its header does not end.
+        CannotDecode: there are too many scans, or the header is too long.
     """
     start = next((at for marker, at, _ in _segments(data, header.end) if marker == _SCAN), None)
     if start is None or (not header.progressive and data[start + 4 : start + 5] == bytes([header.components])):
         return  # all components in one scan
-    most = min(_MOST_SCANS, max(1, _MOST_SCANNED // max(1, header.width * header.height)))
-    # What comes behind the picture, or lies within segments, is counted too, but that takes no time.
-    if data.count(b"\xff\xda", start) > most and (scans := _count_scans(data, start, most)) > most:
-        raise CannotDecode(f"at least {scans} scans of {header.width}×{header.height} pixels, more than {most}")
+    max_scans = min(_MAX_SCANS, max(1, _MAX_SCANNED_PIXELS // max(1, header.width * header.height)))
+    # This fast count may be too large: it includes bytes after the image and within segments.
+    if data.count(b"\xff\xda", start) > max_scans and (scans := _count_scans(data, start, max_scans)) > max_scans:
+        raise CannotDecode(f"at least {scans} scans of {header.width}×{header.height} pixels, more than {max_scans}")
 
 
-def _count_scans(data: bytes, at: int, most: int) -> int:
-    """Return the number of scans from the first one on; no more are counted than one too many."""
+def _count_scans(data: bytes, at: int, max_scans: int) -> int:
+    """Return the number of scans from a position on, counted up to *max_scans* + 1."""
     scans = segments = 0
-    while scans <= most and (found := _MARKER.search(data, at)) is not None:
-        at, marker = found.start(), data[found.start() + 1]
+    while scans <= max_scans and (match := _MARKER.search(data, at)) is not None:
+        at, marker = match.start(), data[match.start() + 1]
         if marker == _END:
             break
         scans += marker == _SCAN
         segments += 1
-        if segments > _MOST_SEGMENTS:
-            raise CannotDecode(f"more than {_MOST_SEGMENTS:,} segments between its scans")
+        if segments > _MAX_SEGMENTS:
+            raise CannotDecode(f"more than {_MAX_SEGMENTS:,} segments between its scans")
         at += 2 + (0 if marker in _WITHOUT_LENGTH else int.from_bytes(data[at + 2 : at + 4], "big"))
     return scans
 
 
 def slimmed(data: bytes) -> bytes:
-    """Return a JPEG without what its pixels and its orientation do not need, for a decoder that reads all of it slowly.
+    """Return a JPEG without the segments that its pixels and orientation do not need, which slow down a decoder.
 
     Raises:
-        CannotDecode: more comes before the first scan than any program writes.
+        CannotDecode: there are too many segments or fill bytes before the first scan.
     """
-    kept, passed, exif, xmp, at = [data[:2]], _Passed(), b"", b"", 2
+    parts, skipped, exif, xmp, at = [data[:2]], _SkippedParts(), b"", b"", 2
     while (at := data.find(b"\xff", at)) >= 0:
         end = at
-        for marker, begin, end in _segments(data, at, passed):
+        for marker, begin, end in _segments(data, at, skipped):
             if marker in (_SCAN, _END) or marker < 0xC0:
-                return b"".join([*kept, exif, xmp, data[begin:]])
+                return b"".join([*parts, exif, xmp, data[begin:]])
             segment = data[begin:end]
             if segment.startswith(_EXIF, 4):
                 exif = exif or segment
             elif segment.startswith(_XMP, 4):
                 xmp = segment
             elif marker not in _IGNORED:
-                kept.append(segment)
-        passed.add(segments=1)
+                parts.append(segment)
+        skipped.add(segments=1)
         at = max(at + 1, end)
-    return b"".join([*kept, exif, xmp])
+    return b"".join([*parts, exif, xmp])
 
 
 def _orientation(tiff: bytes) -> int:
-    """Return tag 0x0112 of the first image directory of an Exif block; 1 where it is missing or unusable."""
+    """Return the orientation (tag 0x0112 of the first image directory) of an Exif block; 1 if missing or invalid."""
     order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
     if order is None or len(tiff) < 8:
         return 1

@@ -1,4 +1,4 @@
-"""The one door to objects in S3 buckets. All else knows them by their URIs: ``s3://bucket/key``, nothing escaped."""
+"""Access to objects in S3 buckets, the only module that uses an S3 client. URIs are ``s3://bucket/key``, unescaped."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from framedex.settings import Settings
 
 SCHEME = "s3://"
 INVALID_URI = "Invalid object-storage URI or no media files found at the URI"
-"""The interface's message; what exactly is wrong is said in a note of the error."""
+"""The interface's message; a note of the error has the details."""
 ODD_KEY = r"(^|/)\.{0,2}(/|$)"
-"""Keys with empty parts, or with parts that HTTP clients take for steps to another folder: they cannot be asked for."""
+"""Keys with empty parts, ``.`` or ``..``, which HTTP clients normalise, so that the objects cannot be requested."""
 _URI = re.compile(r"s3://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(?:/(.*))?", re.DOTALL)
 _ODD_KEY = re.compile(ODD_KEY)
 _AWS = re.compile(r"AWS Error (\w+(?: \(HTTP status \d+\))?) during (\w+) operation: ?(.*)", re.DOTALL)
 _UNREACHABLE = re.compile(
     r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING|INTERNAL_FAILURE|HTTP status 5"
 )
-_MOST_FAILURES = 100
-"""So many objects in a row that cannot be read are no broken objects: rights have ended, or the service has."""
-_REASON_LETTERS = 300
+_MAX_FAILURES = 100
+"""Consecutive failures after which the service, not the objects, is considered unavailable."""
+_REASON_CHARACTERS = 300
 
 
 def is_remote(location: str) -> bool:
@@ -36,35 +36,35 @@ def is_remote(location: str) -> bool:
 
 
 def invalid_uri(detail: str) -> InvalidInput:
-    """Return the interface's error, with a note that says what exactly is wrong."""
+    """Return the interface's error, with a note about the details."""
     error = InvalidInput(INVALID_URI)
     error.add_note(detail)
     return error
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """Return (bucket, key) of an object's or a folder's URI; of a folder without a slash at the end.
+    """Return the bucket and the key of the URI of an object or a folder; keys of folders have no trailing slash.
 
     Raises:
-        InvalidInput: it is not ``s3://bucket`` or ``s3://bucket/key``.
+        InvalidInput: the URI is not ``s3://bucket`` or ``s3://bucket/key``.
     """
     match = _URI.fullmatch(uri) if isinstance(uri, str) else None
     key = (match[2] or "").rstrip("/") if match else ""
     if match is None or not key.isprintable() or (key and _ODD_KEY.search(key)):
-        raise invalid_uri(f"an object-storage URI is s3://bucket/folder, not {uri!r}")
+        raise invalid_uri(f"an object-storage URI must be s3://bucket/folder, not {uri!r}")
     return match[1], key
 
 
 @dataclass(frozen=True)
 class BucketAccess:
-    """How buckets are reached.
+    """Options for access to buckets.
 
     Attributes:
-        endpoint: address of the service; None for Amazon's.
-        region: of the buckets; None to find out.
-        anonymous: without credentials.
-        role_arn: role to assume; None for none.
-        attempts: how often a request is tried.
+        endpoint: the address of the service; None for Amazon S3.
+        region: the region of the buckets; None to detect it.
+        anonymous: whether to send requests without credentials.
+        role_arn: ARN of the role to assume; None for no role.
+        attempts: the maximum number of attempts for each request.
     """
 
     endpoint: str | None = None
@@ -75,76 +75,76 @@ class BucketAccess:
 
     @classmethod
     def of(cls, settings: Settings, role_arn: str | None = None) -> "BucketAccess":
-        """Return what the settings say; a role that came with the media goes before theirs."""
+        """Return the options of the settings; *role_arn* overrides the role of the settings."""
         role_arn = role_arn or settings.s3_role_arn
         return cls(settings.s3_endpoint, settings.s3_region, settings.s3_anonymous, role_arn, settings.s3_attempts)
 
 
 class ObjectStore:
-    """Reads objects; used by several threads at once.
+    """A reader of objects. Safe to share between threads.
 
-    A broken object is told from a service that is gone: after a failure the bucket is asked for, and many failures
-    in a row are no chance.
+    It distinguishes a broken object from an unavailable service: after a failure it sends a request for the bucket, and
+    it counts consecutive failures.
     """
 
     def __init__(self, access: BucketAccess) -> None:
         self._access = access
         self._lock = forks.Lock()
-        self._read, self._failed, self._in_a_row, self._last = 0, 0, 0, ""
+        self._read, self._failed, self._consecutive, self._last = 0, 0, 0, ""
 
     def read(self, uri: str, max_bytes: int) -> tuple[int | None, bytes]:
-        """Return (time of the last change in nanoseconds since 1970, content) of an object.
+        """Return the modification time (nanoseconds since 1970) and the content of an object.
 
         Raises:
-            CannotDecode: there is none, it is too large, or it alone cannot be read.
-            Unavailable: the service cannot be reached, or lets nothing be read any more.
+            CannotDecode: the object does not exist, is too large, or cannot be read although others can.
+            Unavailable: the service cannot be reached, or denies access.
         """
         path = uri.removeprefix(SCHEME)
         if _ODD_KEY.search(path):
-            raise CannotDecode("cannot be asked for: its key has parts that are empty, '.' or '..'")
+            raise CannotDecode("cannot be requested: its key has parts that are empty, '.' or '..'")
         try:
             with self._files(path).open_input_file(path) as file:
                 size = file.size()
                 if size > max_bytes:
                     raise CannotDecode(f"the object has {size:,} bytes, more than {max_bytes:,}")
-                found = _modified_ns(file.metadata()), file.read(size)
+                result = _modified_ns(file.metadata()), file.read(size)
         except FileNotFoundError:
             raise CannotDecode("cannot be read: there is no such object") from None
         except (OSError, pa.ArrowException) as error:
             raise self._failure(uri, error) from None
         with self._lock:
-            self._read, self._in_a_row = self._read + 1, 0
-        return found
+            self._read, self._consecutive = self._read + 1, 0
+        return result
 
     def check_any_read(self) -> None:
-        """Check that not all objects so far failed.
+        """Check that at least one object could be read, if any was requested.
 
         Raises:
-            Unavailable: they did.
+            Unavailable: all objects failed.
         """
         if self._failed and not self._read:
             raise Unavailable(f"none of {self._failed:,} objects could be read, the last: {self._last}")
 
     def list(self, uri: str) -> pa.Table:
-        """Return the objects below a folder: ``key`` (below the folder), ``size_bytes``, ``modified_ns``, in order.
+        """Return the objects below a folder, sorted by key: ``key`` (relative), ``size_bytes``, ``modified_ns``.
 
         Raises:
-            InvalidInput: there is no such bucket.
-            Unavailable: the service cannot be reached, or does not let the folder be listed.
+            InvalidInput: the bucket does not exist.
+            Unavailable: the service cannot be reached, or denies listing the folder.
         """
         from pyarrow.fs import FileSelector
 
         bucket, key = split_uri(uri)
         folder = f"{bucket}/{key}".rstrip("/")
         try:
-            found = self._files(folder).get_file_info(FileSelector(folder, recursive=True))
+            infos = self._files(folder).get_file_info(FileSelector(folder, recursive=True))
         except FileNotFoundError:
-            found = []
+            infos = []
         except (OSError, pa.ArrowException) as error:
             if "NO_SUCH_BUCKET" in str(error):
                 raise invalid_uri(f"there is no bucket {bucket!r}") from None
             raise Unavailable(f"cannot list {uri!r}: {_reason(error)}") from None
-        files = [info for info in found if info.is_file]
+        files = [info for info in infos if info.is_file]
         columns = {
             "key": pa.array([info.path[len(folder) + 1 :] for info in files], pa.string()),
             "size_bytes": pa.array([info.size for info in files], pa.int64()),
@@ -153,10 +153,10 @@ class ObjectStore:
         return pa.table(columns).sort_by("key")
 
     def exists(self, uri: str) -> bool:
-        """Return whether there is an object of that very URI.
+        """Return whether there is an object with exactly this URI.
 
         Raises:
-            Unavailable: that cannot be learnt.
+            Unavailable: the service cannot be reached, or denies access.
         """
         path = uri.removeprefix(SCHEME)
         try:
@@ -168,22 +168,22 @@ class ObjectStore:
         return _file_system(self._access, path.partition("/")[0])
 
     def _failure(self, uri: str, error: Exception) -> CannotDecode:
-        """Return what is wrong with one object.
+        """Return the error for an object that cannot be read.
 
         Raises:
-            Unavailable: it is not the object.
+            Unavailable: the cause is the service, not the object.
         """
         reason = _reason(error)
         if _UNREACHABLE.search(str(error)) and not self._answers(uri):
             raise Unavailable(f"cannot read {uri!r}: {reason}")
         with self._lock:
-            self._failed, self._in_a_row, self._last = self._failed + 1, self._in_a_row + 1, f"{uri!r}: {reason}"
-            if self._in_a_row >= _MOST_FAILURES:
-                raise Unavailable(f"{self._in_a_row} objects in a row could not be read, the last: {self._last}")
+            self._failed, self._consecutive, self._last = self._failed + 1, self._consecutive + 1, f"{uri!r}: {reason}"
+            if self._consecutive >= _MAX_FAILURES:
+                raise Unavailable(f"{self._consecutive} objects in a row could not be read, the last: {self._last}")
         return CannotDecode(f"cannot be read: {reason}")
 
     def _answers(self, uri: str) -> bool:
-        """Return whether the service says anything of an object's bucket, be it a refusal."""
+        """Return whether the service answers a request for an object's bucket, even with a refusal."""
         path = uri.removeprefix(SCHEME)
         try:
             self._files(path).get_file_info(path.partition("/")[0])
@@ -193,10 +193,10 @@ class ObjectStore:
 
 
 def _reason(error: Exception) -> str:
-    """Return what a service said, without the page that it may have said it on."""
+    """Return the message of a service in one line, shortened."""
     match = _AWS.search(str(error))
     text = f"{match[1]} ({match[2]}) {match[3]}" if match else str(error)
-    return " ".join(text.split())[:_REASON_LETTERS].strip()
+    return " ".join(text.split())[:_REASON_CHARACTERS].strip()
 
 
 def _modified_ns(metadata: dict[str, bytes]) -> int | None:
@@ -209,16 +209,16 @@ def _modified_ns(metadata: dict[str, bytes]) -> int | None:
 
 @lru_cache(maxsize=64)
 def _file_system(access: BucketAccess, bucket: str) -> Any:
-    """Return a client, which is kept: making one may take seconds, as credentials are looked for.
+    """Return a client. It is cached, because its creation may take seconds while it searches for credentials.
 
     Raises:
-        InvalidInput: a role is to be assumed without credentials.
+        InvalidInput: a role is set together with anonymous access.
     """
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     if access.role_arn and access.anonymous:
         raise InvalidInput(f"no role can be assumed without credentials: {access.role_arn!r} (FRAMEDEX_S3_ANONYMOUS)")
-    options: dict[str, Any] = {"region": access.region or _usual_region(access, bucket)}
+    options: dict[str, Any] = {"region": access.region or _default_region(access, bucket)}
     if access.endpoint:
         address = urlsplit(access.endpoint)
         options |= {"scheme": address.scheme, "endpoint_override": address.netloc}
@@ -231,12 +231,12 @@ def _file_system(access: BucketAccess, bucket: str) -> Any:
     )
 
 
-def _usual_region(access: BucketAccess, bucket: str) -> str | None:
+def _default_region(access: BucketAccess, bucket: str) -> str | None:
     from pyarrow.fs import resolve_s3_region
 
-    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if named or access.endpoint:  # services other than Amazon's want one too, and take any
-        return named or "us-east-1"
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region or access.endpoint:  # other services require a region, too, and accept any
+        return region or "us-east-1"
     try:
         return str(resolve_s3_region(bucket))
     except (OSError, pa.ArrowException):

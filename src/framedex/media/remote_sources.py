@@ -1,4 +1,4 @@
-"""Pictures in S3 buckets: below a folder, or named by a manifest. What there is was asked for once, at opening."""
+"""Sources of images in S3 buckets: a folder, or a manifest. The objects are listed once, when the source is opened."""
 
 import posixpath
 import re
@@ -33,11 +33,11 @@ class RemoteSource(Source):
     """Objects below one folder of a bucket, or of several buckets.
 
     Attributes:
-        uri: what was asked for.
-        root: URI of the folder that the paths are relative to.
-        table: a row for each object, ``path`` and, as far as known, other fields of :class:`Item`: some 60 bytes each.
-        annotations: what annotation files in the folder say.
-        role_arn: role to assume for reading.
+        uri: the URI that was opened.
+        root: the URI of the folder to which the paths are relative.
+        table: a row for each object, with ``path`` and other available fields of :class:`Item`; about 60 bytes a row.
+        annotations: the contents of the annotation files in the folder.
+        role_arn: ARN of the role for reading.
     """
 
     uri: str
@@ -56,50 +56,50 @@ class RemoteSource(Source):
 
 
 def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str | None = None) -> RemoteSource:
-    """Return the pictures below a folder, those that a manifest names, or the one that the URI names.
+    """Return the images below a folder or in a manifest, or a single image.
 
     Args:
-        uri: ``s3://bucket/folder``, or an object with the suffix of a list (``.txt, .csv, .parquet``) or of a picture.
-        store: reads objects.
-        max_bytes: larger manifests are refused.
+        uri: ``s3://bucket/folder``, or an object with the suffix of a list (``.txt, .csv, .parquet``) or of an image.
+        store: the reader of objects.
+        max_bytes: the maximum size of a manifest.
         role_arn: the role that *store* assumes.
 
     Raises:
-        InvalidInput: the URI is none, or there are no pictures.
-        Unavailable: the service cannot be reached, or does not let the folder be listed.
+        InvalidInput: the URI is invalid, or there are no images.
+        Unavailable: the service cannot be reached, or denies listing the folder.
     """
     bucket, key = split_uri(uri)
     if not uri.endswith("/") and posixpath.splitext(key)[1].lower() in LIST_SUFFIXES:
-        found = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
+        source = _open_manifest(f"{SCHEME}{bucket}/{key}", store, max_bytes)
     elif is_media(key) and store.exists(f"{SCHEME}{bucket}/{key}"):
         folder, _, name = f"{bucket}/{key}".rpartition("/")
-        found = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Counter())
+        source = RemoteSource(uri, SCHEME + folder, pa.table({"path": pa.array([name])}), Counter())
     else:
-        found = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
-    if not len(found.table):
-        seen = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
-        raise invalid_uri(f"no pictures in {uri!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
-    found.uri, found.role_arn = uri, role_arn
-    return found
+        source = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
+    if not len(source.table):
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in source.skipped.items())
+        raise invalid_uri(f"no pictures in {uri!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))
+    source.uri, source.role_arn = uri, role_arn
+    return source
 
 
 def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
-    found = store.list(uri).rename_columns(["path", "size_bytes", "modified_ns"])
+    objects = store.list(uri).rename_columns(["path", "size_bytes", "modified_ns"])
     skipped: Counter[str] = Counter()
 
     def take(pattern: str) -> pa.Table:
-        nonlocal found
-        meets = pc.match_substring_regex(found["path"], pattern)
-        taken, found = found.filter(meets), found.filter(pc.invert(meets))
+        nonlocal objects
+        matches = pc.match_substring_regex(objects["path"], pattern)
+        taken, objects = objects.filter(matches), objects.filter(pc.invert(matches))
         return taken
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
-    take(_HIDDEN)  # as in a folder, these are left out silently
-    beside = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
-    wanted = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
-    skipped["other files"] = len(found)
-    annotations = _read_annotations(uri, beside, store, max_bytes)
-    return RemoteSource(uri, uri, wanted, +skipped, annotations)
+    take(_HIDDEN)  # not counted, as in a local folder
+    annotation_files = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
+    images = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
+    skipped["other files"] = len(objects)
+    annotations = _read_annotations(uri, annotation_files, store, max_bytes)
+    return RemoteSource(uri, uri, images, +skipped, annotations)
 
 
 def _with_suffix(suffixes: frozenset[str]) -> str:
@@ -126,7 +126,7 @@ def _read(uri: str, store: ObjectStore, max_bytes: int) -> bytes:
 
 
 def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
-    """Return the objects that a manifest names, in its order, each once.
+    """Return the distinct objects of a manifest, in its order.
 
     A row is the URI of an object, in any bucket, or a path relative to the manifest's own folder.
     """
@@ -139,25 +139,25 @@ def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource
                 raise InvalidInput(
                     f"{uri} brings embeddings; such a table is taken from a local file or as Arrow table"
                 )
-            listed = _Listed(posixpath.dirname(f"{bucket}/{key}"))
-            table = pa.Table.from_batches(listed.batches(read_list(path)), _ITEMS)
+            manifest = _ManifestRows(posixpath.dirname(f"{bucket}/{key}"))
+            table = pa.Table.from_batches(manifest.batches(read_list(path)), _ITEMS)
         except pa.ArrowException as error:
             raise InvalidInput(f"cannot read {uri} as Parquet: {error}") from None
         except UnicodeDecodeError as error:
             raise InvalidInput(f"cannot read {uri}: it is no UTF-8: {error}") from None
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(str(path), uri)) from None
-    root = listed.common or ""
-    cut = pc.utf8_slice_codeunits(table["path"], len(root) + 1 if root else 0)
-    return RemoteSource(uri, SCHEME + root, table.set_column(0, "path", cut), listed.skipped)
+    root = manifest.common or ""
+    relative = pc.utf8_slice_codeunits(table["path"], len(root) + 1 if root else 0)
+    return RemoteSource(uri, SCHEME + root, table.set_column(0, "path", relative), manifest.skipped)
 
 
-class _Listed:
+class _ManifestRows:
     """The rows of a manifest, as paths ``bucket/key``.
 
     Attributes:
-        common: deepest folder that holds all so far; empty where they are in several buckets.
-        skipped: what was left out, by reason.
+        common: the deepest folder that contains all rows so far; empty if they are in several buckets.
+        skipped: the numbers of skipped rows by reason.
     """
 
     def __init__(self, home: str) -> None:
@@ -166,7 +166,7 @@ class _Listed:
         self.skipped: Counter[str] = Counter()
 
     def batches(self, rows: Iterator[tuple[str, tuple[str, ...], str | None]]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that name an object."""
+        """Yield the rows with a path, in batches."""
         items = self._items(rows)
         while group := list(islice(items, _ROWS)):
             columns = [[getattr(item, name) for item in group] for name in _ITEMS.names]
@@ -190,13 +190,13 @@ class _Listed:
         if "://" not in name:
             return posixpath.normpath(posixpath.join(self._home, name))
         if not name.isprintable():
-            raise InvalidInput(f"a manifest names objects by s3:// URIs or by relative paths, not {name!r}")
+            raise InvalidInput(f"a manifest has s3:// URIs or relative paths of objects, not {name!r}")
         try:
             bucket, key = split_uri(name)
         except InvalidInput:
             bucket = key = ""
         if not key:
-            raise InvalidInput(f"a manifest names objects by s3:// URIs or by relative paths, not {name!r}")
+            raise InvalidInput(f"a manifest has s3:// URIs or relative paths of objects, not {name!r}")
         return f"{bucket}/{key}"
 
     def _widen(self, folder: str) -> None:

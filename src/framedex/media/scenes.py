@@ -1,4 +1,4 @@
-"""Where scenes of a video change: by the distance of colour histograms, against a threshold that follows the video."""
+"""Detection of scene changes in videos, by distances of colour histograms and an adaptive threshold."""
 
 from collections import deque
 
@@ -12,19 +12,19 @@ _SIDE = 64
 _BINS = (12, 4, 4)
 _RANGES = (0.0, 180.0, 0.0, 256.0, 0.0, 256.0)
 _WINDOW = 32  # frames
-_LEAST = 0.3  # of a distance in [0, 1]: less is motion or a change of light
+_MIN_DISTANCE = 0.3  # in [0, 1]; smaller distances are motion or changes of light
 _DEVIATIONS = 5.0
-_APART_S = 0.5
+_MIN_INTERVAL_S = 0.5
 
 
 class SceneChanges:
-    """Tells the first frames of scenes; frames are shown to it one by one, all of them.
+    """A detector of the first frames of scenes. It needs all frames of a video, in order.
 
-    The measure is the Hellinger distance of HSV histograms (12 × 4 × 4 bins) of two frames that follow each other, in
-    [0, 1]. A scene begins where it is at least 0.3 and more than five standard deviations above its mean over the 32
-    frames before (an adaptive threshold as in Yusoff, Christmas and Kittler, Video Shot Cut Detection Using Adaptive
-    Thresholding, BMVC 2000), and at least half a second after the last beginning: flashes are no scenes. The very
-    first frame begins none.
+    The measure is the Hellinger distance of the HSV histograms (12 × 4 × 4 bins) of consecutive frames, in [0, 1]. A
+    scene begins if the distance is at least 0.3 and more than five standard deviations above its mean over the previous
+    32 frames (an adaptive threshold as in Yusoff, Christmas and Kittler, Video Shot Cut Detection Using Adaptive
+    Thresholding, BMVC 2000). It must also be at least half a second after the previous scene change, so that flashes do
+    not count. The first frame of the video is not a scene change.
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class SceneChanges:
         self._since_s = 0.0
 
     def begins(self, pixels: Pixels, time_s: float) -> bool:
-        """Return whether a scene begins with the frame at a time.
+        """Return whether a scene begins with a frame.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB.
-            time_s: its presentation time.
+            time_s: the presentation time of the frame in seconds.
         """
         histogram, last = _histogram(pixels), self._last
         self._last = histogram
@@ -45,11 +45,11 @@ class SceneChanges:
             self._since_s = time_s
             return False
         distance = float(np.sqrt(max(0.0, 1.0 - float(np.sqrt(histogram * last).sum()))))
-        usual = np.array(self._distances or (0.0,))
-        found = distance >= max(_LEAST, float(usual.mean() + _DEVIATIONS * usual.std()))
-        if not found:
+        recent = np.array(self._distances or (0.0,))
+        is_change = distance >= max(_MIN_DISTANCE, float(recent.mean() + _DEVIATIONS * recent.std()))
+        if not is_change:
             self._distances.append(distance)
-        if not found or time_s - self._since_s < _APART_S:
+        if not is_change or time_s - self._since_s < _MIN_INTERVAL_S:
             return False
         self._since_s = time_s
         return True

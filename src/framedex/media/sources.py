@@ -1,4 +1,4 @@
-"""Where pictures and videos come from: a folder, a file, or a list. Each can be walked again, in the same order."""
+"""Sources of images and videos: a folder, a file, or a list. Each can be read repeatedly, in the same order."""
 
 import csv
 import os
@@ -28,13 +28,13 @@ class Item:
     """One file to ingest.
 
     Attributes:
-        path: relative to the source's root; undecodable bytes are kept as surrogate escapes.
-        labels: image labels that the source itself gives.
-        caption: caption that the source itself gives.
-        location: where its bytes are, if not at its path below the root.
-        part: 0 for the source's root, or 1 and up for its other roots.
-        size_bytes: its size, where the source knows it.
-        modified_ns: when it was last changed, in nanoseconds since 1970, where the source knows that.
+        path: the path relative to the source's root; undecodable bytes are surrogate escapes.
+        labels: the image's labels in the source.
+        caption: the image's caption in the source.
+        location: the location of the bytes, if it differs from the path below the root.
+        part: 0 for the source's root; 1 and up for its other roots.
+        size_bytes: the size, if the source has it.
+        modified_ns: the modification time in nanoseconds since 1970, if the source has it.
     """
 
     path: str
@@ -47,13 +47,13 @@ class Item:
 
 
 class Source(Protocol):
-    """Files to ingest, relative to a root: to one, but for uploads of different kinds.
+    """Files to ingest, relative to a root. Only mixed uploads have several roots.
 
     Attributes:
-        root: absolute path of a folder, or a folder's URI, or the blob store.
-        other_roots: further ones.
-        role_arn: role to assume for reading, where they are objects.
-        skipped: how many entries were left out by the last walk, by reason.
+        root: the absolute path of a folder, the URI of a folder, or the blob store.
+        other_roots: additional roots.
+        role_arn: ARN of the role for reading objects.
+        skipped: the numbers of entries skipped by the last iteration, by reason.
     """
 
     root: str
@@ -62,16 +62,15 @@ class Source(Protocol):
     skipped: Counter[str]
 
     def items(self) -> Iterator[Item]:
-        """Yield the files in a stable order, without holding them all."""
+        """Yield the files in a stable order, without loading the whole list into memory."""
         ...
 
 
 @dataclass
 class FolderSource(Source):
-    """The pictures and videos below a folder, folder by folder, in order of their names.
+    """The images and videos below a folder, folder by folder, sorted by name.
 
-    Hidden files and folders are left out. Links are followed; a folder that was seen already is not entered
-    again, so that loops end.
+    Hidden files and folders are skipped. Links are followed; each folder is entered once, so that loops end.
     """
 
     root: str
@@ -92,17 +91,17 @@ class FolderSource(Source):
             pending.extend(prefix + name for name in reversed(folders))
 
     def _list(self, folder: str, seen: set[tuple[int, int]]) -> tuple[list[str], list[str]]:
-        """Return the names of the pictures and videos, and of the folders, in one folder, sorted."""
-        where = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
+        """Return the sorted names of the images and videos, and of the subfolders, of one folder."""
+        path = os.path.join(self.root, folder)  # noqa: PTH118 - names may be any bytes
         files: list[str] = []
         folders: list[str] = []
         try:
-            status = os.stat(where)  # noqa: PTH116
+            status = os.stat(path)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
                 self.skipped["folders that a link leads back to"] += 1
                 return [], []
             seen.add((status.st_dev, status.st_ino))
-            with os.scandir(where) as entries:
+            with os.scandir(path) as entries:
                 for entry in entries:
                     self._sort_in(entry, files, folders, top=not folder)
         except OSError as error:
@@ -110,7 +109,7 @@ class FolderSource(Source):
                 raise InvalidInput(f"cannot read the folder {self.root!r}: {error.strerror}") from error
             self.skipped["folders that cannot be read"] += 1
             return [], []
-        # Only names are kept: a single folder may hold millions of files.
+        # Lists of names, not of entries, because a single folder may have millions of files.
         return sorted(files), sorted(folders)
 
     def _sort_in(self, entry: os.DirEntry[str], files: list[str], folders: list[str], *, top: bool) -> None:
@@ -133,7 +132,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 @dataclass
 class FileSource(Source):
-    """One picture or video."""
+    """A single image or video."""
 
     root: str
     name: str
@@ -146,10 +145,10 @@ class FileSource(Source):
 
 @dataclass
 class ListSource(Source):
-    """The files that a ``.txt``, ``.csv`` or ``.parquet`` list names, in its order, each once.
+    """The distinct files of a ``.txt``, ``.csv`` or ``.parquet`` list, in its order.
 
-    Relative paths are relative to the list's own folder. A text list has one path a line. The others have a
-    column for the path (the first of ``PATH_COLUMNS`` that is there, or else the first column) and may have
+    Paths are relative to the list's own folder, or absolute. A text list has one path on each line. The other formats
+    have a path column (the first of ``PATH_COLUMNS`` that exists, else the first column), and may have the columns
     ``label`` or ``labels`` and ``caption``.
     """
 
@@ -174,7 +173,7 @@ class ListSource(Source):
                 yield Item(os.path.relpath(path, self.root) if self.root else path, labels, caption)
 
     def _common_root(self) -> str:
-        """Return the deepest folder that holds all files, so that moving them is one change."""
+        """Return the deepest folder that contains all files. If the files move, only this root changes."""
         common: str | None = None
         for path in (path for path, _, _ in self._rows() if path):
             folder = os.path.dirname(path)  # noqa: PTH120
@@ -185,11 +184,11 @@ class ListSource(Source):
         return common or str(self.list_path.parent)
 
     def _rows(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
-        base = os.fspath(self.list_path.parent)
+        folder = os.fspath(self.list_path.parent)
         for path, labels, caption in read_list(self.list_path):
             if path.startswith("file:"):
-                path = self._path_of(path)  # noqa: PLW2901 - the same, as a path
-            yield path and os.path.normpath(os.path.join(base, path)), labels, caption  # noqa: PTH118
+                path = self._path_of(path)  # noqa: PLW2901 - converted to a path
+            yield path and os.path.normpath(os.path.join(folder, path)), labels, caption  # noqa: PTH118
 
     def _path_of(self, uri: str) -> str:
         try:
@@ -202,24 +201,24 @@ class ListSource(Source):
 
 _Row = tuple[str, tuple[str, ...], str | None]
 LIST_SUFFIXES = (".txt", ".csv", ".parquet")
-_LONGEST = 2**16  # characters of a line; Linux takes paths of 4,096 bytes
+_MAX_LINE = 2**16  # characters; the maximum path length of Linux is 4,096 bytes
 
 
 def read_list(path: Path) -> Iterator[_Row]:
-    """Yield (path as it stands there, labels, caption) of each row of a list file.
+    """Yield the path as written, the labels and the caption of each row of a list file.
 
     Raises:
-        InvalidInput: it cannot be read.
+        InvalidInput: the file cannot be read.
     """
     return {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[path.suffix.lower()](path)
 
 
 def _read_text(path: Path) -> Iterator[_Row]:
     with open_text(path, errors="surrogateescape", newline="\n") as file:
-        for number, line in enumerate(iter(partial(file.readline, _LONGEST), ""), 1):
-            if len(line) == _LONGEST:
+        for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), ""), 1):
+            if len(line) == _MAX_LINE:
                 raise InvalidInput(
-                    f"{path}, line {number}: a line is the path of a file, and this one is longer than any"
+                    f"{path}, line {number}: each line must be the path of a file, and this one is too long"
                 )
             if name := line.rstrip("\r\n"):
                 yield name, (), None
@@ -242,7 +241,7 @@ def _rows_of(rows: Iterator[list[str]]) -> Iterator[_Row]:
     if not set(header) & set(PATH_COLUMNS):
         header = ["path"]
         yield first[0] if first else "", (), None
-    at = {name: place for place, name in enumerate(header)}
+    at = {name: position for position, name in enumerate(header)}
     for row in rows:
         if any(row):
             yield _row_of(at, row)
@@ -250,8 +249,8 @@ def _rows_of(rows: Iterator[list[str]]) -> Iterator[_Row]:
 
 def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
     def cell(*names: str) -> str | None:
-        place = next((at[name] for name in names if name in at), None)
-        return row[place] if place is not None and place < len(row) and row[place] else None
+        position = next((at[name] for name in names if name in at), None)
+        return row[position] if position is not None and position < len(row) and row[position] else None
 
     caption = cell("caption")
     return cell(*PATH_COLUMNS) or "", parse_labels(cell("label", "labels")), caption and storable(caption)
@@ -281,10 +280,10 @@ def _read_parquet(path: Path) -> Iterator[_Row]:
 
 
 def open_source(source: str | os.PathLike[str]) -> Source:
-    """Return the source at a path: a folder, a picture, a video or a list file.
+    """Return the source at a path: a folder, an image, a video or a list file.
 
     Raises:
-        InvalidInput: there is nothing at that path, or it is none of these.
+        InvalidInput: the path does not exist, or is none of these.
     """
     path = Path(os.path.abspath(user_path(source)))  # noqa: PTH100 - keeps links, unlike resolve
     try:

@@ -1,4 +1,4 @@
-"""Small JPEGs of pictures."""
+"""Thumbnails: small JPEGs of images."""
 
 import cv2
 import numpy as np
@@ -13,7 +13,7 @@ def thumbnail(pixels: Pixels, *, size: int = SIZE, quality: int = 80) -> bytes:
 
     Args:
         pixels: uint8, shape (H, W, 3), RGB.
-        size: pixels of the longer side; smaller pictures are not enlarged.
+        size: pixels of the longer side; smaller images are not enlarged.
         quality: JPEG quality, 0 to 100.
     """
     height, width = pixels.shape[:2]

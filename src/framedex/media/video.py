@@ -1,9 +1,9 @@
 """Videos as streams of frames, one in memory at a time: each with its number and its presentation time.
 
-OpenCV's FFmpeg does the decoding. Facts of OpenCV 5.0 that this rests on, each held by a test: frames come in the order
-of presentation; ``CAP_PROP_POS_MSEC`` after a ``grab`` is the presentation time stamp of that very frame, counted from
-the start of the stream, whatever the frame rate does; frames are turned upright by the container's rotation;
-``grab`` alone skips the conversion to RGB; a seek ends at some frame near the wanted one, not surely at it.
+OpenCV's FFmpeg decodes the videos. The code relies on these properties of OpenCV 5.0, each checked by a test: frames
+are returned in the order of presentation; ``CAP_PROP_POS_MSEC`` after a ``grab`` is the presentation time of that frame
+from the start of the stream, also with a variable frame rate; frames are rotated upright; ``grab`` alone skips the
+conversion to RGB; a seek ends near the requested frame, not always at it.
 """
 
 import math
@@ -21,34 +21,34 @@ from framedex.media.containers import codec_name, container_of, reason_closed
 from framedex.media.decode import check_size
 
 _HEAD = 64
-_BEFORE_S = 0.5  # a seek aims so much earlier, so that it seldom ends behind the wanted frame
+_BEFORE_S = 0.5  # a seek aims this much earlier, so that it rarely ends after the requested frame
 _FURTHER = 4.0
-_NEAR_S = 5.0  # from less far away a frame is reached by decoding on: key frames mostly are that far apart
-_MOST_THREADS = 8  # more make the codecs hardly faster, and each holds frames of its own
+_NEAR_S = 5.0  # shorter distances are decoded through; a usual distance of key frames
+_MAX_THREADS = 8  # more threads hardly help the codecs, and each keeps frames in memory
 _NO_TIME_S = 1e-6
-_LOST = 0.02  # of the frames that the header tells of; the headers of some containers are estimates
+_LOST = 0.02  # a fraction of the header's frame count, which is an estimate in some containers
 _LOST_S = 0.5
 
 
 class Video:
-    """An open video. A context manager; frames are looked at one after another.
+    """An open video, read frame by frame; also a context manager.
 
     Args:
-        file: the whole video; read as needed.
-        max_pixels: videos with larger frames are refused.
-        threads: that decode it, at most 8.
+        file: the video file; read as needed.
+        max_pixels: the maximum number of pixels of a frame.
+        threads: the number of decoding threads, at most 8.
 
     Attributes:
         container: for example ``mp4``.
         codec: FourCC in lower case, for example ``h264``.
-        width, height: of a frame as shown, in pixels: upright, pixels square.
-        fps: mean frame rate as the header has it; 0 where it is unknown.
-        duration_s: as the header has it; 0 where it is unknown.
-        number: of the present frame, from 0; -1 before the first one, and after a seek.
-        time_s: presentation time of the present frame, in seconds from the start.
+        width, height: the size of a displayed frame in pixels: upright, with square pixels.
+        fps: the mean frame rate from the header; 0 if unknown.
+        duration_s: the duration from the header in seconds; 0 if unknown.
+        number: the number of the current frame, from 0; -1 before the first frame and after a seek.
+        time_s: the presentation time of the current frame, in seconds from the start.
 
     Raises:
-        CannotDecode: it is empty, or no video that can be decoded; with the reason.
+        CannotDecode: the file is empty or cannot be decoded as a video; the message has the reason.
     """
 
     def __init__(self, file: BinaryIO, *, max_pixels: int, threads: int = 1) -> None:
@@ -59,13 +59,13 @@ class Video:
             raise CannotDecode("the file is empty")
         file.seek(0)
         self.container = container_of(head)
-        self._file, self._threads = file, min(threads, _MOST_THREADS)
+        self._file, self._threads = file, min(threads, _MAX_THREADS)
         self._capture = self._opened()
         self.codec = codec_name(int(self._get(cv2.CAP_PROP_FOURCC)))
         self._frames = max(int(self._get(cv2.CAP_PROP_FRAME_COUNT)), 0)
         self.fps = max(self._get(cv2.CAP_PROP_FPS), 0.0)
         self.duration_s = self._frames / self.fps if self.fps else 0.0
-        self._near_s = _NEAR_S if self._frames > 1 and self.fps else math.inf  # nothing can be sought without them
+        self._near_s = _NEAR_S if self._frames > 1 and self.fps else math.inf  # seeking needs both
         self._stretch = _stretch(
             self._get(cv2.CAP_PROP_SAR_NUM), self._get(cv2.CAP_PROP_SAR_DEN), rotated=self._rotated()
         )
@@ -80,7 +80,7 @@ class Video:
 
     def _opened(self) -> Any:
         try:
-            file: Any = self._file  # OpenCV's annotations do not know that it takes files of Python
+            file: Any = self._file  # OpenCV's annotations lack Python file objects
             capture = cv2.VideoCapture(file, cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, self._threads])
         except cv2.error as error:
             raise CannotDecode(f"it cannot be opened: {error.err}") from None
@@ -96,7 +96,7 @@ class Video:
         return int(self._get(cv2.CAP_PROP_ORIENTATION_META)) % 180 == 90
 
     def advance(self) -> bool:
-        """Go to the next frame, without making pixels of it; return whether there is one."""
+        """Advance to the next frame without decoding its pixels; return whether there is one."""
         if not self._grab():
             return False
         self.number += 1
@@ -106,21 +106,21 @@ class Video:
         if not self._capture.grab():
             return False
         time_s = self._get(cv2.CAP_PROP_POS_MSEC) / 1000
-        # Where stamps are missing or repeated, times still ascend, and no frame is looked for by a stamp not its own.
+        # If time stamps are missing or repeated, the times still ascend, so that each frame has its own.
         self.time_s = time_s if time_s > self.time_s else self.time_s + _NO_TIME_S
         return True
 
     def pixels(self) -> Pixels:
-        """Return the present frame: uint8, shape (height, width, 3), RGB.
+        """Return the current frame: uint8, shape (height, width, 3), RGB.
 
         Raises:
-            CannotDecode: it cannot be converted.
+            CannotDecode: the frame cannot be decoded.
         """
         try:
-            found, frame = self._capture.retrieve()
+            ok, frame = self._capture.retrieve()
         except cv2.error as error:
             raise CannotDecode(f"frame at {self.time_s:.3f} s: {error.err}") from None
-        if not found or frame is None or not frame.size:
+        if not ok or frame is None or not frame.size:
             raise CannotDecode(f"frame at {self.time_s:.3f} s cannot be decoded")
         rgb = cv2.cvtColor(frame, cv2.COLOR_GRAY2RGB if frame.ndim == 2 else cv2.COLOR_BGR2RGB)
         if self._stretch != (1.0, 1.0):
@@ -129,17 +129,17 @@ class Video:
         return np.asarray(rgb, dtype=np.uint8)
 
     def find(self, number: int, time_s: float) -> None:
-        """Go to a frame that was seen before, by its number and its time.
+        """Go to a frame by its number and its presentation time, as recorded in an earlier pass.
 
-        It is looked for by its time stamp from a key frame before it on, and where stamps do not lead to it, by
-        decoding and counting from the beginning. Frames in ascending order are found fastest.
+        The method seeks to a key frame before the frame and decodes up to the time stamp. If no frame has this time
+        stamp, it decodes and counts from the beginning. Ascending order is fastest.
 
         Raises:
-            CannotDecode: there is no such frame any more.
+            CannotDecode: the frame no longer exists.
         """
         near = self.time_s <= time_s < self.time_s + self._near_s
         if not (near and self._reach(time_s)) and not self._seek(time_s):
-            self._near_s = math.inf  # frames that follow are then found by decoding on, rather than from the beginning
+            self._near_s = math.inf  # later frames are then reached by decoding on, not from the beginning
             self._rewind()
             while self.number < number:
                 if not self.advance():
@@ -159,7 +159,7 @@ class Video:
         return self._reach(time_s)
 
     def _reach(self, time_s: float) -> bool:
-        """Decode on to the frame of a time; return whether there is one of exactly that."""
+        """Decode up to a time; return whether a frame has exactly this time."""
         while self.time_s < time_s:
             if not self.advance():
                 return False
@@ -172,7 +172,7 @@ class Video:
         self.number, self.time_s = -1, -1.0
 
     def reason_short(self) -> str | None:
-        """Return after the last frame why the video is shorter than it says; None if it is not."""
+        """Return, after the last frame, why the video is shorter than its header says; None if it is complete."""
         if self.number < 0:
             return "it has no frames that can be decoded"
         frame_s = 1 / self.fps if self.fps else 0.0
@@ -182,7 +182,7 @@ class Video:
         return None
 
     def close(self) -> None:
-        """Let go of the decoder; the file stays open."""
+        """Release the decoder; the file stays open."""
         self._capture.release()
 
     def __enter__(self) -> "Video":
@@ -196,15 +196,15 @@ class Video:
 
 @cache
 def _be_quiet() -> None:
-    """Keep what FFmpeg and OpenCV say of damaged files from the terminal: the reason is in the error."""
+    """Silence messages of FFmpeg and OpenCV about damaged files; errors have the reason."""
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     logging = cv2.utils.logging
-    if logging.getLogLevel() == logging.LOG_LEVEL_WARNING:  # as it is where nobody chose another
+    if logging.getLogLevel() == logging.LOG_LEVEL_WARNING:  # the default; other levels were set by the user
         logging.setLogLevel(logging.LOG_LEVEL_ERROR)
 
 
 def _stretch(num: float, den: float, *, rotated: bool) -> tuple[float, float]:
-    """Return by what width and height are multiplied so that pixels are square; no pixel is lost by that."""
+    """Return the factors of width and height that make pixels square; neither is below 1."""
     ratio = num / den if num > 0 and den > 0 else 1.0
     ratio = 1 / ratio if rotated else ratio
     return (ratio, 1.0) if ratio >= 1 else (1.0, 1 / ratio)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from framedex.annotations.sources import BoxSource, resolve_box_sources
-from framedex.checks import check_flag, check_integer
 from framedex.encoders import Encoder
 from framedex.errors import Forbidden, NotIndexed
 from framedex.jobs.add import add
@@ -104,20 +103,11 @@ def _forget(context: Context, dataset_id: str, content: Content) -> None:
         remove_upload(context.layout.dataset(dataset_id), content.source.upload_id)
 
 
-def check_request(context: Context, *, use_spot: bool | None, **counts: int | None) -> None:
-    """Check what the interface lets an addition say.
-
-    Args:
-        context: the open workspace.
-        use_spot: nothing here runs on machines that may be taken away.
-        counts: what to expect, by name; nothing here is reserved for it.
+def check_allowed(context: Context) -> None:
+    """Check that the settings allow additions.
 
     Raises:
-        Forbidden: the settings do not allow additions.
-        InvalidInput: one is of another kind.
+        Forbidden: they do not.
     """
     if not context.settings.add_media_enabled:
         raise Forbidden("Add media feature is not enabled")
-    for name, value in counts.items():
-        check_integer(name, value, minimum=0, optional=True)
-    check_flag("use_spot", use_spot, optional=True)

@@ -104,7 +104,7 @@ def image_query(
         CannotDecode: the file cannot be read, or is no picture.
     """
     if most is not None and not (is_number(most) and 0 <= most <= 2):
-        raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
+        raise InvalidInput(f"max_distance must be a cosine distance from 0 to 2, not {most!r}")
     check_integer("n_candidates", n_candidates, minimum=1, optional=True)
     return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
 

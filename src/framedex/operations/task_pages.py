@@ -11,15 +11,9 @@ from framedex.records import TaskFilters, TaskPage, TaskStatus, TaskType
 from framedex.storage import task_rows
 from framedex.storage.task_rows import TaskQuery
 
-_EQUAL = {
-    "dataset_id": "dataset_id",
-    "dataset_name": "dataset_name",
-    "task_type": "task_type",
-    "task_status": "status",
-    "created_by": "created_by",
-}
+_EQUAL = ("dataset_id", "dataset_name", "task_type", "status", "created_by")
 _SORTED_BY = ("start_time", "status", "task_type", "dataset_name", "dataset_id", "created_by")
-_CLOSED: dict[str, type[StrEnum]] = {"task_type": TaskType, "task_status": TaskStatus}
+_CLOSED: dict[str, type[StrEnum]] = {"task_type": TaskType, "status": TaskStatus}
 _PAGE_SIZES = range(5, 51)
 
 
@@ -29,7 +23,7 @@ class TaskSearch(TypedDict, total=False):
     dataset_id: str | None
     dataset_name: str | None
     task_type: TaskType | str | None
-    task_status: TaskStatus | str | None
+    status: TaskStatus | str | None
     created_by: str | None
     start_time_from: datetime | str | None
     start_time_to: datetime | str | None
@@ -98,7 +92,7 @@ def _conditions(equal: dict[str, str | None]) -> dict[str, str]:
             _check_one_of(name, value, [each.value for each in _CLOSED[name]])
         elif not isinstance(value, str):
             raise InvalidInput(f"{name} must be text, not {value!r}")
-        found[_EQUAL[name]] = str(value)
+        found[name] = str(value)
     return found
 
 

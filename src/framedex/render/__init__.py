@@ -1,1 +1,1 @@
-"""For eyes: HTML with small pictures in it, and progress bars."""
+"""Display of results: HTML with thumbnails, plots, and progress bars."""

@@ -1,4 +1,4 @@
-"""Pieces of self-contained HTML: no scripts, no addresses, pictures as data."""
+"""Fragments of self-contained HTML: no scripts, no external links, images as data URIs."""
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
@@ -22,48 +22,48 @@ background:#f1f1f1;border-radius:4px;display:block}
 
 
 def block(*parts: str) -> str:
-    """Return parts as one block with its style, for a notebook."""
+    """Return parts as one block with a style sheet, for a notebook."""
     return f"<style>{STYLE}</style><div class='fdx'>{''.join(parts)}</div>"
 
 
 def page(title: str, *parts: str) -> str:
-    """Return a whole document."""
+    """Return a complete document."""
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"<meta name='viewport' content='width=device-width'><title>{text(title)}</title><style>{STYLE}</style></head>"
-        f"<body class='fdx'>{''.join(parts)}</body></html>\n"
+        f"<meta name='viewport' content='width=device-width'><title>{escaped(title)}</title>"
+        f"<style>{STYLE}</style></head><body class='fdx'>{''.join(parts)}</body></html>\n"
     )
 
 
-def text(value: object) -> str:
-    """Return a value as HTML text; what is no Unicode is shown as its bytes."""
+def escaped(value: object) -> str:
+    """Return a value as escaped HTML text; lone surrogates are shown as escape sequences."""
     return escape(str(value).encode("utf-8", "backslashreplace").decode())
 
 
 def heading(value: object, level: int = 2) -> str:
     """Return a heading."""
-    return f"<h{level}>{text(value)}</h{level}>"
+    return f"<h{level}>{escaped(value)}</h{level}>"
 
 
 def note(value: object) -> str:
-    """Return a line in grey."""
-    return f"<p class='dim'>{text(value)}</p>"
+    """Return a paragraph in grey."""
+    return f"<p class='dim'>{escaped(value)}</p>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; numbers stand to the right."""
+    """Return a table; numbers are aligned to the right."""
     body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
-    return "<table><tr>" + "".join(f"<th>{text(name)}</th>" for name in header) + f"</tr>{body}</table>"
+    return "<table><tr>" + "".join(f"<th>{escaped(name)}</th>" for name in header) + f"</tr>{body}</table>"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, int | float):
         return f"<td class='n'>{value:,.3g}</td>" if isinstance(value, float) else f"<td class='n'>{value:,}</td>"
-    return f"<td>{text('' if value is None else value)}</td>"
+    return f"<td>{escaped('' if value is None else value)}</td>"
 
 
 def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:,}".format) -> str:
-    """Return a table of counts with a bar for each; *shown* says how a count is written."""
+    """Return a table of counts with a bar for each; *shown* formats a count."""
     counts = list(counts)
     largest = max((count for _, count in counts), default=1) or 1
     rows = (_bar(name, shown(count), max(1, round(160 * count / largest)) if count else 0) for name, count in counts)
@@ -72,24 +72,24 @@ def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:
 
 def _bar(name: str, count: str, width: int) -> str:
     bar = f"<span class='bar' style='width:{width}px'></span>"
-    return f"<tr><td>{text(name)}</td><td class='n'>{text(count)}</td><td>{bar}</td></tr>"
+    return f"<tr><td>{escaped(name)}</td><td class='n'>{escaped(count)}</td><td>{bar}</td></tr>"
 
 
-def picture(jpeg: bytes | None, *captions: object) -> str:
-    """Return a picture with lines below it; a grey field where it cannot be shown."""
+def figure(jpeg: bytes | None, *captions: object) -> str:
+    """Return an image with lines of text below it; a grey field if *jpeg* is None."""
     if jpeg is None:
         image = "<div class='gone'>cannot be shown</div>"
     else:
         image = f"<img alt='' src='data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}'>"
-    lines = "<br>".join(text(line) for line in captions if line not in (None, ""))
+    lines = "<br>".join(escaped(line) for line in captions if line not in (None, ""))
     return f"<figure>{image}<figcaption>{lines}</figcaption></figure>"
 
 
 def row(figures: Iterable[str]) -> str:
-    """Return pictures side by side."""
+    """Return figures side by side."""
     return f"<div class='row'>{''.join(figures)}</div>"
 
 
 def card(*parts: str) -> str:
-    """Return parts in a frame."""
+    """Return parts in a bordered box."""
     return f"<div class='card'>{''.join(parts)}</div>"

@@ -1,4 +1,4 @@
-"""Line plots as SVG text: small, without scripts, readable in light and dark and without colours."""
+"""Line plots as SVG text: without scripts, with light and dark colours, and a distinct marker for each line."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from html import escape
 _WIDTH, _HEIGHT = 660, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 180, 34, 52
 _TICKS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
-_LEAST_GAP = 34.0  # between labels
+_MIN_GAP = 34.0  # between labels
 _LIGHT = ("#0b63b0", "#c2410c", "#0f7b4f", "#8b3fa8", "#8a6d00", "#5b6472")
 _DARK = ("#6cb2ff", "#ff9b66", "#58d3a0", "#d69bf0", "#e6c84c", "#aab4c2")
 _SHAPES = (
@@ -23,12 +23,12 @@ _SHAPES = (
 
 @dataclass(frozen=True)
 class Line:
-    """Points that belong together.
+    """A line of a plot.
 
     Attributes:
-        name: in the legend.
-        points: (x, y, what is said of it); x is a share, 0 to 1, y above 0.
-        marked: places of points that get a ring.
+        name: the name in the legend.
+        points: the points (x, y, tooltip); x is a fraction, 0 to 1; y is above 0.
+        marked: the indices of points with a ring.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Line:
 
 
 class _Shares:
-    """A scale of shares that widens towards 1: each tenth of what is missing takes the same room."""
+    """A scale of fractions, logarithmic in the distance to 1: 0.9 to 0.99 is as long as 0.99 to 0.999."""
 
     def __init__(self, values: Sequence[float]) -> None:
         missing = [1 - value for value in values if value < 1]
@@ -55,16 +55,16 @@ class _Shares:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (self._raw(value) - self._low) / (self._high - self._low)
 
     def ticks(self) -> list[float]:
-        """Return values whose labels have room, the end first."""
-        kept = [1.0]
+        """Return the values of ticks whose labels do not overlap, in descending order."""
+        ticks = [1.0]
         for tick in reversed(self._ticks):
-            if self.at(kept[-1]) - self.at(tick) >= _LEAST_GAP:
-                kept.append(tick)
-        return kept
+            if self.at(ticks[-1]) - self.at(tick) >= _MIN_GAP:
+                ticks.append(tick)
+        return ticks
 
 
 class _Logarithms:
-    """A scale on which each factor takes the same room."""
+    """A logarithmic scale."""
 
     def __init__(self, values: Sequence[float]) -> None:
         low, high = math.log10(min(values, default=1)), math.log10(max(values, default=10))
@@ -78,19 +78,19 @@ class _Logarithms:
     def ticks(self) -> list[float]:
         decades = range(math.floor(self._low), math.ceil(self._high) + 1)
         steps = (1, 2, 5) if self._high - self._low < 2.5 else (1,)
-        found = [step * 10.0**decade for decade in decades for step in steps]
-        return [each for each in found if self._low <= math.log10(each) <= self._high]
+        values = [step * 10.0**decade for decade in decades for step in steps]
+        return [each for each in values if self._low <= math.log10(each) <= self._high]
 
 
 def line_plot(lines: Sequence[Line], *, title: str, x_label: str, y_label: str, mark: str = "") -> str:
-    """Return lines over shares, as SVG text.
+    """Return a line plot as SVG text.
 
     Args:
-        lines: what is drawn; at most six look different.
-        title: above.
-        x_label: below the first axis, of shares, which widens towards 1.
-        y_label: beside the second axis, which is logarithmic.
-        mark: what a ring around a point means, in the legend.
+        lines: the lines; colours and markers repeat after six.
+        title: the title.
+        x_label: the label of the x axis, whose scale widens towards 1.
+        y_label: the label of the y axis, whose scale is logarithmic.
+        mark: the legend of rings around points; empty for none.
     """
     points = [point for line in lines for point in line.points]
     x, y = _Shares([point[0] for point in points]), _Logarithms([point[1] for point in points])
@@ -141,15 +141,15 @@ def _y_axis(scale: _Logarithms, label: str) -> Iterable[str]:
 
 
 def _drawn(line: Line, number: int, x: _Shares, y: _Logarithms) -> Iterable[str]:
-    places = [(x.at(share), y.at(value)) for share, value, _ in line.points]
-    path = "L".join(f"{across:.1f} {down:.1f}" for across, down in places)
+    positions = [(x.at(share), y.at(value)) for share, value, _ in line.points]
+    path = "L".join(f"{across:.1f} {down:.1f}" for across, down in positions)
     yield f"<g class='c{number % len(_LIGHT)}'>"
-    if len(places) > 1:
+    if len(positions) > 1:
         yield f"<path class='line' d='M{path}'/>"
-    for place, ((across, down), (_, _, words)) in enumerate(zip(places, line.points, strict=True)):
-        ring = "<circle class='ring' r='8'/>" if place in line.marked else ""
+    for index, ((across, down), (_, _, tooltip)) in enumerate(zip(positions, line.points, strict=True)):
+        ring = "<circle class='ring' r='8'/>" if index in line.marked else ""
         yield (
-            f"<g transform='translate({across:.1f} {down:.1f})'><title>{_text(words)}</title>"
+            f"<g transform='translate({across:.1f} {down:.1f})'><title>{_text(tooltip)}</title>"
             f"<path class='dot' d='{_SHAPES[number % len(_SHAPES)]}'/>{ring}</g>"
         )
     yield "</g>"

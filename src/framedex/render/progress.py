@@ -1,20 +1,20 @@
-"""A progress bar, in the terminal and in notebooks."""
+"""Progress bars for terminals and notebooks."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[str, float], None]
+from framedex.progress import Progress
 
 
 @contextmanager
 def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -> Iterator[Progress | None]:
-    """Show a bar for the duration of a block; yield what it is to be told: (stage, share from 0 to 1).
+    """Show a progress bar for the duration of a block; yield its progress callback, or None if no bar is shown.
 
     Args:
-        title: what is being done.
-        shown: whether to show it; None shows it in terminals and notebooks only. Yields None where it is not shown.
-        late: show nothing before there is something to tell.
+        title: the title of the bar.
+        shown: whether to show the bar; by default in terminals and notebooks only.
+        late: show the bar only after the first call of the callback.
     """
     if shown is None:
         shown = sys.stderr.isatty() or _in_notebook()
@@ -39,13 +39,13 @@ def progress_bar(title: str, *, shown: bool | None = None, late: bool = False) -
         TimeRemainingColumn(),
     )
     console = Console(stderr=True) if not _in_notebook() else None
-    # What is printed meanwhile passes above the bar, but not into it where output is kept in a file.
+    # Output printed meanwhile appears above the bar; if stdout is redirected to a file, it is left alone.
     bar = Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(title, total=1.0)
 
     def progress(stage: str, share: float) -> None:
         if late:
-            bar.start()  # once
+            bar.start()  # has no effect after the first call
         bar.update(task, completed=share, description=f"{title}: {stage}")
 
     if not late:

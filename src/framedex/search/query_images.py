@@ -1,6 +1,5 @@
 """Query images: reading and cropping them, and computing their vectors."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +16,9 @@ from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 
-Box = Mapping[str, float] | Sequence[float] | str
-"""A part of an image: ``{x, y, width, height}`` as shares of its sides, 0 to 1, or ``(x, y, width, height)`` in pixels;
-both from the upper left corner. As text: JSON of the first, or ``X,Y,W,H``.
-"""
+Box = Mapping[str, float] | Sequence[float] | npt.NDArray[Any]
+"""A bounding box in pixels from the upper left corner: ``(x, y, width, height)``, as in previews and the column
+``bbox``, or a mapping with these keys."""
 
 _KEYS = ("x", "y", "width", "height")
 PRECOMPUTED = "precomputed"
@@ -153,7 +151,7 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
         InvalidInput: the box cannot be parsed, or contains no pixel of the image.
     """
     height, width = pixels.shape[:2]
-    x, y, across, down = _in_pixels(box, width, height)
+    x, y, across, down = _numbers_of(box)
     left, top = max(round(x), 0), max(round(y), 0)
     right, bottom = min(round(x + across), width), min(round(y + down), height)
     if right <= left or bottom <= top:
@@ -161,26 +159,19 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
     return np.ascontiguousarray(pixels[top:bottom, left:right])
 
 
-def _in_pixels(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
-    value: Any = box
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.lstrip().startswith("{") else [float(part) for part in value.split(",")]
-        except ValueError:
-            raise InvalidInput(f"bounding box {box!r} is neither X,Y,W,H nor JSON of x, y, width, height") from None
-    numbers: list[Any] = [value.get(key) for key in _KEYS] if isinstance(value, Mapping) else list(value)
+def _numbers_of(box: Any) -> list[float]:
+    numbers: list[Any] = []
+    if isinstance(box, Mapping):
+        numbers = [box.get(key) for key in _KEYS]
+    elif isinstance(box, Sequence | np.ndarray):
+        numbers = list(box)
     if len(numbers) != len(_KEYS) or not all(_is_number(each) for each in numbers):
-        raise InvalidInput(f"a bounding box has four finite numbers: x, y, width, height; found {box!r}")
-    x, y, across, down = (float(each) for each in numbers)
-    if isinstance(value, Mapping):
-        if not all(0 <= each <= 1 for each in (x, y, across, down)):
-            raise InvalidInput(f"x, y, width and height of a bounding box are shares from 0 to 1; found {box!r}")
-        return x * width, y * height, across * width, down * height
-    return x, y, across, down
+        raise InvalidInput(f"a bounding box has four finite numbers in pixels, x, y, width and height; got {box!r}")
+    return [float(each) for each in numbers]
 
 
 def _is_number(value: Any) -> bool:
-    return is_number(value) and bool(np.isfinite(value))
+    return (is_number(value) or isinstance(value, np.number)) and bool(np.isfinite(value))
 
 
 def is_file(query: Any) -> bool:

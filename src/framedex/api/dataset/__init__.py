@@ -1,4 +1,4 @@
-"""A dataset of a workspace, by subject."""
+"""The class Dataset, assembled from one module for each subject."""
 
 from framedex.api.dataset.dataset import Dataset
 

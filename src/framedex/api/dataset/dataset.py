@@ -1,4 +1,4 @@
-"""A dataset: what can be done to one."""
+"""The public class of a dataset."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
 from framedex.operations import enrichment, snapshots
-from framedex.operations.additions import check_request, start_addition, start_objects
+from framedex.operations.additions import check_allowed, start_addition, start_objects
 from framedex.operations.context import Context, open_media
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
 from framedex.operations.names import Operation
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 
 class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, DatasetLifecycle):
-    """One dataset of a workspace. Readers see its last committed state and never wait.
+    """A dataset of a workspace. Reading methods use the last committed state and never block.
 
     Attributes:
         id: the dataset's UUID.
-        task: the task that this process started for it, if any.
+        task: the last task that this object started, if any.
     """
 
     def __init__(self, context: Context, dataset_id: str, task: Task | None = None) -> None:
@@ -66,7 +66,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
     @property
     def info(self) -> DatasetRecord:
-        """The interface's Dataset record: status, progress, counts."""
+        """The dataset's record: status, progress and counts."""
         with self._context.catalog.read() as connection:
             return datasets.find_dataset(connection, self.id)
 
@@ -77,10 +77,10 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
     @property
     def embedding_config(self) -> EmbeddingConfig:
-        """The encoder, its dimension and the clustering thresholds that the dataset was indexed with.
+        """The encoder, the embedding dimension and the cluster thresholds of the index.
 
         Raises:
-            NotIndexed: it was not indexed yet.
+            NotIndexed: the dataset has no index yet.
         """
         with self._context.catalog.read() as connection:
             config = datasets.embedding_config(connection, self.id)
@@ -90,47 +90,47 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
     @property
     def skipped(self) -> dict[str, int]:
-        """What ingestion left out, by reason."""
+        """The number of skipped files by reason."""
         return dict(open_media(self._context, self.id).generation.summary.skipped)
 
     @property
     def box_problems(self) -> list[str]:
-        """What was wrong with the annotations of objects, with the place and what would be right; the first hundred."""
+        """The first hundred problems of the annotation files, each with its location and a correction."""
         return list(open_media(self._context, self.id).generation.summary.box_problems)
 
     @property
     def last_task(self) -> TaskRecord | None:
-        """The dataset's newest task, of any process; None if there was none."""
+        """The dataset's newest task, started by any process; None if it has no task."""
         with self._context.catalog.read() as connection:
-            found = task_rows.list_tasks(connection, TaskQuery({"dataset_id": self.id}), limit=1)
-        return found[0] if found else None
+            records = task_rows.list_tasks(connection, TaskQuery({"dataset_id": self.id}), limit=1)
+        return records[0] if records else None
 
     def where(self, vql: Sequence[Any]) -> View:
         """Return the media that pass a VQL filter, as in ``[{"labels": {"op": "is", "value": "dog"}}]``.
 
         Args:
-            vql: such a list, the same as JSON text, or an expression: ``framedex.vql.labels("dog")``.
+            vql: a list of elements, its JSON text, or an expression: ``framedex.vql.labels("dog")``.
 
         Raises:
-            InvalidFilter: the filter cannot be understood.
+            InvalidFilter: the filter is invalid.
         """
         return self._view().where(vql)
 
     @property
     def objects(self) -> View:
-        """The objects in the media as a view, which has each as a media item of its own; empty where there are none."""
+        """The objects in the media, as a view in which each object is a media item; empty without objects."""
         return View(self._context, self.id, objects=True)
 
     def explore(
         self,
         entity_type: str = "IMAGES",
-        threshold: int = 0,
+        level: int = 0,
         page_number: int = 0,
         vql: Sequence[Any] | None = None,
         **search: Unpack[ExploreSearch],
     ) -> ExplorePage:
-        """Return a page of 100 clusters, largest or best first; see :meth:`View.explore` for all parameters."""
-        return self._view().explore(entity_type, threshold, page_number, vql, **search)
+        """Return a page of 100 clusters; see :meth:`View.explore` for all parameters."""
+        return self._view().explore(entity_type, level, page_number, vql, **search)
 
     def count(self) -> int:
         """Return the number of media."""
@@ -145,19 +145,19 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return self._view().to_pandas(columns)
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
-        """Return a row for each issue found, worst first; see :meth:`View.issues`."""
+        """Return a row for each issue, worst first; see :meth:`View.issues`."""
         return self._view().issues(issue_type, limit=limit)
 
     def duplicates(
         self,
-        threshold: float = 0.96,
+        similarity: float = 0.96,
         *,
         exact: bool = False,
         limit: int | None = None,
         entity_type: str = "IMAGES",
     ) -> DuplicateGroups:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
-        return self._view().duplicates(threshold, exact=exact, limit=limit, entity_type=entity_type)
+        return self._view().duplicates(similarity, exact=exact, limit=limit, entity_type=entity_type)
 
     def add_media(
         self,
@@ -169,78 +169,64 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         assume_role: str | None = None,
         auto_reindex: bool = False,
         wait: bool = True,
-        batch_n_images: int | None = None,
-        batch_n_videos: int | None = None,
-        batch_n_objects: int | None = None,
-        use_spot: bool | None = None,
     ) -> Task:
-        """Add media: they join the clusters and groups that are there, or found their own, until :meth:`reindex`.
+        """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
-        Exactly one source is given. Media that the dataset has already (the same file below the same folder, the same
-        uploaded name, the same uri) are left out; files that have changed replace theirs. What else the dataset holds,
-        and its ids, do not change.
+        Clusters and groups are approximate until :meth:`reindex`. Exactly one source is needed. Media that the dataset
+        already has (the same file below the same folder, the same uploaded name, the same URI) are skipped; a changed
+        file replaces its media item. All other media, and all ids, stay the same.
 
         Args:
-            path: what :meth:`Workspace.create_dataset` takes as a source: a folder, a picture, a video, a list - or,
-                where the dataset was made of one, a table with ``uri`` and ``embedding``.
-            files: paths, whose files stay where they are, and ``(name, bytes)`` pairs or binary files with a ``name``,
-                whose contents are kept in the workspace.
-            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file; its pictures are kept in the workspace. Of
-                several of one name the last one counts. Annotation files in its root are used as those of a folder.
-            s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest there (``.txt``, ``.csv``,
-                ``.parquet``) of URIs or of paths relative to it. The pictures stay there.
-            assume_role: ARN of the role to assume for reading these, now and later.
-            auto_reindex: settle everything at once.
-            wait: return when it is done, showing progress; else as soon as what is uploaded has been.
-            batch_n_images: how many to expect. It is checked; nothing here is reserved for them.
-            batch_n_videos: the same.
-            batch_n_objects: the same.
-            use_spot: whether machines may be used that can be taken away. It is checked; there are none here.
+            path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video or a list; or a table
+                with ``uri`` and ``embedding``, if the dataset was created from such a table.
+            files: a list of paths, ``(name, bytes)`` pairs, or binary files with a ``name``. Files given by path stay
+                where they are; other contents are stored in the workspace.
+            archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace. If a
+                name occurs several times, the last one is used. Annotation files in its root are read as in a folder.
+            s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest in a bucket (``.txt``, ``.csv``,
+                ``.parquet``) with URIs or relative paths. The images stay in the bucket.
+            assume_role: ARN of the role for reading from the bucket, now and later.
+            auto_reindex: reindex the dataset afterwards.
+            wait: return when the task is done, showing progress; else return as soon as all uploads are stored.
 
         Returns:
             the task, type MEDIA_ADDITION. Afterwards the dataset's status is PARTIAL INDEX, or READY with
             *auto_reindex*.
 
         Raises:
-            InvalidInput: none or several sources are given, or it holds nothing that can be added to this dataset.
+            InvalidInput: no source or several sources are given, or the source has nothing that can be added.
             NotIndexed: the dataset has no index.
-            Conflict: another task is under way.
+            Conflict: another task is running.
             Forbidden: the settings do not allow additions.
-            Unavailable: the bucket cannot be reached, or does not let its objects be listed.
-            WorkspaceError: what is uploaded cannot be written, or the workspace was opened for reading.
+            Unavailable: the bucket cannot be reached, or its objects cannot be listed.
+            WorkspaceError: an upload cannot be written, or the workspace was opened read-only.
         """
-        check_request(
-            self._context,
-            batch_n_images=batch_n_images,
-            batch_n_videos=batch_n_videos,
-            batch_n_objects=batch_n_objects,
-            use_spot=use_spot,
-        )
-        given = AdditionRequest(path, files, archive, s3_uri, assume_role)
-        self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, shown=wait)
+        check_allowed(self._context)
+        request = AdditionRequest(path, files, archive, s3_uri, assume_role)
+        self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, shown=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")
         return self.task
 
     def add_objects(self, boxes: Any, *, wait: bool = True) -> Task:
-        """Add objects: boxes around things in the pictures, each with a label, from annotation files.
+        """Add objects (labelled bounding boxes) from annotation files.
 
-        What is in each box is measured, encoded and indexed as pictures are. Boxes that the dataset has already are
-        left out. :attr:`skipped` then says what could not be used, and :attr:`box_problems` why.
+        The crop of each bounding box is measured, encoded and indexed like an image. Boxes that the dataset already has
+        are skipped. Afterwards :attr:`skipped` has the number of unusable boxes, and :attr:`box_problems` the reasons.
 
         Args:
             boxes: a COCO file (``.json``), a table (``.csv``, ``.parquet`` with ``filename, col_x, row_y, width,
-                height, label``), a folder of Pascal VOC or YOLO files, or a list of these. Names of pictures are paths
-                within the folder that the dataset is made of, or bare names.
-            wait: return when it is done, showing progress; else at once.
+                height, label``), a folder of Pascal VOC or YOLO files, or a list of these. Images are named by their
+                paths within the dataset's source folder, or by bare file names.
+            wait: return when the task is done, showing progress; else at once.
 
         Returns:
-            the task, type MEDIA_ADDITION. Where there were objects before, the dataset's status is PARTIAL INDEX then.
+            the task, type MEDIA_ADDITION. If the dataset had objects before, its status is PARTIAL INDEX afterwards.
 
         Raises:
-            InvalidInput: that is no source of boxes, or the dataset brought its embeddings.
+            InvalidInput: *boxes* is no source of bounding boxes, or the dataset was created from embeddings.
             NotIndexed: the dataset has no index.
-            Conflict: another task is under way.
+            Conflict: another task is running.
         """
         self.task = start_objects(self._context, self.id, boxes)
         if wait:
@@ -248,24 +234,24 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return self.task
 
     def reindex(self, *, thresholds: Sequence[float] | None = None, wait: bool = True) -> Task:
-        """Find neighbours, clusters, duplicates and scores anew.
+        """Rebuild the index: neighbours, clusters, duplicate groups and scores.
 
         Clusters and groups that keep most of their members keep their ids.
 
         Args:
-            thresholds: five ascending cosine distances for cluster levels 0 to 4, from now on; by default as before.
-                With them a dataset that is READY can be indexed anew, too.
-            wait: return when it is done, showing progress; else at once.
+            thresholds: five ascending cosine distances for cluster levels 0 to 4; by default the present ones. With new
+                thresholds a READY dataset can be reindexed, too.
+            wait: return when the task is done, showing progress; else at once.
 
         Raises:
-            Conflict: the dataset is not PARTIAL INDEX, or another task is under way.
+            Conflict: the dataset's status is not PARTIAL INDEX, or another task is running.
             InvalidInput: the thresholds do not ascend.
-            ReadOnly: the workspace was opened for reading.
+            ReadOnly: the workspace was opened read-only.
         """
         cuts = None if thresholds is None else check_thresholds(thresholds)
         return self._start(
             TaskType.REINDEX,
-            lambda base, progress: reindex(base, progress=progress),
+            lambda job, progress: reindex(job, progress=progress),
             Operation.REINDEX,
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
@@ -289,16 +275,16 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return self.task
 
     def clone(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> "Dataset":
-        """Make a dataset of a snapshot, named ``… (cloned)``. Both share their files, and neither needs the other.
+        """Create a dataset from a snapshot, named ``… (cloned)``. The two share files but are independent.
 
         Args:
-            snapshot: its record, its id, or ``current``.
-            wait: return when it is done; else at once, with the task as ``dataset.task``.
+            snapshot: a snapshot's record or id, or ``current``.
+            wait: return when the task is done; else at once, with the task as ``dataset.task``.
 
         Raises:
-            NotFound: there is no such snapshot.
-            Conflict: the dataset's status does not allow it.
-            Error: the task failed; nothing is left behind but its record.
+            NotFound: the snapshot does not exist.
+            Conflict: the dataset's status does not allow clones.
+            Error: the task failed; only its record remains.
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
@@ -307,24 +293,24 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return Dataset(self._context, new_id, task)
 
     def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "Dataset":
-        """Make a dataset of this one with what models say of its pictures, named ``… (enriched)``.
+        """Create a copy of the dataset, named ``… (enriched)``, with the results of models.
 
-        This one stays as it is, and is READ ONLY meanwhile. Both share their files: the new one has new columns beside
-        them. ``MULTIMODEL_IMAGE_ENCODING`` encodes all pictures anew and finds neighbours, clusters and duplicates by
-        that; ``IMAGE_TAGGING`` adds labels to those that are there. A picture that cannot be read now has no embedding,
+        The source dataset does not change; it is READ ONLY while the task runs. The two datasets share files, and the
+        copy adds columns. ``MULTIMODEL_IMAGE_ENCODING`` encodes all images again and rebuilds the index from the new
+        embeddings. ``IMAGE_TAGGING`` adds labels to the existing ones. An image that cannot be read gets no embedding,
         or no new labels.
 
         Args:
-            models: ids of models by type, as :meth:`list_models` has them.
-            wait: return when it is done, showing progress; else at once, with the task as ``dataset.task``.
+            models: model ids by enrichment type, as returned by :meth:`list_models`.
+            wait: return when the task is done, showing progress; else at once, with the task as ``dataset.task``.
 
         Raises:
-            InvalidInput: there is no such type, or a model is of another type or not Active.
-            NotFound: there is no such model.
-            Conflict: the dataset is not READY, another task is under way, or a model depends on a type that was not
+            InvalidInput: a type does not exist, or a model has another type or is not Active.
+            NotFound: a model does not exist.
+            Conflict: the dataset is not READY, another task is running, or a model depends on a type that was not
                 applied.
-            Unavailable: no picture at all can be read.
-            Error: the task failed; nothing is left behind but its record.
+            Unavailable: none of the images can be read.
+            Error: the task failed; only its record remains.
         """
         new_id, task = enrichment.start_enrichment(self._context, self.id, models)
         if wait:
@@ -333,32 +319,32 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return Dataset(self._context, new_id, task)
 
     def not_duplicates(self, media_ids: Sequence[str] | DuplicateGroup) -> DuplicateDecision:
-        """Decide that no two of some media are duplicates: a pair, or all members of a group.
+        """Record the decision that media are not duplicates of one another.
 
-        They are never in one near-duplicate group again, at any level, whatever is added or indexed anew. The groups
-        change at once.
+        No two of them are in the same near-duplicate group again, at any level, also after additions and reindexing.
+        The groups change at once.
 
         Args:
-            media_ids: two or more; or a group of :meth:`duplicates`, which stands for all of its members.
+            media_ids: two or more media ids; or a group of :meth:`duplicates`, for all of its members.
 
         Raises:
-            InvalidInput: these are not two or more different ids.
+            InvalidInput: there are fewer than two different ids.
             NotFound: one is not in the dataset.
-            Conflict: a task is under way.
+            Conflict: a task is running.
         """
         ids = media_ids.media_ids if isinstance(media_ids, DuplicateGroup) else media_ids
         return decide_not_duplicates(self._context, self.id, ids)
 
     def duplicate_decisions(self) -> list[DuplicateDecision]:
-        """Return what was decided by :meth:`not_duplicates`, oldest first."""
+        """Return the decisions made by :meth:`not_duplicates`, oldest first."""
         return duplicate_decisions(self._context, self.id)
 
     def withdraw_decision(self, decision_id: str) -> None:
-        """Take a decision back; the groups change at once.
+        """Withdraw a decision; the groups change at once.
 
         Raises:
-            NotFound: there is no such decision.
-            Conflict: a task is under way.
+            NotFound: the decision does not exist.
+            Conflict: a task is running.
         """
         withdraw_decision(self._context, self.id, decision_id)
 
@@ -370,46 +356,46 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         keep: str = "best",
         where: Sequence[Any] | None = None,
     ) -> CleanupPlan:
-        """Return a plan of what to remove: to look at (:meth:`CleanupPlan.page`), and to carry out (``plan.apply()``).
+        """Return a plan of media to remove, for review (:meth:`CleanupPlan.page`) and execution (``plan.apply()``).
 
-        Media that have one of the issues go. Of each group of duplicates one stays that has none of them; if all have,
-        none stays. Media that :meth:`not_duplicates` keeps apart are in no group together.
+        Media with one of the issues are removed. Each group of duplicates keeps one member without these issues; if all
+        members have an issue, all are removed. Decisions of :meth:`not_duplicates` are respected.
 
         Args:
-            duplicates: near-duplicates at that similarity, 0 to 1 (the next stricter of the eight levels), or ``exact``
-                for files of equal content; None for none.
-            issues: names of issues, each with the dataset's own limit; or the least confidence, 0 to 1, by name.
-            keep: which of a group stays: ``best``, as :meth:`duplicates` says; ``first`` in the order of ingestion; the
-                ``oldest`` file; the ``largest`` picture.
-            where: a VQL filter: only media that pass it go, or count as what stays.
+            duplicates: the minimum similarity of near-duplicates, 0.96 to 1, rounded up to the next of the eight
+                levels; ``exact`` for files with equal content; None to ignore duplicates.
+            issues: names of issue types, each with the dataset's threshold; or minimum confidences, 0 to 1, by name.
+            keep: the member of a group that stays: ``best``, as in :meth:`duplicates`; ``first`` in the order of
+                ingestion; the ``oldest`` file; the ``largest`` image.
+            where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
-            InvalidInput: an argument cannot be used, or nothing is asked for.
-            InvalidFilter: the filter cannot be understood.
-            Conflict: the dataset is PARTIAL INDEX: it has to be reindexed first; or it has nothing to show yet.
+            InvalidInput: an argument cannot be used, or neither duplicates nor issues are given.
+            InvalidFilter: the filter is invalid.
+            Conflict: the dataset is PARTIAL INDEX and must be reindexed first, or it has no committed state yet.
         """
         return plan_cleanup(self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, where=where)
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:
-        """Return (media ids, float32 of shape (N, D) and unit length) of the media that have an embedding."""
+        """Return the ids and the embeddings (float32, shape (N, D), unit length) of all media with an embedding."""
         return search_explore.vectors(open_media(self._context, self.id))
 
     def read(self, media_id: str) -> npt.NDArray[np.uint8]:
-        """Return a picture, or what is in the box of an object: uint8, shape (H, W, 3), RGB, upright.
+        """Return the pixels of an image, or the crop of an object: uint8, shape (H, W, 3), RGB, upright.
 
         Raises:
-            NotFound: there is no such media item or object, or its file is gone.
-            CannotDecode: its file is no picture.
+            NotFound: the media item or object does not exist, or its file is gone.
+            CannotDecode: the file is not an image.
         """
         media = media_containing(open_media(self._context, self.id), media_id)
         return pictures.full_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
-        """Return a JPEG of a picture, or of what is in the box of an object; its longer side has at most 256 pixels.
+        """Return a JPEG of an image, or of the crop of an object; its longer side has at most 256 pixels.
 
         Raises:
-            NotFound: there is no such media item or object, or its file is gone.
-            CannotDecode: its file is no picture.
+            NotFound: the media item or object does not exist, or its file is gone.
+            CannotDecode: the file is not an image.
         """
         media, layout = open_media(self._context, self.id), self._context.layout
         if objects_of(media) is not None and pictures.thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
@@ -422,8 +408,8 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
 
         Args:
             path: the file.
-            level: the clustering level that is shown, 0 to 4.
-            extra: HTML that comes first on the page.
+            level: the cluster level of the page, 0 to 4.
+            extra: HTML for the top of the page.
 
         Raises:
             InvalidInput: the file cannot be written.
@@ -456,8 +442,8 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             summaries = self._view().issue_summaries()
         except Conflict:
             return html.block(head)
-        found = html.bars((summary.issue_type, summary.count) for summary in summaries if summary.count)
-        return html.block(head, found) + self._view()._repr_html_()
+        bars = html.bars((summary.issue_type, summary.count) for summary in summaries if summary.count)
+        return html.block(head, bars) + self._view()._repr_html_()
 
     def _view(self) -> View:
         return View(self._context, self.id)

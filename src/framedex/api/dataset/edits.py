@@ -1,4 +1,4 @@
-"""What people edit of a dataset: the part of :class:`framedex.Dataset` about tags, labels, captions and fields."""
+"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
@@ -13,14 +13,15 @@ from framedex.records import Field, FieldResult, FieldValue, Tag
 from framedex.tasks import Task
 
 Selected = View | str | Sequence[str]
-"""Media that an edit is about: those of a view, one by its id, or several by their ids."""
+"""Media to edit: a view, a media id, or several media ids."""
 _NOT_GIVEN: Any = object()
 
 
 class DatasetEdits:
-    """Edits of a dataset. Each is one generation: readers see the state before or the state after it.
+    """Edits of a dataset. Each edit is one generation: readers see the state before it or after it.
 
-    None of them touches an embedding, whatever its size. Where one raises, nothing has changed.
+    Edits do not rewrite embeddings, so their cost does not depend on the embeddings' size. If an edit raises, the
+    dataset has not changed.
     """
 
     _context: Context
@@ -28,95 +29,96 @@ class DatasetEdits:
     task: Task | None
 
     def tags(self) -> list[Tag]:
-        """Return the tags, oldest first, with how many media have each."""
+        """Return the tags, oldest first, each with its number of media."""
         return editing.list_tags(self._context, self.id)
 
     def create_tag(self, name: str) -> Tag:
-        """Make a tag that no media have yet, and return it.
+        """Create a tag without media, and return it.
 
         Args:
-            name: 1 to 255 printable characters; unique in the dataset. ``untagged`` and what looks like an id are no
-                names.
+            name: 1 to 255 printable characters; unique in the dataset; not ``untagged``, and not in the form of an id.
 
         Raises:
-            InvalidInput: nothing can be named so.
-            Conflict: the name is taken, or a task is under way.
+            InvalidInput: the name is invalid.
+            Conflict: the name is taken, or a task is running.
         """
         return editing.create_tag(self._context, self.id, name)
 
     def rename_tag(self, tag: str, name: str) -> Tag:
-        """Give a tag (by name or id) another name, and return it.
+        """Rename a tag (by name or id), and return it.
 
         Raises:
-            NotFound: there is no such tag.
-            InvalidInput: nothing can be named so.
-            Conflict: another tag is named so, or a task is under way.
+            NotFound: the tag does not exist.
+            InvalidInput: the name is invalid.
+            Conflict: the name is taken, or a task is running.
         """
         return editing.rename_tag(self._context, self.id, tag, name)
 
     def delete_tag(self, tag: str) -> None:
-        """Delete a tag (by name or id), and take it off all media.
+        """Delete a tag (by name or id), and remove it from all media.
 
         Raises:
-            NotFound: there is no such tag.
-            Conflict: a task is under way.
+            NotFound: the tag does not exist.
+            Conflict: a task is running.
         """
         editing.delete_tag(self._context, self.id, tag)
 
     def tag(self, selection: Selected, tag: str) -> Tag:
-        """Put a tag on media, and return it. Those that have it already keep it with its date.
+        """Tag media, and return the tag. Media that already have the tag keep its date.
 
         Args:
             selection: a view of this dataset, a media id, or a sequence of media ids.
-            tag: its name or id; a new name makes a tag.
+            tag: the name or id of a tag; a new name creates a tag.
 
         Raises:
-            NotFound: a media item does not exist, or no tag of that id.
-            InvalidInput: nothing can be named so, or the selection is none.
-            Conflict: a task is under way.
+            NotFound: a media item or the tag id does not exist.
+            InvalidInput: the name or the selection is invalid.
+            Conflict: a task is running.
         """
         return editing.tag(self._context, self.id, self._selection(selection), tag)
 
     def untag(self, selection: Selected, tag: str) -> Tag:
-        """Take a tag (by name or id) off media, and return it; the tag itself stays.
+        """Remove a tag (by name or id) from media, and return it; the tag itself is not deleted.
 
         Raises:
-            NotFound: a media item does not exist, or there is no such tag.
-            InvalidInput: the selection is none.
-            Conflict: a task is under way.
+            NotFound: a media item or the tag does not exist.
+            InvalidInput: the selection is invalid.
+            Conflict: a task is running.
         """
         return editing.untag(self._context, self.id, self._selection(selection), tag)
 
     def set_labels(self, selection: Selected | Mapping[str, Any], labels: Any = _NOT_GIVEN) -> None:
-        """Give media other labels: ``set_labels({media_id: [label, …]})``, or the same to all of a selection.
+        """Replace the labels of media: ``set_labels({media_id: [label, …]})``, or the same labels for a selection.
 
-        Which labels look wrong, and which media are unlike the others of their label, is found anew at once.
+        The issues about labels are updated at once: labels that look wrong, and media unlike others with their label.
 
         Args:
             selection: a view of this dataset, a media id, a sequence of media ids; or labels by media id.
-            labels: a list of texts, or one text, for a selection; an empty list takes all labels away.
+            labels: a list of texts, or one text, for a selection; an empty list removes all labels.
 
         Raises:
             NotFound: a media item does not exist.
-            InvalidInput: these are no labels, or the selection is none.
-            Conflict: a task is under way.
+            InvalidInput: the labels or the selection are invalid.
+            Conflict: a task is running.
         """
         if isinstance(selection, Mapping):
             if labels is not _NOT_GIVEN:
-                raise InvalidInput("set_labels takes labels by media id, or a selection and its labels; not both")
+                raise InvalidInput(
+                    "set_labels takes either labels by media id, or a selection and its labels, not both"
+                )
             editing.set_labels_of(self._context, self.id, selection)
             return
         if labels is _NOT_GIVEN:
-            raise InvalidInput("set_labels needs the labels of the selection; an empty list takes all away")
+            raise InvalidInput("set_labels needs the labels of the selection; an empty list removes all labels")
         editing.set_labels(self._context, self.id, self._selection(selection), labels)
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
-        """Give media other captions, by their ids; None takes a caption away.
+        """Replace the captions of media, by media id; None removes a caption.
 
         Raises:
             NotFound: a media item does not exist.
             InvalidInput: a caption is neither text nor None.
-            Conflict: a task is under way.
+            Conflict: a task is running.
         """
         if not isinstance(captions, Mapping):
             raise InvalidInput(f"set_captions takes captions by media id, not {type(captions).__name__}")
@@ -127,10 +129,10 @@ class DatasetEdits:
         return editing.list_fields(self._context, self.id)
 
     def field_values(self, media_id: str) -> list[FieldValue]:
-        """Return the values of custom fields that a media item has.
+        """Return the custom field values of a media item.
 
         Raises:
-            NotFound: there is no such media item.
+            NotFound: the media item does not exist.
         """
         return editing.field_values(self._context, self.id, media_id)
 
@@ -168,21 +170,21 @@ class DatasetEdits:
         values: Mapping[str, Any] | Sequence[Any] | None = None,
         wait: bool = True,
     ) -> FieldResult | Task:
-        """Make a custom field, fill it, and return what became of the values. Values that are wrong fail alone.
+        """Create a custom field, set its values, and return the result. Invalid values do not affect the others.
 
         Args:
             name: 1 to 255 printable characters; unique in the dataset, and no column of :meth:`to_arrow`.
-            field_type: ``string``; ``float`` (finite); ``datetime`` (ISO 8601 text or a datetime; UTC where it has no
-                zone); ``enum`` (one of the options); ``link`` (a URI of http, https, file or s3).
-            enum_options: for ``enum``: at least one, different, of 1 to 20 characters.
-            is_multi: a media item has a list of values.
-            values: by media id, or rows ``{"media_id": …, "value": …}``; None for a value clears it.
-            wait: return when it is done, showing progress; else at once, with the task, whose result
-                :meth:`field_result` has.
+            field_type: ``string``; ``float`` (finite); ``datetime`` (ISO 8601 text or a datetime; UTC by default);
+                ``enum`` (one of the options); ``link`` (a URI of http, https, file or s3).
+            enum_options: for ``enum``: one or more distinct texts of 1 to 20 characters.
+            is_multi: whether each media item has a list of values.
+            values: values by media id, or rows ``{"media_id": …, "value": …}``; None clears a value.
+            wait: return when the task is done, showing progress; else return the task at once; :meth:`field_result` has
+                its result.
 
         Raises:
             InvalidInput: an argument cannot be used.
-            Conflict: the name is taken, or a task is under way.
+            Conflict: the name is taken, or a task is running.
         """
         task = editing.start_adding_field(self._context, self.id, name, field_type, enum_options, is_multi, values)
         return self._filled(task, f"Adding field {name!r}", wait=wait)
@@ -198,31 +200,31 @@ class DatasetEdits:
     def set_field(
         self, name: str, values: Mapping[str, Any] | Sequence[Any], *, wait: bool = True
     ) -> FieldResult | Task:
-        """Give values to a custom field, and return what became of them; see :meth:`add_field` for values and *wait*.
+        """Set values of a custom field, and return the result; see :meth:`add_field` for *values* and *wait*.
 
         Raises:
-            NotFound: there is no such field.
+            NotFound: the field does not exist.
             InvalidInput: the values are neither a mapping nor rows.
-            Conflict: a task is under way.
+            Conflict: a task is running.
         """
         task = editing.start_setting_field(self._context, self.id, name, values)
         return self._filled(task, f"Filling field {name!r}", wait=wait)
 
     def field_result(self, task_id: str) -> FieldResult:
-        """Return how far a task of type CUSTOM_METADATA is, and what became of its rows.
+        """Return the progress of a task of type CUSTOM_METADATA, and the results of its rows.
 
         Raises:
-            NotFound: there is no such task.
+            NotFound: the task does not exist.
         """
         return editing.field_result(self._context, task_id)
 
     def rename_field(self, name: str, new_name: str) -> Field:
-        """Give a custom field another name, and return it.
+        """Rename a custom field, and return it.
 
         Raises:
-            NotFound: there is no such field.
-            InvalidInput: nothing can be named so.
-            Conflict: another field is named so, or a task is under way.
+            NotFound: the field does not exist.
+            InvalidInput: the name is invalid.
+            Conflict: the name is taken, or a task is running.
         """
         return editing.rename_field(self._context, self.id, name, new_name)
 
@@ -230,8 +232,8 @@ class DatasetEdits:
         """Delete a custom field with all its values.
 
         Raises:
-            NotFound: there is no such field.
-            Conflict: a task is under way.
+            NotFound: the field does not exist.
+            Conflict: a task is running.
         """
         editing.delete_field(self._context, self.id, name)
 
@@ -249,6 +251,6 @@ class DatasetEdits:
             return [selection]
         if isinstance(selection, Mapping) or not isinstance(selection, Sequence):
             raise InvalidInput(
-                f"a selection is a view, a media id or a sequence of media ids, not {type(selection).__name__}"
+                f"a selection must be a view, a media id or a sequence of media ids, not {type(selection).__name__}"
             )
         return selection

@@ -1,4 +1,4 @@
-"""What a dataset knows of the models that it can be, or was, enriched by."""
+"""Enrichment methods of :class:`framedex.Dataset`."""
 
 from framedex.operations import enrichment
 from framedex.operations.context import Context
@@ -6,7 +6,7 @@ from framedex.records import EnrichmentContext, EnrichmentModel
 
 
 class DatasetEnrichment:
-    """The part of :class:`framedex.Dataset` about models."""
+    """Models that can be, or were, applied to a dataset."""
 
     _context: Context
     id: str
@@ -14,18 +14,18 @@ class DatasetEnrichment:
     def list_models(self) -> list[EnrichmentModel]:
         """Return the models of the workspace's ``models.toml``, in its order; see docs/enrichment.md.
 
-        A model is ``Active`` if it can be applied here now: packages are installed, its files are there, and the
-        dataset has what it needs. Else it is ``Coming Soon``, and its description ends with what is missing. No weights
-        are loaded for that.
+        A model is ``Active`` if it can be applied now: its packages are installed, its files exist, and its
+        dependencies were applied. Otherwise it is ``Coming Soon``, and the end of its description names the missing
+        requirement. No weights are loaded.
 
         Raises:
-            InvalidInput: the file cannot be understood; the message names the model and the key.
+            InvalidInput: the file is invalid; the message names the model and the key.
         """
         return enrichment.list_models(self._context, self.id)
 
     def enrichment_context(self) -> EnrichmentContext:
-        """Return which models were applied: status ``NEW`` where none was, else ``ENRICHED``.
+        """Return the models that were applied. The status is ``NEW`` without models, else ``ENRICHED``.
 
-        Snapshots, restores and clones keep it.
+        Snapshots, restores and clones preserve the context.
         """
         return enrichment.read_context(self._context, self.id)

@@ -1,4 +1,4 @@
-"""Exports of a dataset: the part of :class:`framedex.Dataset` about them."""
+"""Export methods of :class:`framedex.Dataset`."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from framedex.tasks import ExportTask
 
 
 class DatasetExports(exporting.Exportable):
-    """Exports: each reads one state of the dataset, and its file appears when it is whole."""
+    """Exports of a dataset. Each export reads one state; its file appears when it is complete."""
 
     _context: Context
     id: str
@@ -30,16 +30,16 @@ class DatasetExports(exporting.Exportable):
         return view._export(path, format, include_images, media_selection, entity_type, vql)
 
     def exports(self) -> list[ExportRecord]:
-        """Return the exports that were started, by any process, newest first.
+        """Return the exports of all processes, newest first.
 
-        One whose process died is FAILED, "interrupted". Those of a workspace that was opened for reading are not kept.
+        An export whose process died is FAILED, "interrupted". Exports of a read-only workspace are not recorded.
         """
         return exporting.list_exports(self._context, self.id)
 
     def export_status(self, export_id: str) -> ExportRecord:
-        """Return how an export stands, of whichever process.
+        """Return the record of an export of any process.
 
         Raises:
-            NotFound: the dataset has no export of that id.
+            NotFound: the export does not exist.
         """
         return exporting.get_export(self._context, self.id, export_id)

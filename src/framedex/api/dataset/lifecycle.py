@@ -1,4 +1,4 @@
-"""What can be done to a dataset as a whole, so that nothing of it is lost: snapshots, deletions, its name."""
+"""Methods of :class:`framedex.Dataset` for snapshots, deletion of media, verification and renaming."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,76 +16,75 @@ from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.tasks import Task
 
-_STORED_IDS = 100_000  # that a task keeps in the catalog, so that another process can run it again
+_STORED_IDS = 100_000  # the maximum number of ids in a task's record, from which another process can retry it
 
 
 class DatasetLifecycle:
-    """The part of :class:`framedex.Dataset` that keeps, brings back and removes."""
+    """Snapshots, deletion of media, verification and renaming of a dataset."""
 
     _context: Context
     id: str
     task: Task | None
 
     def snapshot(self, name: str | None = None, *, description: str = "") -> Snapshot:
-        """Keep the present state under a name; it becomes the current snapshot. Nothing is copied.
+        """Create a snapshot of the current state; it becomes the current snapshot. No data is copied.
 
         Args:
-            name: by default that of the dataset, ``_snapshot_`` and the snapshot's id.
+            name: by default the dataset's name, ``_snapshot_`` and the snapshot's id.
             description: free text.
 
         Raises:
-            Conflict: the dataset is not READY, or a task is under way.
+            Conflict: the dataset is not READY, or a task is running.
             InvalidInput: the name or the description cannot be used.
             Forbidden: the settings do not allow snapshots.
-            ReadOnly: the workspace was opened for reading.
+            ReadOnly: the workspace was opened read-only.
         """
         return snapshots.create_snapshot(self._context, self.id, name, description)
 
     def snapshots(self) -> list[Snapshot]:
-        """Return the snapshots, newest first. The first index of a dataset makes one by itself."""
+        """Return the snapshots, newest first. The first indexing of a dataset creates one automatically."""
         return snapshots.list_snapshots(self._context, self.id)
 
     def update_snapshot(
         self, snapshot: Snapshot | str, *, name: str | None = None, description: str | None = None
     ) -> Snapshot:
-        """Change the name or the description of a snapshot; what it keeps stays.
+        """Change the name or the description of a snapshot. Its data does not change.
 
         Args:
-            snapshot: its record, its id, or ``current``.
-            name: the new name, or None to leave it; one of both is needed.
-            description: the new description, or None.
+            snapshot: a snapshot's record or id, or ``current``.
+            name: the new name; None to keep the present one.
+            description: the new description; None to keep the present one.
 
         Raises:
-            NotFound: there is no such snapshot.
-            InvalidInput: neither was given, or one cannot be used.
+            NotFound: the snapshot does not exist.
+            InvalidInput: both are None, or one cannot be used.
         """
         return snapshots.update_snapshot(self._context, self.id, snapshot, name=name, description=description)
 
     def delete_snapshot(self, snapshot: Snapshot | str) -> None:
-        """Delete a snapshot: it is not shown any more. The dataset, and clones of the snapshot, stay as they are.
+        """Delete a snapshot. The dataset, and clones of the snapshot, do not change.
 
         Raises:
-            NotFound: there is no such snapshot.
-            Conflict: it is the current one.
+            NotFound: the snapshot does not exist.
+            Conflict: it is the current snapshot.
         """
         snapshots.delete_snapshot(self._context, self.id, snapshot)
 
     def restore(self, snapshot: Snapshot | str = "current", *, wait: bool = True) -> Task:
-        """Bring a snapshot back: media, metadata, clusters, tags, labels and fields are as they were then.
+        """Restore a snapshot: its media, metadata, clusters, tags, labels and fields replace the current ones.
 
-        What was done since is gone, unless another snapshot keeps it. Readers go on to see the state before until it
-        is done.
+        Later changes are lost, unless another snapshot has them. Readers see the previous state until the task is done.
 
         Args:
-            snapshot: its record, its id, or ``current``.
-            wait: return when it is done; else at once.
+            snapshot: a snapshot's record or id, or ``current``.
+            wait: return when the task is done; else at once.
 
         Returns:
             the task, type SNAPSHOT_RESTORE.
 
         Raises:
-            NotFound: there is no such snapshot.
-            Conflict: another task is under way, or the dataset's status does not allow it.
+            NotFound: the snapshot does not exist.
+            Conflict: another task is running, or the dataset's status does not allow restoring.
         """
         self.task = snapshots.start_restore(self._context, self.id, snapshot)
         if wait:
@@ -93,27 +92,27 @@ class DatasetLifecycle:
         return self.task
 
     def delete_media(self, selection: View | str | Sequence[str], *, wait: bool = True) -> Task:
-        """Delete media from the dataset; their files stay where they are. A snapshot that has them keeps them.
+        """Delete media from the dataset. Their files, and snapshots with these media, do not change.
 
-        Clusters lose members; scores and near-duplicate groups follow at once.
+        The media are removed from their clusters; scores and near-duplicate groups are updated at once.
 
         Args:
-            selection: a view, a media id, or several.
-            wait: return when it is done, showing progress; else at once.
+            selection: a view, a media id, or a list of media ids.
+            wait: return when the task is done, showing progress; else at once.
 
         Returns:
-            the task, type MEDIA_DELETION. The dataset's status is then as before.
+            the task, type MEDIA_DELETION. It does not change the dataset's status.
 
         Raises:
-            NotFound: a media id is not in the dataset; nothing is deleted then.
-            Conflict: another task is under way.
+            NotFound: a media id is not in the dataset; no media are deleted.
+            Conflict: another task is running.
         """
         ids = selected_ids(selection)
         self.task = start(
             self._context,
             self.id,
             TaskType.MEDIA_DELETION,
-            lambda base, progress: remove(base, ids, progress=progress),
+            lambda job, progress: remove(job, ids, progress=progress),
             operation=Operation.DELETE_MEDIA,
             config=_config(ids),
         )
@@ -122,7 +121,7 @@ class DatasetLifecycle:
         return self.task
 
     def check(self, *, repair: bool = False) -> CheckResult:
-        """Verify the tables, uploaded files and caches of the dataset; return what is wrong.
+        """Verify the tables, uploaded files and caches of the dataset; return the findings.
 
         See :meth:`framedex.Workspace.check`.
         """
@@ -130,11 +129,11 @@ class DatasetLifecycle:
             return check(self._context, [self.id], repair=repair, progress=progress)
 
     def rename(self, name: str) -> None:
-        """Give the dataset another name.
+        """Rename the dataset.
 
         Raises:
-            InvalidInput: a dataset cannot have that name.
-            Conflict: it is taken.
+            InvalidInput: the name is invalid.
+            Conflict: the name is taken.
         """
         check_dataset_name(name)
         with self._context.catalog.write() as connection:

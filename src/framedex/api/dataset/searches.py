@@ -1,4 +1,4 @@
-"""Searches of a dataset: the part of :class:`framedex.Dataset` about them."""
+"""Search methods of :class:`framedex.Dataset`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from framedex.search.searcher import Searcher
 
 
 class DatasetSearches:
-    """Searches by picture, by words and by meaning."""
+    """Searches by image, by keywords and by meaning."""
 
     _context: Context
     id: str
@@ -27,44 +27,44 @@ class DatasetSearches:
         query: Any,
         limit: int | None = 100,
         *,
-        threshold: float | None = None,
+        max_distance: float | None = None,
         bounding_box: Box | None = None,
         diversity: float = 0.0,
         relevance: float = 0.0,
         n_candidates: int | None = None,
         entity_type: str = "IMAGES",
     ) -> RankedView:
-        """Return the media, or the objects, most like a picture, the best first.
+        """Return the media or objects most similar to an image, best first.
 
-        The first search of a larger dataset indexes its vectors, with a progress bar, and keeps the index beside the
-        dataset; what is added later is indexed by the search that needs it. Filters come first: ``similar(…).where(…)``
-        ranks only what passes.
+        The first search of a large dataset builds a vector index, with a progress bar, and stores it with the dataset.
+        A later search adds new media to the index. Filters are applied before ranking: ``similar(…).where(…)`` ranks
+        only the media that pass.
 
         Args:
             query: the id of a media item or an object, a path, the bytes of a file, a uint8 array of shape (H, W, 3), a
                 Pillow image, or a vector of the dataset's dimension.
-            limit: how many at most; None for all, in order.
-            threshold: the largest cosine distance, 0 to 2.
-            bounding_box: the part of the picture that counts: ``{x, y, width, height}`` as shares of its sides, or
-                ``(x, y, width, height)`` in pixels.
-            diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
-            relevance: the least relevance, 0 to 1; from 0.5 on media match. With it the answer may be nothing.
-            n_candidates: how many media to compare before the search ends: more find more of the true nearest, and take
-                longer. None for as many as were measured to find 98 %; see :meth:`benchmark_search`.
-            entity_type: ``IMAGES``, frames of videos too, or ``OBJECTS``.
+            limit: the maximum number of results; None for all.
+            max_distance: the maximum cosine distance, 0 to 2.
+            bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and
+                in the column ``bbox``, or a mapping with these keys.
+            diversity: 0 for the nearest media; up to 1 for media near the query but unlike each other.
+            relevance: the minimum relevance, 0 to 1; a relevance of 0.5 or more is a match.
+            n_candidates: the number of media to compare. A larger number increases recall and latency. By default the
+                smallest number with a measured recall of 98 %; see :meth:`benchmark_search`.
+            entity_type: ``IMAGES`` (images and video frames) or ``OBJECTS``.
 
         Raises:
             InvalidInput: an argument cannot be used.
-            NotFound: there is no such media item.
-            CannotDecode: the file cannot be read, or is no picture.
-            NotIndexed: the dataset has no vectors.
+            NotFound: the media item does not exist.
+            CannotDecode: the file cannot be read, or is not an image.
+            NotIndexed: the dataset has no embeddings.
         """
         with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searches(progress, entity_type)
+            searcher = self._searcher(progress, entity_type)
             query = image_query(
-                self._context, searcher, query, box=bounding_box, most=threshold, n_candidates=n_candidates
+                self._context, searcher, query, box=bounding_box, most=max_distance, n_candidates=n_candidates
             )
-            searcher.index  # noqa: B018 - made here, where its progress is shown
+            searcher.index  # noqa: B018 - built here, where its progress is shown
         return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def search(
@@ -77,63 +77,66 @@ class DatasetSearches:
         relevance: float = 0.0,
         entity_type: str = "IMAGES",
     ) -> RankedView:
-        """Return the media, or the objects, that fit a text, the best first.
+        """Return the media or objects that match a text, best first.
 
-        Words are looked for in captions, labels and file names, of objects in their own: any of them, ranked by how
-        rare they are; also ``"a phrase"``, ``AND``, ``OR``, ``-without``, ``(…)`` and ``begin*``.
+        A keyword search matches any of the words in captions, labels and file names, ranked by BM25. It supports
+        ``"a phrase"``, ``AND``, ``OR``, ``-without``, ``(…)`` and ``prefix*``. For objects it searches the captions and
+        labels of the objects.
 
         Args:
-            text: what is looked for.
-            limit: how many at most; None for all that fit.
-            by: ``words``; ``meaning``, among pictures where the dataset's encoder knows texts, else among captions by
-                the text encoder of the settings; ``both``, joined by reciprocal rank fusion; ``auto``: both where
-                meaning can be searched, else words.
-            diversity: as of :meth:`similar`; of words it has no effect; among captions it is of what these say.
-            relevance: the least relevance, 0 to 1: of words a share of the best score.
-            entity_type: ``IMAGES``, frames of videos too, or ``OBJECTS``.
+            text: the query.
+            limit: the maximum number of results; None for all.
+            by: ``words``: keyword search. ``meaning``: semantic search, of images if the dataset's encoder encodes
+                text, else of captions with the text encoder of the settings. ``both``: both, joined by reciprocal rank
+                fusion. ``auto``: both if semantic search is possible, else keyword search.
+            diversity: as in :meth:`similar`. It has no effect on keyword search; for captions, it compares the
+                embeddings of the captions.
+            relevance: the minimum relevance, 0 to 1; for keyword search, a fraction of the best score.
+            entity_type: ``IMAGES`` (images and video frames) or ``OBJECTS``.
 
         Raises:
-            InvalidInput: an argument cannot be used; or nothing can be searched by meaning: the dataset's encoder knows
-                no texts, and no text encoder is set or nothing has a caption.
+            InvalidInput: an argument cannot be used; or semantic search is impossible, because the dataset's encoder
+                does not encode text, and no text encoder is set or no media have captions.
         """
         with progress_bar("Indexing", late=True) as progress:
-            searcher = self._searches(progress, entity_type)
+            searcher = self._searcher(progress, entity_type)
             query = text_query(searcher, text, by)
-            query.run(searcher, None, 1, 0.0)  # what cannot be asked is said at once, and indices are made here
+            query.run(searcher, None, 1, 0.0)  # errors are raised here, and indices built
         return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
-        """Keep a picture to search by for a day, and return its anchor id, for explore and VQL ``similarity``.
+        """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.
 
-        Arguments and errors are those of :meth:`similar`.
+        The arguments and errors are those of :meth:`similar`.
         """
-        return upload(self._context, self._searches(None), query, bounding_box)
+        return upload(self._context, self._searcher(None), query, bounding_box)
 
     def benchmark_search(
         self, *, queries: int = 200, k: int = 10, selectivities: Sequence[float] = SELECTIVITIES
     ) -> SearchBenchmark:
-        """Measure how good and how fast searches by vector are, and return it; nothing of the dataset is touched.
+        """Measure the recall and speed of vector searches. The dataset does not change.
 
-        An index is made anew in a temporary folder. Queries are vectors of the dataset at random, with noise of a
-        quarter of their length; filters leave media at random, at least *k*. Recall is held against exact search.
-        It takes a minute or so for some 100,000 media, and can be interrupted.
+        A separate index is built in a temporary folder. Queries are random embeddings of the dataset, with noise of a
+        quarter of their length. Filters select random media, at least *k*. Recall is relative to exact search. For
+        100,000 media this takes about a minute; it can be interrupted.
 
         Args:
-            queries: how many.
-            k: how many nearest to look for.
-            selectivities: shares of the media that filters leave, 0 to 1; no filter is always measured, too.
+            queries: the number of queries.
+            k: the number of nearest neighbours of each query.
+            selectivities: the fractions of media that pass the filters, 0 to 1; searches without filter are always
+                measured.
 
         Raises:
-            InvalidInput: an argument is outside of its range.
-            NotIndexed: the dataset has no vectors.
+            InvalidInput: an argument is out of range.
+            NotIndexed: the dataset has no embeddings.
         """
         with progress_bar("Measuring searches") as progress:
-            searcher = self._searches(None)
+            searcher = self._searcher(None)
             return SearchBenchmark.of(
                 measure_search(searcher, queries=queries, k=k, selectivities=selectivities, progress=progress)
             )
 
-    def _searches(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
+    def _searcher(self, progress: Any, entity_type: str = EntityType.IMAGES) -> Searcher:
         if entity_type not in (EntityType.IMAGES, EntityType.OBJECTS):
             raise InvalidInput(f"entity_type must be IMAGES or OBJECTS, not {entity_type!r}")
         media = open_entities(self._context, self.id, objects=entity_type == EntityType.OBJECTS)
