@@ -1,4 +1,4 @@
-"""One self-contained page about a dataset: what is in it, what is wrong with it, and how it groups."""
+"""One self-contained page about a dataset: issues, near-duplicates, clusters and objects."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -29,13 +29,13 @@ def report_html(
     """Return the page.
 
     Args:
-        dataset: whose page it is.
-        config: how it was indexed.
-        view: what of it is shown.
-        objects: the objects in it; the page has a part about them where there are some.
-        level: the clustering level that is shown, 0 to 4.
+        dataset: the dataset of the page.
+        config: its embedding config.
+        view: the images to show.
+        objects: the objects in them; a part about them follows if there are any.
+        level: the cluster level to show, 0 to 4.
         extra: HTML that comes first.
-        progress: called with what is being shown and the share that is done, 0 to 1.
+        progress: called with the current part and the share done, 0 to 1.
     """
     progress = progress or (lambda _stage, _share: None)
     summaries = view.issue_summaries()
@@ -43,7 +43,7 @@ def report_html(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
         html.note(
-            f"{view.count():,} pictures · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
+            f"{view.count():,} images · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
         ),
         extra,
         html.heading("Issues"),
@@ -63,7 +63,7 @@ def _issues(view: View, summaries: Sequence[IssueSummary], progress: Progress) -
 
 def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
     rows = view.issues(summary.issue_type, limit=_WORST).to_pylist()
-    limit = "" if summary.threshold is None else f", limit {summary.threshold:.3g}"
+    limit = "" if summary.threshold is None else f", threshold {summary.threshold:.3g}"
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
@@ -71,7 +71,7 @@ def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what is said below the picture of an issue."""
+    """Yield the lines below the image of an issue."""
     if row["reason"] is not None:
         yield str(row["reason"])
     if row["value"] is not None:
@@ -85,7 +85,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
 def _duplicates(view: View, progress: Progress) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
-    yield html.note(f"groups of pictures that are alike to {0.96} or more, largest first" if groups else "none found")
+    yield html.note("groups of images with a similarity of 0.96 or more, largest first" if groups else "none found")
     for place, group in enumerate(groups):
         progress("near-duplicates", 0.4 + 0.4 * place / len(groups))
         yield duplicate_card(group, view)
@@ -100,7 +100,7 @@ def _clusters(view: View, level: int, progress: Progress) -> Iterator[str]:
 
 
 def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
-    """Yield what is said of objects: how many, their issues, and the largest groups and clusters."""
+    """Yield the part about objects: their number, their issues, the largest groups and clusters."""
     count = view.count()
     if not count:
         return
