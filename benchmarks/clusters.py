@@ -110,7 +110,7 @@ def _embeddings(paths: Sequence[Path], count: int) -> Vectors:
 
 def _changed(path: Path, turn: int, seed: int) -> Pixels:
     """Return a photo: in the first turn as it is, then flipped, cropped and with other colours."""
-    pixels = decode(path.read_bytes(), max_pixels=MOST_PIXELS, detail=Gist.detail * 4).pixels
+    pixels = decode(path.read_bytes(), max_pixels=MOST_PIXELS, detail=Gist.min_side_px * 4).pixels
     random = np.random.default_rng((SEED, seed))
     changes = (lambda same, _: same, _flipped, _cropped, _coloured)
     return changes[turn % len(changes)](pixels, random)

@@ -54,10 +54,10 @@ def _on_a_thread(run: Callable[[], None]) -> float:
 
 def _prepared(encoder: Any, source: Path) -> Any:
     """Return the encoder's inputs for all pictures: uint8, shape (N, height, width, 3)."""
-    from framedex.encoders import reading_detail
+    from framedex.encoders import decode_side_px
     from framedex.media.decode import decode
 
-    detail = reading_detail(encoder)
+    detail = decode_side_px(encoder)
     found = (decode(path.read_bytes(), max_pixels=10**9, detail=detail) for path in sorted(source.iterdir()))
     return np.stack([encoder.prepare(each.pixels) for each in found])
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex import Dataset, Workspace
-from framedex.export.archive import REPEATED
+from framedex.export.parquet_file import REPEATED
 
 Answer = dict[str, Any]
 NAME = "bench"

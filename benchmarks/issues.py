@@ -23,9 +23,8 @@ from PIL import Image, ImageFilter, ImageOps
 
 from common import arguments, environment, link_all, photos, ratio, run_worker, save, table, verdict
 from framedex import Dataset, Workspace
-from framedex.analysis.issues import RULES, Rule
+from framedex.issue_types import IssueType, find_issue_type
 from framedex.operations.context import open_media
-from framedex.records import IssueType
 
 AIM = 0.95
 SEED = 20240229
@@ -50,9 +49,9 @@ class Kind:
     reverse: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> IssueType:
         """Framedex's rule: the value that it looks at, and its limit."""
-        return RULES[IssueType(self.name)]
+        return find_issue_type(self.name)
 
 
 KINDS = (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from framedex.media.boxes import Box, Source
+from framedex.annotations.boxes import Box
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "annotated"
-SIZES = {f"images/{name}.jpg": size for name, size in (("a", (640, 427)), ("ü <b>", (3, 1)), ("c/d", (1000, 7001)))}
+SIZES = {f"images/{name}.jpg": size for name, size in (("a", (640, 427)), ("c/d", (1000, 7001)), ("ü <b>", (3, 1)))}
 
 _names = st.sampled_from(["cat", "traffic light", "<b>&amp;", "ünder \N{PILE OF POO}", "a,b", '"', "1"])
 _lengths = st.floats(1e-9, 1e7) | st.integers(1, 5000).map(float)
@@ -23,15 +23,22 @@ def box(
     return Box(name, x, y, width, height, label)
 
 
-def boxes(source: Source, *, ids: bool = False, confidences: bool = True) -> st.SearchStrategy[list[Box]]:
-    """Return boxes of the pictures in :data:`SIZES`, those of a picture one after the other."""
+def boxes(
+    source: str, *, ids: bool = False, confidences: bool = True, within: bool = False
+) -> st.SearchStrategy[list[Box]]:
+    """Return boxes of the images in :data:`SIZES`, those of an image one after the other.
+
+    *within* leaves out numbers that no image has, such as negative ones and those above 5,000.
+    """
+    starts = st.floats(0, 5000) | st.integers(0, 5000).map(float) if within else _starts
+    lengths = st.floats(1e-6, 5000) | st.integers(1, 5000).map(float) if within else _lengths
     made = st.builds(
         Box,
         name=st.sampled_from(sorted(SIZES)),
-        x=_starts,
-        y=_starts,
-        width=_lengths,
-        height=_lengths,
+        x=starts,
+        y=starts,
+        width=lengths,
+        height=lengths,
         label=_names,
         confidence=st.none() | st.floats(0, 1) if confidences else st.none(),
         original_id=st.integers(-5, 10**12).map(str) | st.sampled_from(["x", "01", "1.5", ""]) if ids else st.none(),

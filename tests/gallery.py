@@ -102,7 +102,7 @@ class Averages:
 
     name = "averages"
     dimension = 48
-    detail = 4
+    min_side_px = 4
     thresholds = (0.001, 0.002, 0.005, 0.01, 0.02)
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import cv2
 
 from framedex import Dataset
-from framedex.media.boxes_tables import COLUMNS
+from framedex.annotations.tables import COLUMNS
 from framedex.operations.context import open_media
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of

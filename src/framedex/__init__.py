@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from framedex.api.workspace import Workspace
     from framedex.cleanup.plan import CleanupPlan
     from framedex.encoders import Encoder
+    from framedex.operations.plugin_list import list_plugins
     from framedex.tasks import ExportTask, Task
 
 __version__ = "0.1.0"
@@ -75,6 +76,7 @@ __all__ = [
     "View",
     "Workspace",
     "WorkspaceError",
+    "list_plugins",
 ]
 
 _MODULES = {
@@ -90,6 +92,7 @@ _MODULES = {
     "Task": "framedex.tasks",
     "View": "framedex.api.view",
     "Workspace": "framedex.api.workspace",
+    "list_plugins": "framedex.operations.plugin_list",
 }
 """The modules of the classes, which load when a class is first used, so that importing the package loads no engine."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
+from framedex.arrays import Pixels
 from framedex.errors import Conflict, MissingDependency
 from framedex.render import html
 
@@ -38,8 +39,6 @@ _GREY = ("brick", "camera", "coins", "grass", "gravel", "moon", "page", "text")
 _BLURRED = ("astronaut", "chelsea", "coffee", "coins", "flower", "rocket")
 _DARKENED = ("china", "flower", "hubble_deep_field", "immunohistochemistry")
 _TRUNCATED = ("retina", "rocket", "coffee")
-
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -121,12 +121,14 @@ def renew_after_forks(each: Renewable) -> None:
 class Lock:
     """A lock that is free in the child of a fork, whoever held it."""
 
+    _make: Callable[[], Any] = staticmethod(threading.Lock)
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = self._make()
         renew_after_forks(self)
 
     def __enter__(self) -> bool:
-        return self._lock.acquire()
+        return bool(self._lock.acquire())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -135,7 +137,13 @@ class Lock:
 
     def renew(self) -> None:
         """Replace it: the thread that may have held it is not there."""
-        self._lock = threading.Lock()
+        self._lock = self._make()
+
+
+class RLock(Lock):
+    """A :class:`Lock` that the thread which holds it can take again."""
+
+    _make: Callable[[], Any] = staticmethod(threading.RLock)
 
 
 class cached_property(functools.cached_property[_Value]):  # noqa: N801 - as the one of the standard library

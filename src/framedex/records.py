@@ -55,23 +55,6 @@ class EntityType(StrEnum):
     VIDEOS = "VIDEOS"
 
 
-class IssueType(StrEnum):
-    """What can be wrong with a picture, by its name on the wire."""
-
-    BLUR = "blur"
-    DARK = "dark"
-    BRIGHT = "bright"
-    ODD_ASPECT_RATIO = "odd_aspect_ratio"
-    ODD_SIZE = "odd_size"
-    LOW_INFORMATION = "low_information"
-    GRAYSCALE = "grayscale"
-    CORRUPTED = "corrupted"
-    DUPLICATES = "duplicates"
-    OUTLIERS = "outliers"
-    MISLABELS = "mislabels"
-    LABEL_OUTLIER = "label_outlier"
-
-
 CLUSTER_LEVELS = 5
 DUPLICATE_LEVELS = (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
 
@@ -343,9 +326,12 @@ class FieldResult(Record):
 
 
 class IssueSummary(Record):
-    """How often an issue was found, and the limit that it was held against."""
+    """The number of media with an issue, and the limit that the issue was held against.
 
-    issue_type: IssueType
+    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`.
+    """
+
+    issue_type: str
     count: int
     threshold: float | None
     meaning: str

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import labels as module
-from framedex.analysis.labels import MISLABEL_LIMIT, OUTLIER_LIMIT, LabelQuality, Labels, label_quality
+from framedex.analysis.labels import LabelQuality, Labels, label_quality
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.errors import InvalidInput
+from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from tests.analysis.arrays import Vectors, clustered, uniform, unit
 from tests.laws import examples
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis.cells import assign
-from framedex.analysis.codes import Vectors, empty_codes
+from framedex.analysis.codes import empty_codes
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from framedex.arrays import Vectors
 from tests.laws import examples
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Unavailable, Workspace
-from framedex.encoders import registry
+from framedex.encoders import Scheme, registry
 from framedex.media.remote import INVALID_URI
 from framedex.records import DatasetStatus, TaskStatus
 from tests.buckets import Service, Wire
@@ -51,7 +51,7 @@ def far(
     service: Service, wire: Wire, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Opened]:
     """Make a dataset of six pictures in a workspace that reaches the service by the wire."""
-    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Averages())
+    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
     opened: list[Workspace] = []
 
     def make(**changes: Any) -> Dataset:
@@ -191,7 +191,7 @@ def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkey
     put(service, "cut-off", 70)
     dataset = far(s3_connections=1)
     gate = Gate()
-    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: gate)
+    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
     task = dataset.add_media(s3_uri="s3://cut-off/f", wait=False)
     assert gate.reached.wait(60)
     wire.cut_all()

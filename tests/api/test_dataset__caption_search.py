@@ -12,7 +12,7 @@ import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.cli.program import app
-from framedex.encoders import register_text_encoder
+from framedex.encoders import register
 from framedex.search.captions import captions
 from framedex.search.captions.segments import read_caption_segment
 from framedex.settings import Settings
@@ -444,7 +444,7 @@ def test_cli__search_by_meaning(
     """The command line takes the text encoder from the environment."""
     from typer.testing import CliRunner
 
-    register_text_encoder("toy", Meanings)
+    register("toy", Meanings)
     monkeypatch.setenv("FRAMEDEX_TEXT_ENCODER", "toy:synonyms")
     command = ["search", "pets", "hound", "--by", "meaning", "--limit", "1", "--workspace", str(searched.path)]
     result = CliRunner().invoke(app, command)

@@ -9,7 +9,7 @@ import pytest
 from framedex import Conflict, Dataset, InvalidInput, NotFound, Unavailable, Workspace
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus, SnapshotReason, TaskStatus, TaskType
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_schema
 from framedex.storage.table_files import data_files
 from tests.enrichments import COLOURS, ENCODE, TAG, Hues, paint, register_models
 from tests.gallery import SETTINGS
@@ -111,7 +111,7 @@ def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) 
     for file in data_files(media.table.path, media.table.version):
         path = f"media.lance/{file.path}"
         assert new[path] == before.get(path) or set(file.bytes_of) <= {
-            *INDEX_SCHEMA.names,
+            *index_schema().names,
             "embedding",
             "error",
             "labels",

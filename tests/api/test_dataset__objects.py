@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
+from framedex.annotations.sources import find_boxes, read_boxes
 from framedex.encoders.gist import Gist
 from framedex.images.reading import read_picture, thumbnail_path
-from framedex.media.box_sources import find_boxes, read_boxes
 from framedex.media.thumbnails import SIZE
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus

@@ -182,7 +182,7 @@ def test_objects__issues(street: Street) -> None:
     rows = street.dataset.objects.issues("dark").to_pylist()
     assert [row["media_id"] for row in rows] == [street.ids[DARK]]
     assert rows[0]["percentile"] == pytest.approx(100 * (len(THINGS) - 0.5) / len(THINGS), abs=7)
-    counts = {each.issue_type.value: each.count for each in street.dataset.objects.issue_summaries()}
+    counts = {each.issue_type: each.count for each in street.dataset.objects.issue_summaries()}
     assert (counts["dark"], counts["duplicates"]) == (1, 3)
     assert street.dataset.issues("dark").num_rows == 0
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from framedex import Aborted, Conflict, Dataset, NotRetryable, Task, Workspace
-from framedex.encoders import registry
+from framedex.encoders import Scheme, registry
 from framedex.jobs.ingest import ingest
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, fill
@@ -61,7 +61,7 @@ class Counts(Averages):
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> type[Counts]:
     """A counting encoder, registered by the name ``averages``."""
-    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Counts())
+    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Counts()))
     monkeypatch.setattr(ingest, "_ENCODED", BATCH)
     monkeypatch.setattr(ingest, "_COMMITTED", 2 * BATCH)
     monkeypatch.setattr(Counts, "encoded", 0)

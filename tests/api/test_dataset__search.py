@@ -24,7 +24,7 @@ class Colours:
 
     name = "colours"
     dimension = 3
-    detail = 4
+    min_side_px = 4
     thresholds = (0.001, 0.002, 0.005, 0.01, 0.02)
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

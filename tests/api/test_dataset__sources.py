@@ -23,7 +23,7 @@ from framedex import (
     Workspace,
     WorkspaceError,
 )
-from framedex.encoders import registry
+from framedex.encoders import Scheme, registry
 from framedex.jobs.ingest.content import ONE_SOURCE, AdditionRequest, content_from_config, open_more
 from framedex.media.archives import SUFFIXES
 from framedex.records import DatasetStatus
@@ -40,7 +40,7 @@ ROLE = "arn:aws:iam::123456789012:role/reader"
 @pytest.fixture
 def pets(workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A dataset of six pictures whose encoder is registered."""
-    monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Averages())
+    monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
     return workspace.create_dataset("pets", folder, "averages")
 
 
@@ -135,7 +135,7 @@ class TestRequest:
     ) -> None:
         """What could not start is not uploaded first."""
         gate = Gate()
-        monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: gate)
+        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
         task = pets.add_media(fill(tmp_path / "more", 1), wait=False)
         assert gate.reached.wait(60)
         with pytest.raises(Conflict, match="Operation 'add_media' is blocked while MEDIA_ADDITION task is running"):
@@ -149,7 +149,7 @@ class TestRequest:
     ) -> None:
         """Where another task was faster, the upload is forgotten, and what it brought is never shown."""
         gate, more = Gate(), fill(tmp_path / "more", 1)
-        monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: gate)
+        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: gate))
 
         class Slow(io.BytesIO):
             name = "a.png"
@@ -356,7 +356,7 @@ class TestUploaded:
         self, workspace: Workspace, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A task that fails leaves what was uploaded, so that a process that has not seen it can run it again."""
-        monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Faulty())
+        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Faulty()))
         (tmp_path / "stays.png").write_bytes(png(2))
         with pytest.raises(Exception, match="out of order"):
             pets.add_media(files=[("a.png", png(1)), tmp_path / "stays.png"])

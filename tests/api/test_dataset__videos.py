@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
-from framedex.encoders import registry
+from framedex.encoders import Scheme, registry
 from framedex.ids import frame_id, media_id
 from framedex.jobs.ingest import ingest
 from framedex.operations.context import open_media
@@ -488,7 +488,7 @@ class TestStopping:
         class Stops(Counting):
             left = 4
 
-        monkeypatch.setitem(registry._FACTORIES, "averages", lambda _name, _settings: Stops())
+        monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Stops()))
         for name, value in (("_ENCODED", 1), ("_COMMITTED", 1)):
             monkeypatch.setattr(ingest, name, value)
         if adding:

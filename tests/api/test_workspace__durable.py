@@ -18,7 +18,7 @@ from tests.pictures import photo, write
 class Careless:
     """An encoder that does not keep its promise."""
 
-    name, dimension, detail = "careless", 4, 8
+    name, dimension, min_side_px = "careless", 4, 8
     thresholds = (0.1, 0.2, 0.3, 0.4, 0.5)
 
     def __init__(self, answer: Any) -> None:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from framedex.browse.preferences import OLDEST, PREFERENCES
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
 from framedex.errors import InvalidInput
-from framedex.records import IssueType
 
-ISSUES = (IssueType.BLUR, IssueType.DARK)
+ISSUES = ("blur", "dark")
 MEASURES = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
 
 known = st.sampled_from([1.0, 2.0, 2.01, 5.0, np.nan])
@@ -63,7 +62,7 @@ def best(table: list[dict[str, Any]], members: list[int], wanted: CleanupRequest
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
 def test_decide__law(table: list[dict[str, Any]], duplicates: float | str, keep: str) -> None:
     """What has an issue goes; of each group one stays that has none, the best of those, unless all have one."""
-    wanted = CleanupRequest.parse(duplicates, [issue.value for issue in ISSUES], keep)
+    wanted = CleanupRequest.parse(duplicates, list(ISSUES), keep)
     found = found_of(table)
     decided = choose_rows(found, wanted)
     flagged = [any(not np.isnan(row[issue]) for issue in ISSUES) for row in table]
@@ -95,11 +94,8 @@ def test_parse__what_stays() -> None:
     assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
     assert CleanupRequest.parse(1, (), "oldest").preferences == (OLDEST,)
     assert CleanupRequest.parse(0.96, (), "first").preferences == ()
-    assert CleanupRequest.parse(None, "blur", "best").issues == {IssueType.BLUR: 0.0}
-    assert CleanupRequest.parse(None, {"blur": 0.7, "dark": 1}, "best").issues == {
-        IssueType.BLUR: 0.7,
-        IssueType.DARK: 1.0,
-    }
+    assert CleanupRequest.parse(None, "blur", "best").issues == {"blur": 0.0}
+    assert CleanupRequest.parse(None, {"blur": 0.7, "dark": 1}, "best").issues == {"blur": 0.7, "dark": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_encoder__is_one(tmp_path: Path) -> None:
     assert not isinstance(encoder, TextEncoder)
     assert len(encoder.thresholds) == 5
     assert list(encoder.thresholds) == sorted(set(encoder.thresholds))
-    assert (encoder.dimension, encoder.detail) == (6, 8)
+    assert (encoder.dimension, encoder.min_side_px) == (6, 8)
 
 
 def test_vectors__shape_type_and_length(tmp_path: Path) -> None:

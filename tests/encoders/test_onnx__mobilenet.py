@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.encoders import OnnxEncoder, reading_detail
+from framedex.encoders import OnnxEncoder, decode_side_px
 from framedex.media.decode import decode
 from tests.pictures import encode
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not MODEL.is_file(), reason="the shared models a
 
 def vectors(encoder: OnnxEncoder, files: list[bytes]) -> npt.NDArray[np.float32]:
     """Return the vectors of files, as ingestion makes them."""
-    shown = [decode(each, max_pixels=10**8, detail=reading_detail(encoder)).pixels for each in files]
+    shown = [decode(each, max_pixels=10**8, detail=decode_side_px(encoder)).pixels for each in files]
     return encoder.encode_images(np.stack([encoder.prepare(each) for each in shown]))
 
 

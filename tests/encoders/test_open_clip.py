@@ -147,7 +147,7 @@ def check_agreement(encoder: OpenClipEncoder, files: Sequence[bytes]) -> None:
     transform = image_transform_v2(PreprocessCfg(**encoder._model.visual.preprocess_cfg), is_train=False)
     ours, theirs = [], []
     for data in files:
-        picture = decode(data, max_pixels=10**9, detail=max(encoder.detail, 128))
+        picture = decode(data, max_pixels=10**9, detail=max(encoder.min_side_px, 128))
         ours.append(encoder.encode_images(encoder.prepare(picture.pixels)[None])[0])
         with Image.open(io.BytesIO(data)) as image:
             features = encoder._model.encode_image(transform(image.convert("RGB"))[None], normalize=True)

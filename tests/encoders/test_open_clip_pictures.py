@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from framedex.arrays import Pixels
 from framedex.encoders.open_clip_loading import load_engine
-from framedex.encoders.open_clip_pictures import Pixels, Preparation
+from framedex.encoders.open_clip_pictures import Preparation
 from framedex.errors import InvalidInput
 from tests.encoders import clip as _needs_the_extra  # noqa: F401 - skips without it
 from tests.laws import examples
@@ -76,9 +77,9 @@ def test_prepare__fills_what_is_left() -> None:
     assert (made[30:] == 9).all()
 
 
-def test_detail__three_times_the_size() -> None:
+def test_min_side_px__three_times_the_size() -> None:
     """Pictures are decoded with three times the pixels that the model takes."""
-    assert Preparation(224, 224, MEAN, STD).detail == 672
+    assert Preparation(224, 224, MEAN, STD).min_side_px == 672
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from framedex.encoders import OpenClipEncoder, choose_encoder
-from framedex.encoders.automatic import CLIP, CLIP_ON_HUB
 from framedex.encoders.open_clip_files import find_files
 from framedex.encoders.open_clip_loading import load_engine
 from framedex.encoders.open_clip_names import ModelName
+from framedex.encoders.registry import CLIP, CLIP_ON_HUB
 from framedex.errors import InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.settings import Settings
 from tests.encoders.clip import random_state, write_folder
@@ -200,7 +200,7 @@ def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (repository / "snapshots" / ("0" * 40) / "open_clip_model.safetensors").write_bytes(b"x")
     code = """
         import sys
-        from framedex.encoders.automatic import automatic
+        from framedex.encoders.registry import automatic
         from framedex.settings import Settings
         print(*automatic(Settings()), "torch" in sys.modules)
         """

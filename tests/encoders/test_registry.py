@@ -19,10 +19,10 @@ class Named(Gist):
 
 @pytest.fixture(autouse=True)
 def _registered_as_before() -> Iterator[None]:
-    before = dict(registry._FACTORIES)
+    before = dict(registry._SCHEMES)
     yield
-    registry._FACTORIES.clear()
-    registry._FACTORIES.update(before)
+    registry._SCHEMES.clear()
+    registry._SCHEMES.update(before)
 
 
 def test_choose__by_name() -> None:

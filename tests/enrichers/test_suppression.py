@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.enrichers.suppression import overlaps, strongest
+from framedex.enrichers.suppression import iou, non_maximum_suppression
 
 Row = tuple[int, int, int, int, int, int]
 _rows = st.lists(
@@ -31,15 +31,15 @@ def arrays(rows: list[Row]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.flo
 
 
 @given(_rows, st.sampled_from([0.0, 0.25, 0.45, 0.9, 1.0]), st.integers(1, 14))
-def test_strongest__is_what_plain_loops_keep(rows: list[Row], iou: float, most: int) -> None:
+def test_non_maximum_suppression__is_what_plain_loops_keep(rows: list[Row], max_iou: float, max_count: int) -> None:
     """A box stays if no surer one of its class that stays overlaps it by more; of equal scores the first is surer."""
     boxes, scores, classes = arrays(rows)
     kept: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: (-scores[place], place)):
         rivals = [other for other in kept if classes[other] == classes[place]]
-        if all(plain_iou(boxes[place].tolist(), boxes[other].tolist()) <= iou for other in rivals):
+        if all(plain_iou(boxes[place].tolist(), boxes[other].tolist()) <= max_iou for other in rivals):
             kept.append(place)
-    assert strongest(boxes, scores, classes, iou=iou, most=most) == kept[:most]
+    assert non_maximum_suppression(boxes, scores, classes, max_iou=max_iou, max_count=max_count) == kept[:max_count]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_strongest__is_what_plain_loops_keep(rows: list[Row], iou: float, most: 
         ((1, 1, 1, 1), 0),
     ],
 )
-def test_overlaps__of_known_boxes(other: tuple[int, ...], share: float) -> None:
+def test_iou__of_known_boxes(other: tuple[int, ...], share: float) -> None:
     """Intersection over union; an empty box overlaps nothing, not even itself."""
     box = np.array([0, 0, 4, 4], np.float32)
-    assert overlaps(box, np.array([other], np.float32)).tolist() == [share]
+    assert iou(box, np.array([other], np.float32)).tolist() == [share]
     empty = np.zeros(4, np.float32)
-    assert overlaps(empty, empty[None]).tolist() == [0]
+    assert iou(empty, empty[None]).tolist() == [0]

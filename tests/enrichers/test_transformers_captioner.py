@@ -103,7 +103,7 @@ def test_captioner__says_what_it_depends_on(trained: TransformersCaptioner) -> N
     other = TransformersCaptioner(TRAINED, "a", 9, device="cpu").weights
     assert other.sha256 == trained.weights.sha256
     assert (other.settings["prompt"], other.settings["max_tokens"]) == ("a", "9")
-    assert (trained.detail, trained.batch) == (128, 8)
+    assert (trained.min_side_px, trained.batch) == (128, 8)
 
 
 @pytest.mark.parametrize("kind", ["blip", "git"])
@@ -111,7 +111,7 @@ def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> Non
     """Models of these types caption alone, and go on where a prompt ends."""
     asked = TransformersCaptioner(tiny(kind), "a red", max_tokens=4, device="cpu", batch=2)
     prepared = np.stack([asked.prepare(each) for each in pictures()])
-    assert (prepared.shape, asked.detail) == ((3, 3, 32, 32), 64)
+    assert (prepared.shape, asked.min_side_px) == ((3, 3, 32, 32), 64)
     assert all(text.startswith("a red") and len(text.split()) <= 6 for text in asked.captions(prepared))
     alone = TransformersCaptioner(tiny(kind), max_tokens=4, device="cpu").captions(prepared)
     assert all(len(text.split()) <= 4 for text in alone)
@@ -127,7 +127,7 @@ def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) ->
     large = answering.prepare(np.zeros((1600, 3000, 3), np.uint8))
     assert large[0].size == (1440, 768)
     other = TransformersCaptioner(tiny("llava"), max_tokens=4, device="cpu")
-    assert (other.batch, other.detail) == (2, 768)
+    assert (other.batch, other.min_side_px) == (2, 768)
     assert other.weights.settings["prompt"] == "Describe this picture in one sentence."
     assert other.captions(prepared) != said
 

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.export.archive import FORMATS, export_archive
+from framedex.export.archive import export_archive
 from framedex.export.columns import export_batches
+from framedex.export.formats import FORMATS
 from framedex.export.items import size_texts
 from framedex.export.pictures import _copy
 from framedex.export.zip_writer import ZipWriter

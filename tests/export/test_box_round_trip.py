@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.media.boxes import Box, Problems, fit_box
-from framedex.media.boxes_coco import read_coco_boxes
-from framedex.media.boxes_tables import read_csv_boxes
-from framedex.media.boxes_voc import read_voc_boxes
+from framedex.annotations import coco, tables, voc
+from framedex.annotations.boxes import Box, fit_box
+from framedex.annotations.problems import Problems
+from framedex.export import formats as export_formats
 from framedex.operations.context import open_media
 from framedex.storage.objects import objects_of
+from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
 from tests.boxes import SHARED
 from tests.gallery import Averages
 from tests.laws import examples
-from tests.media.test_boxes__shared import sizes_of, yolo
 from tests.pictures import encode, flat
 
-FORMATS = ("coco", "csv", "yolo", "voc")
+FORMATS = [name for name, each in export_formats.FORMATS.items() if each.is_annotations]
 HELD = {
     "coco": {"original_id", "confidence", "iscrowd"},
     "csv": {"confidence"},
@@ -212,16 +212,16 @@ def test_export__has_what_the_original_files_say(
     """Files without pictures have the boxes of the files that they came from, under the same names."""
     problems = Problems()
     folder, sizes = SHARED / source, sizes_of(SHARED / source)
-    given_ = yolo(folder, sizes, problems) if source == "coco-yolo" else read_voc_boxes(folder, problems)
+    given_ = yolo_boxes(folder, sizes, problems) if source == "coco-yolo" else voc.read_boxes(folder, problems)
     wanted = [box for each in given_ if (box := fit_box(each, *sizes[each.name]).box) is not None]
     dataset = workspace.create_dataset("d", folder, Averages())
     dataset.export(tmp_path / "out.zip", format_)
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         archive.extractall(tmp_path / "out")
     readers: dict[str, Any] = {
-        "coco": lambda: read_coco_boxes(tmp_path / "out/annotations.json", problems),
-        "csv": lambda: read_csv_boxes(tmp_path / "out/object_annotations.csv", problems),
-        "voc": lambda: read_voc_boxes(_with_pictures(tmp_path / "out", sizes), problems),
+        "coco": lambda: coco.read_boxes(tmp_path / "out/annotations.json", problems),
+        "csv": lambda: tables.read_csv_boxes(tmp_path / "out/object_annotations.csv", problems),
+        "voc": lambda: voc.read_boxes(_with_pictures(tmp_path / "out", sizes), problems),
     }
     plain = [(box.name, box.label, box.x, box.y, box.width, box.height) for box in readers[format_]()]
     assert sorted(plain) == sorted(

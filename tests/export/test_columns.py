@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from framedex.export.columns import EXPORTED, column_of
 from framedex.ids import Kind, group_id
-from framedex.records import DUPLICATE_LEVELS, IssueType
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, ISSUES
+from framedex.issue_types import issue_types
+from framedex.records import DUPLICATE_LEVELS
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.export.test_places import DATASET, media_of
 
+ISSUES = [issue.confidence_column for issue in issue_types().values()]
 SURE = st.none() | st.just(float("nan")) | st.floats(0, 1, width=32)
 NUMBERS = st.none() | st.integers(0, 2**31 - 1)
 ROWS = st.lists(
@@ -34,12 +36,12 @@ def block_of(rows: list[Any]) -> pa.Table:
     return pa.concat_tables([table.slice(0, 2), table.slice(2)])
 
 
-def issue(kind: IssueType, sure: float, number: int | None) -> dict[str, Any]:
+def issue(kind: str, sure: float, number: int | None) -> dict[str, Any]:
     """Return an issue of the export as it is documented."""
-    is_duplicate = kind is IssueType.DUPLICATES
+    is_duplicate = kind == "duplicates"
     in_group = is_duplicate and number is not None
     return {
-        "issue_type": kind.value,
+        "issue_type": kind,
         "confidence": sure,
         "duplicate_group_id": group_id(DATASET, Kind.DUPLICATE_GROUP, 0, number or 0) if in_group else None,
         "duplicate_threshold": float(np.float32(DUPLICATE_LEVELS[0])) if is_duplicate else None,
@@ -56,7 +58,7 @@ def test_issues__law(rows: list[Any]) -> None:
     assert found.to_pylist() == [
         [
             issue(kind, sure, number)
-            for kind, sure in zip(IssueType, all_sure, strict=True)
+            for kind, sure in zip(issue_types(), all_sure, strict=True)
             if sure is not None and not math.isnan(sure)
         ]
         for all_sure, number, _ in rows

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Workspace
-from framedex.export.archive import FORMATS
+from framedex.export.formats import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
 from framedex.ids import Kind, group_id
 from framedex.operations.context import open_media

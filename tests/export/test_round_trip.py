@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.export.archive import FORMATS
-from framedex.media.annotations import read_annotations
-from framedex.media.labels import parse_labels
+from framedex.annotations.labels import parse_labels
+from framedex.annotations.sources import read_annotations
+from framedex.export.formats import FORMATS
 from tests.gallery import Averages, Gallery, embedded
 from tests.laws import examples
 from tests.pictures import encode, flat, photo, write
 
-LABEL_FORMATS = FORMATS[2:]
+LABEL_FORMATS = [name for name, each in FORMATS.items() if each.is_annotations]
 HOSTILE = [
     "a, b", 'say "cheese"', "two\nlines", "carriage\r\nreturn\rhere", " leading", "trailing ", "=cmd|' /C calc'!A0",
     "+1", "[a]", '["a", "b"]', "[", "{}", "null", "0", "-", "- a", "a: b", "# no comment", "'", "it's", "\\", "\\n",

@@ -20,7 +20,7 @@ class Colours:
 
     name = "colours"
     dimension = 3
-    detail = 16
+    min_side_px = 16
     thresholds = (0.01, 0.02, 0.05, 0.1, 0.3)
 
     def __init__(self) -> None:

@@ -6,18 +6,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from framedex.annotations.label_index import Annotations, ImageLabels
 from framedex.errors import Aborted
 from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import FilesInput
 from framedex.jobs.ingest.vectors import open_vectors
-from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog, open_catalog
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_schema
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
 from tests.jobs.fakes import Colours
@@ -49,8 +49,8 @@ def folder(tmp_path: Path) -> Path:
 def start(folder: Path, table: Path, dataset_id: str, progress: TaskProgress) -> Commit:
     """Build the tables of a folder."""
     annotations = Annotations()
-    annotations.add("0.png", ("cat",), None)
-    annotations.add("gone.png", ("dog",), None)
+    annotations.add(ImageLabels("0.png", ("cat",), None))
+    annotations.add(ImageLabels("gone.png", ("dog",), None))
     content = FilesInput(open_source(folder), annotations, Colours())
     base = JobContext.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
     return create(content, base, progress=progress)
@@ -77,7 +77,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
     assert head.summary["skipped"] == {"other files": 2, "annotations without a picture": 1}
     table = Table(tmp_path / "media.lance", head.tables["media"])
     assert table.count() == 6
-    assert set(INDEX_SCHEMA.names) <= set(table.schema.names)
+    assert set(index_schema().names) <= set(table.schema.names)
     assert [share for _, share in seen] == sorted(share for _, share in seen)
     assert seen[-1] == ("writing", 1.0)
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from framedex.errors import CannotDecode
 from framedex.media.decode import HeldOn, Picture, PixelBudget, decode
-from framedex.media.formats import is_image
+from framedex.suffixes import is_image
 from tests.pictures import (
     BLUE,
     GREEN,

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.records import IssueType
+from framedex.issue_types import issue_types, measure_columns
 from framedex.storage.media_rows import (
-    INDEX_SCHEMA,
-    ISSUES,
+    index_schema,
     is_relative,
     media_schema,
     path_of_text,
@@ -41,9 +40,9 @@ def test_path__shows_what_is_no_text() -> None:
 def test_schema__has_the_dimension_and_all_issues() -> None:
     """The embedding has its dimension, and each issue a column; no column is in both parts."""
     assert media_schema(610).field("embedding").type == pa.list_(pa.float32(), 610)
-    assert set(ISSUES) == {f"issue_{issue.value}" for issue in IssueType}
-    assert set(ISSUES) <= set(INDEX_SCHEMA.names)
-    assert not set(media_schema(3).names) & set(INDEX_SCHEMA.names)
+    assert {issue.confidence_column for issue in issue_types().values()} <= set(index_schema().names)
+    assert set(measure_columns()) <= set(media_schema(3).names)
+    assert not set(media_schema(3).names) & set(index_schema().names)
 
 
 @pytest.mark.parametrize(

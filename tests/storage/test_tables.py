@@ -55,6 +55,17 @@ def test_append__makes_versions_that_do_not_change(path: Path) -> None:
     assert Table(path, third).schema.names == ["n", "name", "x"]
 
 
+def test_append__with_further_columns(path: Path) -> None:
+    """Columns that the table lacks are null in its rows; those that the new rows lack are null in these."""
+    tables.append(path, [rows(0, 2)], SCHEMA)
+    schema = pa.schema([SCHEMA.field("n"), pa.field("value", pa.float32())])
+    batch = pa.RecordBatch.from_pydict({"n": [2], "value": [0.5]}, schema=schema)
+    table = Table(path, tables.append(path, [batch], schema))
+    assert column(table, "n") == [0, 1, 2]
+    assert column(table, "name") == ["#0", "#1", None]
+    assert column(table, "value") == [None, None, 0.5]
+
+
 def test_append__of_no_rows(path: Path) -> None:
     """A table may be empty, with its columns, and grow later."""
     version = tables.append(path, [rows(0, 0)], SCHEMA)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from framedex.records import DUPLICATE_LEVELS, FieldType, IssueType
+from framedex.records import DUPLICATE_LEVELS, FieldType
 from framedex.vql import CustomField, Scope
 from framedex.vql.elements import AnyOf, Element, Not
 from framedex.vql.key_test import KeyTest
@@ -17,7 +17,7 @@ from framedex.vql.values import moment_span
 NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%", "a;b", "nul\0here", "🐈‍⬛", "קטע", "ΣΑΣ", "İ", "_", "\\")
 TAGS = {"7d1f": 0, "naïve": 0, "keep": 1, "'; --": 2}
 """Numbers of tags by id and by name; ``gone`` is none of them, and ``untagged`` means that there is none."""
-ISSUES = (IssueType.BLUR, IssueType.DARK, IssueType.DUPLICATES)
+ISSUES = ("blur", "dark", "duplicates")
 LEVELS = range(len(DUPLICATE_LEVELS))
 OPTIONS = ("low", "it's", "🐈‍⬛")
 FIELDS = {
@@ -92,7 +92,7 @@ def _tags() -> st.SearchStrategy[dict[str, Any]]:
 
 def _issues() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
-        {"op": st.just("issue"), "value": st.sampled_from([issue.value for issue in ISSUES])},
+        {"op": st.just("issue"), "value": st.sampled_from(list(ISSUES))},
         optional={"mode": st.sampled_from(("in", "out")), "confidence_min": shares, "confidence_max": shares},
     ).map(lambda test: {"issues": test})
 

@@ -12,8 +12,9 @@ from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
-from framedex.analysis.products import Products, Vectors, best_products
+from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
+from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
 _DENSE_ROWS = 2048  # of added rows, which mostly are far from each other

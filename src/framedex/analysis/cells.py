@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.products import Products, Vectors, run_all
+from framedex.analysis.products import Products, run_all
+from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
 _CELL_ROWS = 500

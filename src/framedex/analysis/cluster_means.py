@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.products import Products, Vectors, run_all
+from framedex.analysis.products import Products, run_all
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
+from framedex.arrays import Vectors
 
 _CHUNK = 4096
 _FEW = 0.2  # of all rows: fewer are read one by one

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
+from framedex.arrays import Vectors
+
 Rows = npt.NDArray[np.int64]
 
 _LARGEST = 127

@@ -15,17 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.neighbours import Graph, ignore_progress
+from framedex.arrays import Mask
 from framedex.errors import InvalidInput
+from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.progress import ShareProgress
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 
-MISLABEL_LIMIT = 0.2  # support below it is an issue
-OUTLIER_LIMIT = 1.0  # relative distance above it is an issue
 
 _DECAY, _NEAREST = 4.0, 0.5  # of the votes' weights, see `_weights`
 _BALANCE = 0.01  # keeps an order among labels that no neighbour supports; without votes the support is one half

@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import Graph, ignore_progress, nearest
-from framedex.analysis.products import Products, Vectors
+from framedex.analysis.products import Products
+from framedex.arrays import Vectors
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import Cells, group_rows, probe_cells, take_rows
 from framedex.analysis.neighbours import Lists
-from framedex.analysis.products import Products, Survivors, Vectors, run_all
+from framedex.analysis.products import Products, Survivors, run_all
 from framedex.analysis.vector_sources import VectorSource
+from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
 _QUERIES = 4096

@@ -24,8 +24,9 @@ from framedex.analysis.cells import (
     probe_cells,
     take_rows,
 )
-from framedex.analysis.products import CpuProducts, Products, Survivors, Vectors, best_products, run_all
+from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
+from framedex.arrays import Vectors
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.progress import ShareProgress
 

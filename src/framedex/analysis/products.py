@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex import forks
+from framedex.arrays import Vectors
 
-Vectors = npt.NDArray[np.float32]
 Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]
 """(rows, columns, scores) of single entries of a matrix of scores."""

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import group_rows
-from framedex.analysis.codes import Codes, Rows, Vectors
+from framedex.analysis.codes import Codes, Rows
+from framedex.arrays import Vectors
 
 _REFINED = 4  # times as many as are wanted are compared by both bytes
 _LEAST_REFINED = 64

@@ -8,8 +8,9 @@ import numpy.typing as npt
 from framedex.analysis.cells import Cells
 from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
-from framedex.analysis.products import Products, Vectors, best_products
+from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import VectorSource
+from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
 _QUERIES = 65_536  # rows that look for neighbours in one reading of all vectors

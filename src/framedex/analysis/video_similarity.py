@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.neighbours import nearest
-from framedex.analysis.products import Vectors
+from framedex.arrays import Vectors
 
 _BLOCK = 2048
 _SAMPLED = 8  # frames of a video; fewer than the neighbours of a row, so that those of one video do not fill its lists

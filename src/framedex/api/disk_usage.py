@@ -16,7 +16,7 @@ from framedex.render.sizes import bytes_text
 from framedex.storage import datasets, disk, task_rows
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import MANIFEST, has_manifest
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_columns_of
 from framedex.storage.objects import OBJECTS
 from framedex.storage.retention import RetainedStates, RetentionLimits, read_retained
 from framedex.storage.table_files import DataFile, data_files, files_of, files_of_head
@@ -219,8 +219,9 @@ def _count_table(
 def _split(file: DataFile, status: os.stat_result) -> dict[str, int]:
     """Return how much of a file with rows is what; together that is the file."""
     known: dict[str, float] = defaultdict(float)
+    index = set(index_columns_of(file.bytes_of))
     for column, size in file.bytes_of.items():
-        known[EMBEDDINGS if column == "embedding" else INDEX if column in INDEX_SCHEMA.names else COLUMNS] += size
+        known[EMBEDDINGS if column == "embedding" else INDEX if column in index else COLUMNS] += size
     total = sum(known.values())
     # A column's bytes are known of all files together. What a file says about itself belongs to what it has.
     factor = status.st_size / total if total and (total > status.st_size or not file.replaced) else 1.0

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from framedex.images import reading as pictures
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context, open_entities
 from framedex.operations.searches import condition_for, explore_elements, explore_ranking, order_of
-from framedex.records import Condition, EntityType, ExportResult, IssueSummary
+from framedex.records import Condition, EntityType, IssueSummary
 from framedex.render import html
 from framedex.search.conditions import explained
 from framedex.search.ranking import Ranking
@@ -45,7 +45,7 @@ class ExploreSearch(TypedDict, total=False):
     anchor_type: str | None
 
 
-class View:
+class View(exporting.Exportable):
     """The media of a dataset that a filter leaves, or objects in them. Nothing is read before a method asks for it.
 
     Each call looks at the dataset's present state. A view never changes; :meth:`where` returns a narrower one. In one
@@ -196,81 +196,6 @@ class View:
             ranking=ranking,
         )
         return ExplorePage.of(result, view)
-
-    @overload
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = ...,
-        include_images: bool = ...,
-        media_selection: Sequence[Any] | None = ...,
-        wait: Literal[True] = ...,
-        *,
-        entity_type: str | None = ...,
-        vql: Sequence[Any] | None = ...,
-    ) -> ExportResult: ...
-    @overload
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = ...,
-        include_images: bool = ...,
-        media_selection: Sequence[Any] | None = ...,
-        *,
-        wait: Literal[False],
-        entity_type: str | None = ...,
-        vql: Sequence[Any] | None = ...,
-    ) -> ExportTask: ...
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = "json",  # noqa: A002 - the interface's word
-        include_images: bool = False,
-        media_selection: Sequence[Any] | None = None,
-        wait: bool = True,
-        *,
-        entity_type: str | None = None,
-        vql: Sequence[Any] | None = None,
-    ) -> ExportResult | ExportTask:
-        """Write the media to a ZIP file, which appears under its name only when it is whole.
-
-        Formats:
-
-        - ``json``, ``parquet``: all that is known of the media and of the objects in them, as ``metadata.json`` or
-          ``metadata.parquet``.
-        - ``coco``, ``csv``: boxes, labels and captions only, as ``annotations.json``, or as ``image_annotations.csv``
-          and, where there are objects, ``object_annotations.csv``.
-        - ``yolo``: boxes as ``data.yaml`` and ``labels/<name>.txt``; labels and captions of pictures beside them as
-          ``image_annotations.csv``. Where there are no objects, a label of a picture is a box around all of it instead,
-          ``class 0.5 0.5 1 1``, and captions are left out.
-        - ``voc``: boxes as ``annotations/<name>.xml``; labels and captions as for ``csv``.
-
-        Pictures lie under ``images/``. A dataset that is made of the unpacked file of one of the last four formats,
-        with pictures, has the same pictures, labels, captions and boxes, as far as the format holds them; blank
-        captions are none. Without pictures, label files name paths within the source, so that they can be put there.
-        See docs/exports.md.
-
-        Args:
-            path: the file; an existing one is replaced.
-            format: one of the above.
-            include_images: also put the pictures' files into it.
-            media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
-                Media and objects may be named whichever are exported: an object stands for its media item, a media item
-                for the objects in it.
-            wait: return what was written when it is done, showing progress; else the export at once.
-            entity_type: ``IMAGES``; ``VIDEOS``, for media of videos; or ``OBJECTS``: then all filters are about
-                objects, which are exported with the media that they are in. By default what the view is of.
-            vql: a further filter; instead of *media_selection*.
-
-        Raises:
-            InvalidInput: an argument cannot be used.
-            InvalidFilter: the filter cannot be understood.
-            NotFound: a selected media item or cluster does not exist.
-            Conflict: the dataset has nothing to show yet.
-            TaskFailed: something else went wrong, such as a full disk.
-        """
-        task = self._export(path, format, include_images, media_selection, entity_type, vql)
-        return exporting.finished(task) if wait else task
 
     def _export(
         self,

@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.arrays import RowIds
 from framedex.records import Condition
 from framedex.search.ranking import Ranking
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 
 _SPARSE = 4  # numbers up to so many times the members are counted in one array
 

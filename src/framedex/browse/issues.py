@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.issues import RULES, Rule
 from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.checks import check_integer
-from framedex.errors import InvalidInput
-from framedex.records import Condition, IssueSummary, IssueType
+from framedex.issue_types import IssueType, find_issue_type, issue_types
+from framedex.records import Condition, IssueSummary
 from framedex.storage.media import Media
 
 ISSUE_COLUMNS = pa.schema(
@@ -33,18 +32,19 @@ ISSUE_COLUMNS = pa.schema(
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     """Return how often each issue was found among the media that meet a condition, in the order of their names."""
     # A dataset that was indexed before an issue was known has no column of it.
-    columns = [f"issue_{issue}" for issue in IssueType if f"issue_{issue}" in media.table.schema.names]
+    types, there = issue_types(), set(media.table.schema.names)
+    columns = [each.confidence_column for each in types.values() if each.confidence_column in there]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
     limits = media.generation.summary.get("issue_thresholds", {})
     return [
         IssueSummary(
-            issue_type=issue,
-            count=row.get(f"issue_{issue}", 0),
-            threshold=limits.get(issue.value),
-            meaning=RULES[issue].meaning if issue in RULES else "the picture cannot be decoded",
+            issue_type=name,
+            count=row.get(issue.confidence_column, 0),
+            threshold=limits.get(name),
+            meaning=issue.meaning,
         )
-        for issue in sorted(IssueType)
+        for name, issue in sorted(types.items())
     ]
 
 
@@ -69,7 +69,8 @@ def issues(
     Raises:
         InvalidInput: an issue of that name does not exist, or the limit is no count.
     """
-    wanted = sorted(IssueType) if kinds is None else [_issue_type(kind) for kind in kinds]
+    types = issue_types()
+    wanted = [types[name] for name in sorted(types)] if kinds is None else [find_issue_type(kind) for kind in kinds]
     check_limit(limit)
     return pa.concat_tables(
         [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in wanted)]
@@ -85,36 +86,28 @@ def check_limit(limit: int | None) -> None:
     check_integer("limit", limit, minimum=0, optional=True)
 
 
-def _issue_type(name: str) -> IssueType:
-    try:
-        return IssueType(name)
-    except ValueError:
-        raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(IssueType))}") from None
-
-
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    column, rule, there = f"issue_{issue}", RULES.get(issue), set(media.table.schema.names)
-    if column not in there:
+    column, value, there = issue.confidence_column, issue.column, set(media.table.schema.names)
+    if column not in there or (value is not None and value not in there):
         return ISSUE_COLUMNS.empty_table()
-    suggests = issue == "mislabels" and "suggested_label" in there
-    value = rule.column if rule else "NULL"
+    details = [name for name in issue.details if name in there]
     # Issues of one confidence are ordered by value: it may lie beyond where the confidence ends.
-    order = "" if rule is None else f", {value} {'DESC' if rule.above else 'ASC'}"
+    order = "" if value is None else f", {value} {'DESC' if issue.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
-        f"SELECT media_id, path AS file_name, path, {value}::FLOAT AS value, {column} AS confidence, "
-        f"{'error' if rule is None else 'NULL::VARCHAR'} AS reason, "
-        f"{'suggested_label' if suggests else 'NULL::VARCHAR'} AS suggested_label "
+        f"SELECT media_id, path AS file_name, path, {value or 'NULL'}::FLOAT AS value, {column} AS confidence, "
+        f"{'error' if value is None else 'NULL::VARCHAR'} AS reason, "
+        f"{'suggested_label' if 'suggested_label' in details else 'NULL::VARCHAR'} AS suggested_label "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
-    columns = ["media_id", "path", column, rule.column if rule else "error", *(["suggested_label"] if suggests else [])]
+    columns = ["media_id", "path", column, value or "error", *details]
     found = media.query(text, condition, columns)
-    threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.value)
+    threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.name)
     arrays = {
         "file_name": pa.array([file_name(path) for path in found["file_name"].to_pylist()], pa.string()),
-        "issue_type": pa.repeat(pa.scalar(issue.value), len(found)),
+        "issue_type": pa.repeat(pa.scalar(issue.name), len(found)),
         "threshold": pa.array([threshold] * len(found), pa.float32()),
-        "percentile": pa.nulls(len(found), pa.float32()) if rule is None else _percentiles(media, rule, found["value"]),
+        "percentile": _percentiles(media, issue, found["value"]),
     }
     return pa.table(
         [
@@ -125,12 +118,12 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     )
 
 
-def _percentiles(media: Media, rule: Rule, values: pa.ChunkedArray) -> pa.Array:
+def _percentiles(media: Media, issue: IssueType, values: pa.ChunkedArray) -> pa.Array:
     """Return the percentiles of values among those of the whole dataset; null where there is no value."""
-    if not len(values):
-        return pa.nulls(0, pa.float32())
-    measured = _floats(media.table.scan([rule.column]).read_all().column(0))
-    ranks = percentiles(_floats(values), measured[~np.isnan(measured)], above=rule.above)
+    if issue.column is None or not len(values):
+        return pa.nulls(len(values), pa.float32())
+    measured = _floats(media.table.scan([issue.column]).read_all().column(0))
+    ranks = percentiles(_floats(values), measured[~np.isnan(measured)], above=issue.above)
     return pa.array(ranks, pa.float32(), from_pandas=True)
 
 

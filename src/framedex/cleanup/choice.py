@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
+from framedex.arrays import Mask, RowIds
 from framedex.browse.duplicates import check_similarity, exact_key
 from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
 from framedex.checks import check_fraction
 from framedex.errors import InvalidInput
-from framedex.records import Condition, IssueType
-from framedex.storage.media import Media, RowIds
+from framedex.issue_types import DUPLICATES, find_issue_type
+from framedex.records import Condition
+from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level
 
@@ -26,7 +28,6 @@ _MEASURES = ("width", "height", "sharpness", "size_bytes", "modified_at", "dupli
 _NONE = -1
 
 Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
 
 
@@ -50,7 +51,7 @@ class CleanupRequest:
     """
 
     duplicates: float | str | None
-    issues: Mapping[IssueType, float]
+    issues: Mapping[str, float]
     keep: KeepRule
 
     @classmethod
@@ -86,22 +87,21 @@ class CleanupRequest:
                 return ()
 
 
-def _limits(issues: Any) -> dict[IssueType, float]:
+def _limits(issues: Any) -> dict[str, float]:
     given = [issues] if isinstance(issues, str) else issues
     if not isinstance(given, Mapping | Sequence):
         raise InvalidInput(f"issues must be a list of names, or the least confidence by name, not {issues!r}")
     for name in given:
-        if not isinstance(name, str) or name not in list(IssueType):
-            raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(IssueType))}")
+        find_issue_type(name)
     limits = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 0.0)
     for name, least in limits.items():
-        if name == IssueType.DUPLICATES:
+        if name == DUPLICATES.name:
             raise InvalidInput(
                 "the issue 'duplicates' is of all that repeat each other, and none of them would stay; "
                 "use duplicates=0.96, or another similarity, instead"
             )
         check_fraction(f"issues[{name!r}]", least, "a confidence")
-    return {IssueType(name): float(least) for name, least in limits.items()}
+    return {name: float(least) for name, least in limits.items()}
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class CandidateRows:
     """
 
     row_ids: RowIds
-    issues: tuple[IssueType, ...]
+    issues: tuple[str, ...]
     key: Numbers
     keys: pa.Array | None
     confidence: Values

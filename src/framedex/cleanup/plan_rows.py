@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
 from framedex.ids import Kind, content_group_id, group_prefix
 from framedex.path_columns import FILE
-from framedex.records import Condition, IssueType
-from framedex.storage.media import Media, RowIds
+from framedex.records import Condition
+from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level
 
@@ -111,9 +112,9 @@ def _group_ids(media: Media, wanted: CleanupRequest, found: CandidateRows, place
     return pa.array(ids, pa.string()).take(pa.array(place))
 
 
-def _issue_words(issues: Sequence[IssueType]) -> str:
+def _issue_words(issues: Sequence[str]) -> str:
     """Return an SQL expression for the issues of a row in words; names are our own."""
-    words = [f"'{issue.value} ' || printf('%.2f', told.c_{place})" for place, issue in enumerate(issues)]
+    words = [f"'{issue} ' || printf('%.2f', told.c_{place})" for place, issue in enumerate(issues)]
     return f"concat_ws(', ', {', '.join(words)})" if words else "''"
 
 

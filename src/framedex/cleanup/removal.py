@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.arrays import RowIds
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
@@ -22,7 +23,7 @@ from framedex.operations.context import Context, open_media
 from framedex.operations.starting import with_job_context
 from framedex.records import Generation, SnapshotReason
 from framedex.storage import datasets, file_readers, snapshot_rows
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
 from framedex.storage.tables import ROW_ID, Table

@@ -1,12 +1,12 @@
-"""Pictures to vectors: encoders by name."""
+"""Images to vectors: encoders by name."""
 
-from framedex.encoders.base import Encoder, TextEncoder, reading_detail
-from framedex.encoders.here import beside, check_classifier, check_multimodal
+from framedex.encoders.availability import check_onnx
+from framedex.encoders.base import Encoder, TextEncoder, decode_side_px
 from framedex.encoders.onnx import OnnxEncoder
 from framedex.encoders.onnx_classifier import OnnxClassifier
 from framedex.encoders.open_clip import OpenClipEncoder
-from framedex.encoders.registry import choose_encoder, register
-from framedex.encoders.text_registry import choose_text_encoder, register_text_encoder
+from framedex.encoders.registry import absolute_name, check_multimodal, choose_encoder, choose_text_encoder, register
+from framedex.encoders.scheme import Scheme
 from framedex.encoders.weights import Weighted, check_weights, weights_of
 
 __all__ = [
@@ -14,16 +14,16 @@ __all__ = [
     "OnnxClassifier",
     "OnnxEncoder",
     "OpenClipEncoder",
+    "Scheme",
     "TextEncoder",
     "Weighted",
-    "beside",
-    "check_classifier",
+    "absolute_name",
     "check_multimodal",
+    "check_onnx",
     "check_weights",
     "choose_encoder",
     "choose_text_encoder",
-    "reading_detail",
+    "decode_side_px",
     "register",
-    "register_text_encoder",
     "weights_of",
 ]

@@ -1,4 +1,4 @@
-"""What an encoder is."""
+"""Encoders of images and of texts, as protocols."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -6,8 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
-_MEASURED_DETAIL = 128  # pixels of the shorter side that the quality measures need
+from framedex.arrays import Vectors
+
+_MEASURED_SIDE_PX = 128  # pixels of the shorter side that the quality measures need
 
 
 @runtime_checkable
@@ -20,7 +21,7 @@ class Encoder(Protocol):
     Attributes:
         name: by which the encoder is found again; kept in the dataset's embedding config.
         dimension: length D of the vectors.
-        detail: pixels that the shorter side of a picture should have at least; more brings nothing.
+        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
         thresholds: five ascending cosine distances, in [0, 2], at which clusters of levels 0 to 4 are cut.
 
     An encoder may also have ``batch``: how many pictures it wants at a time, for devices that need many to be busy.
@@ -28,7 +29,7 @@ class Encoder(Protocol):
 
     name: str
     dimension: int
-    detail: int
+    min_side_px: int
     thresholds: tuple[float, float, float, float, float]
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
@@ -50,23 +51,23 @@ class Encoder(Protocol):
         ...
 
 
-class Detailed(Protocol):
-    """What looks at pictures.
+class HasInputSize(Protocol):
+    """A model of images that states the size it needs.
 
     Attributes:
-        detail: pixels that the shorter side of a picture should have at least; more brings nothing.
+        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
     """
 
     @property
-    def detail(self) -> int: ...  # noqa: D102
+    def min_side_px(self) -> int: ...  # noqa: D102
 
 
-def reading_detail(encoder: Detailed) -> int:
-    """Return to how many pixels of the shorter side pictures are reduced before they are measured and encoded.
+def decode_side_px(encoder: HasInputSize) -> int:
+    """Return the shorter side, in pixels, that images are reduced to before they are measured and encoded.
 
-    A picture that is searched by is reduced likewise, so that it is encoded as it would be as a part of the dataset.
+    The image of a query is reduced likewise, so that it is encoded as it would be as a part of the dataset.
     """
-    return max(encoder.detail, _MEASURED_DETAIL)
+    return max(encoder.min_side_px, _MEASURED_SIDE_PX)
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Where PyTorch models run: the device, the precision, and how many pictures at a time."""
+"""Devices that PyTorch models run on, with the precision and the size of a batch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ _BATCHES = {"cpu": 32, "mps": 64, "cuda": 256}
 
 @dataclass(frozen=True)
 class Device:
-    """Where a model runs.
+    """A device, and how a model runs on it.
 
     Attributes:
         name: as PyTorch has it: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.

@@ -26,7 +26,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders.base import Vectors
+from framedex.arrays import Vectors
 
 _SIZE = 64
 _MARGIN = 4
@@ -55,7 +55,7 @@ class Gist:
 
     name = "gist"
     dimension = _ENVELOPE_VALUES + _LAYOUT**2 + _COLOURS + 2
-    detail = _INNER
+    min_side_px = _INNER
     thresholds = (0.05, 0.12, 0.16, 0.19, 0.22)
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:

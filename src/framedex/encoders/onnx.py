@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders.base import Vectors
+from framedex.arrays import Vectors
 from framedex.encoders.onnx_model import Layout, OnnxModel
 from framedex.encoders.onnx_pictures import Resize, fitted, normalised
 from framedex.encoders.onnx_settings import (
@@ -40,7 +40,7 @@ _MOST = 16384  # values of a vector: more are no description, but a picture agai
 
 @dataclass(frozen=True)
 class Preparation:
-    """How pictures become the input of a model; see :class:`~framedex.encoders.onnx_settings.OnnxSettings`."""
+    """The steps from an image to the input of a model; see :class:`~framedex.encoders.onnx_settings.OnnxSettings`."""
 
     size: tuple[int, int]
     scale: float
@@ -132,7 +132,7 @@ class OnnxEncoder:
         self._model = OnnxModel(whole, wanted)
         self._prepared = _preparation(self._model, wanted)
         self._black, self._step = _affine(self._prepared)
-        self.detail = max(self._prepared.size)
+        self.min_side_px = max(self._prepared.size)
         self.thresholds = wanted.thresholds or _THRESHOLDS
         self.files: tuple[Path, ...] = (whole, sidecar_of(whole), *self._model.files.values())
         grey = np.full((*self._prepared.size, 3), 128, np.uint8)

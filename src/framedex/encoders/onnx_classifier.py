@@ -28,7 +28,7 @@ class OnnxClassifier:
     Attributes:
         name: the same name, with an absolute path.
         classes: how many classes there are.
-        detail: pixels of the shorter side that pictures are read with.
+        min_side_px: pixels of the shorter side that pictures are read with.
 
     Raises:
         NotFound: there is no such file.
@@ -42,7 +42,11 @@ class OnnxClassifier:
         output = given.output or final_output(whole)
         self._model = OnnxEncoder.by_name(name_of(whole, given.model_copy(update={"output": output})))
         self._is_logits = values == "logits"
-        self.name, self.classes, self.detail = name_of(whole, given), self._model.dimension, self._model.detail
+        self.name, self.classes, self.min_side_px = (
+            name_of(whole, given),
+            self._model.dimension,
+            self._model.min_side_px,
+        )
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Return a picture in the model's size: uint8, shape (height, width, 3), RGB."""

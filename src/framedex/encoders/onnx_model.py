@@ -22,7 +22,7 @@ _AT: dict[Layout, tuple[int, int, int]] = {"nchw": (1, 2, 3), "nhwc": (3, 1, 2)}
 
 @dataclass(frozen=True)
 class Shape:
-    """What a model takes.
+    """The input of a model.
 
     Attributes:
         layout: order of the axes.

@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from framedex.arrays import Pixels
+
 Resize = Literal["crop", "stretch", "letterbox"]
 
 

@@ -66,7 +66,7 @@ class RunningModel:
 
     @property
     def dtype(self) -> type[np.generic] | None:
-        """What the first input holds; None for something else than float, float16 or uint8."""
+        """The dtype of the first input; None for something else than float, float16 or uint8."""
         return _TYPES.get(self.inputs[0].type)
 
     def run(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""How pictures are prepared for an ONNX model and what is taken of it: by arguments, name, or a file beside it."""
+"""Settings of an ONNX model, for its input and its output: by arguments, by its name, or in a file beside it."""
 
 import os
 import tomllib
@@ -181,3 +181,9 @@ def parse_name(name: str) -> tuple[str, OnnxSettings]:
     if len(dict(pairs)) < len(pairs):
         raise InvalidInput(f"{name!r} says the same setting twice")
     return path, checked(dict(pairs), repr(name))
+
+
+def absolute_name(name: str, folder: Path) -> str:
+    """Return a name in which a path that is relative to a folder is absolute."""
+    path, mark, query = name.partition(":")[2].partition("?")
+    return f"{SCHEME}:{folder / user_path(path)}{mark}{query}" if path else name

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex import forks
-from framedex.encoders.base import Vectors
+from framedex.arrays import Pixels, Vectors
 from framedex.encoders.devices import choose_device
 from framedex.encoders.open_clip_files import Files, find_files
 from framedex.encoders.open_clip_loading import build, load_engine, load_tokenizer
 from framedex.encoders.open_clip_names import ModelName
-from framedex.encoders.open_clip_pictures import Pixels, Preparation
+from framedex.encoders.open_clip_pictures import Preparation
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput
 from framedex.forks import cached_property
@@ -54,7 +54,7 @@ class OpenClipEncoder:
     Attributes:
         name: ``open_clip:<model>/<tag>``, ``open_clip:<model>/<absolute path>`` or ``open_clip:<absolute path>``.
         dimension: length D of the vectors.
-        detail: pixels of the shorter side that pictures are read with.
+        min_side_px: pixels of the shorter side that pictures are read with.
         thresholds: see above.
         weights: the file of the weights and its hash, and how pictures are prepared; None for random weights.
         files: what was read.
@@ -88,7 +88,7 @@ class OpenClipEncoder:
         self._tokenizing = forks.Lock()
         self.name = str(self._named)
         self.dimension = self._dimension()
-        self.detail = self._preparation.detail
+        self.min_side_px = self._preparation.min_side_px
         self.batch = self._device.batch
         a, b, c, d, e = map(float, thresholds or THRESHOLDS)
         self.thresholds = (a, b, c, d, e)

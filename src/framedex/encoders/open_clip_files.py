@@ -1,4 +1,4 @@
-"""Where the weights of open_clip models are: in a file, a folder, the local cache, or, if that is allowed, the hub."""
+"""Locations of the weights of open_clip models: a file, a folder, the local cache, or, if that is allowed, the hub."""
 
 import difflib
 import json
@@ -19,7 +19,7 @@ _ALLOW = "FRAMEDEX_ALLOW_DOWNLOADS=1, or allow_download=True in code, fetches th
 
 @dataclass(frozen=True)
 class Files:
-    """What a model is read from.
+    """The files of a model.
 
     Attributes:
         checkpoint: the weights; None for random ones.

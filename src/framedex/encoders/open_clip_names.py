@@ -10,13 +10,13 @@ from framedex.settings import user_path
 SCHEME = "open_clip"
 CONFIG = "open_clip_config.json"
 CHECKPOINTS = (".safetensors", ".pt", ".pth", ".bin")
-"""What files with weights end with."""
+"""The suffixes of files with weights."""
 _RANDOM = "?random"
 
 
 @dataclass(frozen=True)
 class ModelName:
-    """Which model, and where its weights are.
+    """A model and its weights.
 
     Attributes:
         model: one of open_clip's; None for a folder.
@@ -98,3 +98,14 @@ def _is_file_name(weights: str | os.PathLike[str]) -> bool:
 
 def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - keeps links, unlike resolve
+
+
+def absolute_name(name: str, folder: Path) -> str:
+    """Return a name in which a path that is relative to a folder is absolute; names of models and tags stay."""
+    rest = name.partition(":")[2]
+    if rest and (rest.startswith(".") or (folder / user_path(rest) / CONFIG).is_file()):
+        return f"{SCHEME}:{os.path.normpath(folder / user_path(rest))}"
+    model, _, weights = rest.partition("/")
+    if weights.endswith(CHECKPOINTS) and not user_path(rest).is_absolute():
+        return f"{SCHEME}:{model}/{folder / user_path(weights)}"
+    return name

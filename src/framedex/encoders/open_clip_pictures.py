@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from framedex.arrays import Pixels
 from framedex.errors import InvalidInput
 
-Pixels = npt.NDArray[np.uint8]
 Window = tuple[int, int, int, int]
 
 _OVERSAMPLED = 3
@@ -19,7 +18,7 @@ _FILTERS = ("bicubic", "bilinear")
 
 @dataclass(frozen=True)
 class Preparation:
-    """How pictures are made to fit a model; the names are those of open_clip's ``preprocess_cfg`` (3.3).
+    """The steps from an image to the input of a model, by the names of open_clip's ``preprocess_cfg`` (3.3).
 
     Attributes:
         height, width: of the model's input, in pixels.
@@ -62,7 +61,7 @@ class Preparation:
         return cls(int(height), int(width), mean, std, **rest)
 
     @property
-    def detail(self) -> int:
+    def min_side_px(self) -> int:
         """Pixels of the shorter side that pictures are to be decoded with.
 
         Of 68 photographs that were decoded so, vectors of a small trained model had a cosine of at least 0.9987 with

@@ -3,17 +3,17 @@
 from framedex.enrichers.available import describe
 from framedex.enrichers.captioner import Captioner
 from framedex.enrichers.detector import Detections, Detector
-from framedex.enrichers.detectors import FACES, make_detector
+from framedex.enrichers.detectors import DetectorScheme, make_detector, models_without_files
 from framedex.enrichers.models_file import ModelEntry, read_models
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.enrichers.tagging import Tagger, Tags, make_tagger
 from framedex.enrichers.transformers_captioner import TransformersCaptioner, make_captioner
 
 __all__ = [
-    "FACES",
     "Captioner",
     "Detections",
     "Detector",
+    "DetectorScheme",
     "ModelEntry",
     "OnnxDetector",
     "Tagger",
@@ -23,5 +23,6 @@ __all__ = [
     "make_captioner",
     "make_detector",
     "make_tagger",
+    "models_without_files",
     "read_models",
 ]

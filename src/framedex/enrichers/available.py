@@ -1,8 +1,8 @@
-"""Which registered models can run here now."""
+"""Registered models, with whether they can run on this machine."""
 
 from pathlib import Path
 
-from framedex.encoders import check_classifier, check_multimodal
+from framedex.encoders import check_multimodal, check_onnx
 from framedex.enrichers.captioner_files import check_packages, find_captioner
 from framedex.enrichers.detectors import check_detector
 from framedex.enrichers.models_file import ModelEntry
@@ -38,7 +38,7 @@ def _missing(entry: ModelEntry, settings: Settings) -> str | None:
         if entry.encoder is not None:
             check_multimodal(entry.encoder, settings)
         if entry.classifier is not None:
-            check_classifier(entry.classifier)
+            check_onnx(entry.classifier)
         if entry.vocabulary is not None:
             read_vocabulary(Path(entry.vocabulary))
         if entry.detector is not None:

@@ -1,4 +1,4 @@
-"""What a captioner is."""
+"""Captioners, as a protocol."""
 
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ class Captioner(Protocol):
         name: by which people know it.
         weights: what its captions depend on.
         batch: how many pictures it wants at a time.
-        detail: pixels that the shorter side of a picture should have at least; more brings nothing.
+        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Captioner(Protocol):
     batch: int
 
     @property
-    def detail(self) -> int: ...  # noqa: D102
+    def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Return what the model needs of one picture, always of the same shape and dtype.

@@ -36,7 +36,7 @@ _HEADER_BYTES = 8  # of a safetensors file: the length of its header
 
 @dataclass(frozen=True)
 class CaptionerFiles:
-    """What a captioner is read from.
+    """The files of a captioner.
 
     Attributes:
         folder: absolute.

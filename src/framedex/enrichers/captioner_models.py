@@ -7,28 +7,29 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from framedex.arrays import Pixels
 from framedex.enrichers.captioner_files import CaptionerFiles
 from framedex.enrichers.captioner_loading import load_part, reading
-from framedex.enrichers.captioner_pictures import Pixels, as_picture
+from framedex.enrichers.captioner_pictures import as_picture
 from framedex.errors import InvalidInput
 
 ASKED = "Describe this picture in one sentence."
-"""What a model that answers is asked where nothing else is."""
+"""The default prompt of a model that answers prompts."""
 
 _OVERSAMPLED = 2  # pixels that pictures are decoded with, for each that the model takes
-_FREE_DETAIL = 768  # of models that take pictures of any size
+_FREE_SIDE_PX = 768  # of models that take pictures of any size
 
 
 class Way(Protocol):
-    """How a model is asked for captions.
+    """A way to get captions from a model.
 
     Attributes:
-        detail: pixels that the shorter side of a picture should have at least.
+        min_side_px: pixels that the shorter side of a picture should have at least.
         asked: what the model is asked; None for nothing.
         room: how many tokens a caption can have; None for any number.
     """
 
-    detail: int
+    min_side_px: int
     asked: str | None
     room: int | None
 
@@ -65,7 +66,7 @@ class Continuing:
             raise InvalidInput(f"the prompt is too long: the model knows {positions} tokens, caption included")
         with reading(files, "preparation of pictures"):
             shape = self.prepare(np.full((64, 64, 3), 128, np.uint8)).shape
-        self.detail = _OVERSAMPLED * max(shape[-2:])
+        self.min_side_px = _OVERSAMPLED * max(shape[-2:])
 
     def _beginning(self, model: Any, prompt: str | None) -> list[int] | None:
         """Return the tokens that captions begin with; None for what the model begins with by itself."""
@@ -113,7 +114,7 @@ class Answering:
         prompt: what the model is asked; None for :data:`ASKED`.
     """
 
-    detail = _FREE_DETAIL
+    min_side_px = _FREE_SIDE_PX
     room: int | None = None
 
     def __init__(self, files: CaptionerFiles, prompt: str | None) -> None:
@@ -127,7 +128,7 @@ class Answering:
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the picture, since such models take pictures of any size: shape (1,), of one object."""
         held = np.empty(1, object)
-        held[0] = as_picture(pixels, shorter=_FREE_DETAIL)
+        held[0] = as_picture(pixels, shorter=_FREE_SIDE_PX)
         return held
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:

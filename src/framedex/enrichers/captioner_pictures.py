@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from framedex.arrays import Pixels
 
 _LONGEST = 16
-"""How many times as long as wide the part of a picture is at most that a model is shown.
+"""The largest ratio of the sides of the part of an image that a model gets.
 
 Models that fit the shorter side would enlarge a picture of 10,000 × 1 pixels to gigabytes.
 """

@@ -1,4 +1,4 @@
-"""What a detector is."""
+"""Detectors, as a protocol, and their detections."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from framedex.arrays import Pixels
+
 Floats = npt.NDArray[np.float32]
 
 

@@ -1,4 +1,4 @@
-"""How a detector in ONNX is used: by arguments, or by a file beside the model."""
+"""Settings of a detector in ONNX: by arguments, or in a file beside the model."""
 
 import os
 import tomllib

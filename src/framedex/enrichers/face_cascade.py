@@ -6,7 +6,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from framedex.enrichers.detector import Detections, Pixels
+from framedex.arrays import Pixels
+from framedex.enrichers.detector import Detections
 from framedex.errors import MissingDependency
 
 _LONGER = 640  # pixels of the longer side that are looked at

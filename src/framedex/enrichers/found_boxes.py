@@ -1,9 +1,9 @@
-"""What a detector finds in a picture, as boxes."""
+"""Detections in an image, as bounding boxes."""
 
 from math import isfinite, isnan
 
+from framedex.annotations.boxes import Box, fit_box
 from framedex.enrichers.detector import Detector
-from framedex.media.boxes import Box, fit_box
 from framedex.media.decode import Picture
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from framedex.enrichers.detector import Floats, Pixels
+from framedex.arrays import Pixels
+from framedex.enrichers.detector import Floats
 
 _GREY = 114
 """Of the bars: what YOLO models are trained with (YOLOv5, ``letterbox``; YOLOX, ``preproc``)."""
@@ -13,7 +14,7 @@ _GREY = 114
 
 @dataclass(frozen=True)
 class Letterbox:
-    """Where a picture is in a model's input.
+    """The place of an image in a model's input.
 
     Attributes:
         width: of the picture, in pixels.

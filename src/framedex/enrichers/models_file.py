@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from framedex.encoders import beside
+from framedex.encoders import absolute_name
 from framedex.encoders.onnx_classifier import Values
 from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.enrichers.yolo_heads import Form
@@ -103,7 +103,9 @@ class ModelEntry(BaseModel):
     def model(self, folder: Path) -> "ModelEntry":
         """Return the entry with paths that are relative to a folder made absolute."""
         changes: dict[str, Any] = {
-            key: beside(name, folder) for key in ("encoder", "classifier", "detector") if (name := getattr(self, key))
+            key: absolute_name(name, folder)
+            for key in ("encoder", "classifier", "detector")
+            if (name := getattr(self, key))
         }
         changes |= {
             key: str(folder / user_path(path))

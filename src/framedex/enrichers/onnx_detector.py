@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.enrichers.detector import Detections, Floats, Pixels
+from framedex.annotations.class_names import read_class_names
+from framedex.arrays import Pixels
+from framedex.enrichers.detector import Detections, Floats
 from framedex.enrichers.detector_settings import DetectorSettings, checked, read_sidecar
 from framedex.enrichers.letterbox import Letterbox
 from framedex.enrichers.onnx_session import OnnxSession
-from framedex.enrichers.suppression import strongest
+from framedex.enrichers.suppression import non_maximum_suppression
 from framedex.enrichers.yolo_heads import STRIDES, Form, candidates, classes_of, expected, recognised
 from framedex.errors import InvalidInput
-from framedex.media.class_names import read_class_names
 from framedex.settings import user_path
 
 _SCORE, _IOU = 0.25, 0.45
@@ -92,7 +93,7 @@ class OnnxDetector:
         output = self._session.run(self._input(where.show(pixels, self.size), self.form))[self._output]
         corners, classes, scores = candidates(self.form, output, self.size, self._score)
         self._check(corners, scores)
-        kept = strongest(corners, scores, classes, iou=self._iou, most=_MOST)
+        kept = non_maximum_suppression(corners, scores, classes, max_iou=self._iou, max_count=_MOST)
         found = where.back(corners[kept])
         boxes = np.hstack([found[:, :2], found[:, 2:] - found[:, :2]])
         there = (boxes[:, 2:] > 0).all(axis=1)

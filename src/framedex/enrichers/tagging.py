@@ -58,13 +58,13 @@ class Tagger(Protocol):
 
     Attributes:
         tags: the tags.
-        detail: pixels of the shorter side that pictures are read with.
+        min_side_px: pixels of the shorter side that pictures are read with.
     """
 
     tags: Tags
 
     @property
-    def detail(self) -> int: ...  # noqa: D102
+    def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
         """Return what the model needs of one picture; called on several threads at once."""
@@ -98,9 +98,9 @@ class ZeroShot:
         self._texts = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
 
     @property
-    def detail(self) -> int:
+    def min_side_px(self) -> int:
         """Pixels of the shorter side that pictures are read with."""
-        return self.encoder.detail
+        return self.encoder.min_side_px
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
         """Return what the encoder needs of one picture."""
@@ -139,9 +139,9 @@ class Classified:
         self.tags = Tags(tuple(labels), np.full(len(labels), threshold), top_k)
 
     @property
-    def detail(self) -> int:
+    def min_side_px(self) -> int:
         """Pixels of the shorter side that pictures are read with."""
-        return self._classifier.detail
+        return self._classifier.min_side_px
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
         """Return a picture in the model's size."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.annotations.labels import storable
 from framedex.checks import check_integer
 from framedex.encoders.devices import choose_device
 from framedex.enrichers.captioner import MAX_TOKENS, Captioner
@@ -17,11 +18,10 @@ from framedex.enrichers.captioner_loading import load_engine, load_model, readin
 from framedex.enrichers.captioner_models import Answering, Continuing, Way
 from framedex.enrichers.models_file import ModelEntry
 from framedex.errors import InvalidInput
-from framedex.media.labels import storable
 from framedex.settings import user_path
 
 _BATCHES = {"cpu": 8, "mps": 16, "cuda": 64}
-"""How many captions are written at a time: fewer than pictures are encoded, as each takes many steps."""
+"""Captions that are written at a time: fewer than images are encoded, as each takes many steps."""
 _CHATTING = 4  # times as much as the others do conversations and their pictures take
 
 
@@ -45,7 +45,7 @@ class TransformersCaptioner:
     Attributes:
         name: the folder's path.
         weights: the file of the weights and its hash, hashes of all other files, and what is asked.
-        detail: pixels of the shorter side that pictures are read with.
+        min_side_px: pixels of the shorter side that pictures are read with.
         batch: see above.
 
     Raises:
@@ -75,7 +75,7 @@ class TransformersCaptioner:
         self._generation = self._greedy(max_tokens)
         self.name = os.fspath(files.folder)
         self.weights = files.weights({"prompt": self._way.asked or "", "max_tokens": str(max_tokens)})
-        self.detail = self._way.detail
+        self.min_side_px = self._way.min_side_px
         self.batch = batch or _BATCHES[self._device.kind] // (_CHATTING if files.chats else 1)
         with reading(files, "model"):  # what the parts of a folder make of each other shows only now
             self.captions(self.prepare(np.full((64, 64, 3), 128, np.uint8))[None])

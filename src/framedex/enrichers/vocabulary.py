@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.labels import storable
 from framedex.checks import is_fraction
 from framedex.errors import InvalidInput, NotFound
-from framedex.media.labels import storable
 from framedex.regular_files import read_text
 
 PROMPTS = ("a photo of a {}", "a picture of a {}", "{}")
-"""What is asked of a tag that has no prompts of its own; ``{}`` stands for the tag.
+"""Prompts of a tag that has none of its own; ``{}`` stands for the tag.
 
 The mean of several sentences tells more than one: A. Radford et al., "Learning transferable visual models from natural
 language supervision", ICML 2021, section 3.1.4.

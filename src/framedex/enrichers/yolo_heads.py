@@ -1,4 +1,4 @@
-"""What YOLO models put out, in three forms, as boxes and scores.
+"""Outputs of YOLO models, in three forms, as bounding boxes and scores.
 
 With G the number of cells of the grids of strides 8, 16 and 32 over the input, and C the number of classes, a picture's
 output has the shape

@@ -1,68 +1,29 @@
-"""The ZIP of an export: metadata or label files, and the pictures if wanted; a stream, visible when whole."""
+"""The ZIP of an export: the files of a format, and the pictures if wanted; a stream, visible when whole."""
 
-import io
-import json
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from framedex.errors import InvalidInput
-from framedex.export.chosen import Chosen, part
-from framedex.export.coco import write_coco
-from framedex.export.columns import EXPORTED
-from framedex.export.edited import custom_fields
+from framedex.annotations.progress import part
+from framedex.arrays import RowIds
+from framedex.export.chosen import Chosen
 from framedex.export.files import whole_file
-from framedex.export.items import item_columns, media_items
-from framedex.export.json_text import LINE_END, text_of
-from framedex.export.label_table import write_csv
-from framedex.export.object_columns import OBJECT, OBJECT_ROWS
-from framedex.export.objects import N_OBJECTS, ObjectsByMedia, media_of, objects_field, objects_in
-from framedex.export.picture_names import Names, readable_names, voc_names, with_clashes, yolo_names
+from framedex.export.formats import ExportFormat, find_format
+from framedex.export.objects import ObjectsByMedia, media_of, objects_in
+from framedex.export.picture_names import with_clashes
 from framedex.export.pictures import Copied, write_pictures
-from framedex.export.places import image_names, shown_text
-from framedex.export.voc import write_voc
-from framedex.export.yolo import write_yolo
-from framedex.export.zip_writer import Member, ZipWriter
+from framedex.export.places import shown_text
+from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 from framedex.records import Condition, DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
-from framedex.storage.media import EVERYTHING, Media, RowIds
+from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import objects_of
 
-SCHEMA_VERSION = "1.1"
-Format = Literal["json", "parquet", "coco", "csv", "yolo", "voc"]
-FORMATS: tuple[str, ...] = ("json", "parquet", "coco", "csv", "yolo", "voc")
-_BLOCKS_A_GROUP = 4
-_BUFFERED_BYTES = 4 * 2**20
 _METADATA_SHARE = 0.2  # of an export with pictures
 _OUTSIDE = "a link leads out of their source folder, and not to an image that was indexed"
-_FILE_EACH = ("yolo", "voc")
-"""Formats with a file for each picture."""
-REPEATED = [
-    "width", "height", "cluster_id", "labels.list.element", "tags.list.element", "issues.list.element.issue_type",
-    "issues.list.element.duplicate_group_id", "issues.list.element.duplicate_threshold",
-]  # fmt: skip
-"""Columns of Parquet that a dictionary makes smaller. Others hardly repeat, and looking for that takes time."""
-
-ORDERED = ["file_size_bytes", "width", "height", "uniqueness_score"]
-"""Columns of which readers look at the least and the greatest value; for texts, working these out takes long."""
-
-
-def check_format(format: str) -> None:  # noqa: A002 - the public name
-    """Check the name of a format.
-
-    Raises:
-        InvalidInput: there is none of that name.
-    """
-    if format not in FORMATS:
-        *others, last = map(repr, FORMATS)
-        raise InvalidInput(f"format must be {', '.join(others)} or {last}, not {format!r}")
 
 
 def export_archive(
@@ -87,7 +48,7 @@ def export_archive(
         dataset: whose media they are.
         rows: which of them; or which objects.
         path: the ZIP file.
-        format: one of ``FORMATS``.
+        format: the name of one of :data:`framedex.export.formats.FORMATS`.
         include_images: also put the pictures' files under ``images/``.
         exported_by: who is named as the exporter.
         progress: called with the share that is done; raises to stop, which leaves nothing behind.
@@ -100,7 +61,7 @@ def export_archive(
         InvalidInput: the format is another one, or the file cannot be written there.
         Unavailable: pictures are wanted that lie in a bucket that cannot be reached.
     """
-    check_format(format)
+    format_ = find_format(format)
     objects = _objects(media, rows, boxes_only=boxes_only)
     if boxes_only:
         rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
@@ -109,8 +70,8 @@ def export_archive(
     chosen = Chosen(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
     with whole_file(path, settle=settle) as file:
         begin(chosen.entities)
-        chosen = with_clashes(chosen) if include_images or format in _FILE_EACH else chosen
-        copied, notes = _write(file, chosen, format, progress)
+        chosen = with_clashes(chosen) if include_images or format_.is_file_each else chosen
+        copied, notes = _write(file, chosen, format_, progress)
     return ExportResult(
         path=shown_text(path),
         total_media_items=total,
@@ -133,7 +94,7 @@ def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> Obj
 def _write(
     file: BinaryIO,
     chosen: Chosen,
-    format: str,  # noqa: A002 - the public name
+    format_: ExportFormat,
     progress: ShareProgress,
 ) -> tuple[Copied, list[str]]:
     """Write the ZIP; return the pictures that were copied, and what the format does not hold.
@@ -143,35 +104,10 @@ def _write(
     """
     copied, share = Copied(), _METADATA_SHARE if chosen.include_images else 1.0
     with ZipWriter(file, modified=chosen.media.generation.created_at) as archive:
-        names, notes = _write_metadata(archive, chosen, format, part(progress, 0.0, share))
+        names, notes = format_.write(archive, chosen, part(progress, 0.0, share))
         if chosen.include_images:
             copied = write_pictures(archive, chosen, names, part(progress, share, 1.0))
     return copied, notes
-
-
-def _write_metadata(
-    archive: ZipWriter,
-    chosen: Chosen,
-    format: str,  # noqa: A002 - the public name
-    progress: ShareProgress,
-) -> tuple[Names, list[str]]:
-    """Write all but the pictures; return the pictures' names, and what the format does not hold."""
-    match format:
-        case "parquet":
-            _write_parquet(archive, chosen, progress)
-        case "json":
-            _write_json(archive, chosen, progress)
-        case "coco":
-            return readable_names, write_coco(archive, chosen, progress)
-        case "csv":
-            return readable_names, write_csv(archive, chosen, progress)
-        case "voc":
-            names = voc_names(chosen, part(progress, 0.0, 0.2))
-            return names, write_voc(archive, chosen, names, part(progress, 0.2, 1.0))
-        case _:
-            names = yolo_names(chosen, part(progress, 0.0, 0.2))
-            return names, write_yolo(archive, chosen, names, part(progress, 0.2, 1.0))
-    return image_names, []
 
 
 def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
@@ -186,65 +122,3 @@ def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
     if copied.outside:
         missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
     return "; ".join([written, *missing, *notes])
-
-
-class _Sink(io.RawIOBase):
-    """What Arrow needs of a file, over a member of a ZIP."""
-
-    def __init__(self, member: Member) -> None:
-        self._member = member
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return self._member.write(data)
-
-    def tell(self) -> int:
-        return self._member.size
-
-
-def _write_parquet(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> None:
-    of_objects = [N_OBJECTS, objects_field(OBJECT)] if chosen.with_objects else []
-    schema = OBJECT_ROWS if chosen.boxes_only else pa.schema([*EXPORTED, *custom_fields(chosen.media), *of_objects])
-    blocks = chosen.object_blocks if chosen.boxes_only else chosen.blocks
-    with (
-        archive.member("metadata.parquet") as member,
-        # Each write of Arrow's own waits for the interpreter lock, which the thread that reads ahead wants too.
-        pa.BufferedOutputStream(pa.PythonFile(_Sink(member), mode="w"), _BUFFERED_BYTES) as sink,
-        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ORDERED) as writer,
-    ):
-        # A group is made while the last is written; with less, either would wait for the other.
-        for rows in _row_groups(blocks(schema, progress, ahead=_BLOCKS_A_GROUP)):
-            writer.write_table(rows)
-
-
-def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield some blocks at a time, without a copy: each of their own would be a small row group."""
-    while held := list(islice(blocks, _BLOCKS_A_GROUP)):
-        yield pa.concat_tables(held)
-
-
-def _write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> None:
-    with archive.member("metadata.json", compressed=True) as member:
-        member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
-        separator = "\n"
-        schema = item_columns(chosen.media, None if chosen.objects is None else chosen.objects.objects)
-        for text in chosen.made_of(schema, lambda block: text_of(media_items(block)), progress):
-            member.write(separator.encode())
-            member.write(text)
-            separator = LINE_END
-        member.write(b"\n]}\n")
-
-
-def _info(chosen: Chosen) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "dataset": chosen.dataset.display_name,
-        "description": "",
-        "dataset_url": "",
-        "export_time": datetime.now(UTC).isoformat(),
-        "dataset_creation_time": chosen.dataset.created_at.isoformat(),
-        "exported_by": chosen.exported_by,
-        "total_media_items": chosen.total,
-    }

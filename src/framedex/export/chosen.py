@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.export.columns import export_batches, gathered
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
 from framedex.progress import ShareProgress
 from framedex.records import Condition, DatasetRecord
 from framedex.settings import Settings
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 
 T = TypeVar("T")
 
@@ -100,11 +101,6 @@ class Chosen:
             yield made
             done += rows
             progress(done / max(total, 1))
-
-
-def part(progress: ShareProgress, start: float, end: float) -> ShareProgress:
-    """Return a function for the shares of one stage, which takes the whole from *start* to *end*."""
-    return lambda share: progress(start + (end - start) * share)
 
 
 def _ahead(values: Iterator[T], count: int) -> Iterator[T]:

@@ -8,14 +8,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.export.edited import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.export.places import column, file_paths, image_names, uris
 from framedex.ids import Kind, group_prefix
-from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition, IssueType
+from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
+from framedex.issue_types import IssueType, issue_types
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition
 from framedex.storage.definitions import TAGS
-from framedex.storage.media import LOCATION, Media, RowIds
-from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, ISSUES, MODEL_CAPTION, OF_VIDEOS
+from framedex.storage.media import LOCATION, Media
+from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, MODEL_CAPTION, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -63,8 +66,6 @@ RESERVED = frozenset(
     {*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding", "objects", "n_objects"}
 )
 """Names that no custom field has, because columns have them."""
-_ISSUE_NAMES = [issue.value for issue in IssueType]  # an Arrow array made here would load pandas with the package
-_DUPLICATES = list(IssueType).index(IssueType.DUPLICATES)
 _BLOCK_ROWS = 32_768
 _BLOCK_BYTES = 32 * 2**20
 _HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), np.uint16)
@@ -134,7 +135,6 @@ _STORED = {
     "uniqueness_score": ("uniqueness",),
     "cluster_id": ("cluster_0",),
     "tags": (TAGS,),
-    "issues": (*ISSUES, DUPLICATES[0]),
     "label": ("labels",),
     "bbox": BOX,
 }
@@ -144,6 +144,8 @@ def needed(media: Media, schema: pa.Schema) -> list[str]:
     """Return the stored columns that a schema is made of; a table has those that people edit from the first edit on."""
     names = {stored_name(field) or field.name for field in schema}
     stored = {stored for name in names for stored in _STORED.get(name, (name,))}
+    if "issues" in names:
+        stored |= {DUPLICATES[0], *(issue.confidence_column for issue in issue_types().values())}
     without = frozenset() if media.has_videos else frozenset(OF_VIDEOS.names)
     return sorted((stored & set(media.table.schema.names)) - without) or ["media_id"]
 
@@ -233,14 +235,15 @@ def _ids(prefix: str, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.bool
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     """Return the issues of each row as a list of structs, in the order of their types."""
-    row, kind, sure = _found_issues(block)
-    is_duplicate = kind == _DUPLICATES
+    types = list(issue_types().values())
+    row, kind, sure = _found_issues(block, types)
+    is_duplicate = kind == types.index(DUPLICATE_ISSUE)
     numbers = column(block, DUPLICATES[0]).take(pa.array(row[is_duplicate]))
     in_group = is_duplicate.copy()
     in_group[is_duplicate] = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     structs = pa.StructArray.from_arrays(
         [
-            pa.array(_ISSUE_NAMES, pa.string()).take(pa.array(kind)),
+            pa.array([issue.name for issue in types], pa.string()).take(pa.array(kind)),
             pa.array(sure, pa.float32()),
             _ids(group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, 0), numbers.drop_null().to_numpy(), in_group),
             pa.array(np.full(len(kind), DUPLICATE_LEVELS[0], np.float32), mask=~is_duplicate),
@@ -251,12 +254,15 @@ def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
 
-def _found_issues(block: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+def _found_issues(
+    block: pa.Table, types: Sequence[IssueType]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return (row, number of the type, confidence) of each issue, by row and then by type."""
     rows, kinds, sure = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for kind, name in enumerate(ISSUES):
-        # Most kinds are found in few pictures, and in most blocks not at all.
-        if block[name].null_count == len(block):
+    for kind, name in enumerate(issue.confidence_column for issue in types):
+        # A dataset that was indexed before an issue was known has no column of it. Most kinds are found in few
+        # pictures, and in most blocks not at all.
+        if name not in block.column_names or block[name].null_count == len(block):
             continue
         values = _floats(block[name])
         found = np.flatnonzero(~np.isnan(values))

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export import json_text as json
+from framedex.annotations import json_text as json
 from framedex.export.places import column
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_of, tag_names, tags_of
 from framedex.storage.media import Media

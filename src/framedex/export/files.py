@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from framedex.atomic import SUFFIX, atomic_file
 from framedex.errors import InvalidInput
 
 _locks: Any
@@ -17,7 +18,7 @@ try:
 except ImportError:  # Windows, which neither removes nor renames a file that is open
     _locks = None
 
-_START, _END = ".framedex-", ".partial"
+_START, _END = ".framedex-", SUFFIX
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -44,19 +45,20 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
         partial, file = _open_partial(path)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
+
+    def put(partial: Path, path: Path) -> None:
+        if _locks is None:
+            file.close()
+        partial.replace(path)
+
     try:
-        with file:
+        # The lock is held until the file has its name; otherwise another process could take it for a dead one.
+        with file, atomic_file(path, partial=partial, fsync=True, put=put):
             yield file
             file.flush()
-            os.fsync(file.fileno())
             settle()
-            if _locks is not None:
-                _put(partial, path)
-        if _locks is None:
-            partial.replace(path)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+    except OSError as error:
+        if error.errno in _NO_ROOM:
             raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
         raise
 
@@ -107,16 +109,6 @@ def _lock(file: BinaryIO) -> None:
     """
     if _locks is not None:
         _locks.flock(file, _locks.LOCK_EX | _locks.LOCK_NB)
-
-
-def _put(partial: Path, path: Path) -> None:
-    partial.replace(path)
-    with suppress(OSError):  # not all file systems sync folders
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _start(name: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export import json_text as json
+from framedex.annotations import json_text as json
 from framedex.export.columns import EXPORTED, URL
 from framedex.export.edited import TAG_DATES, custom_fields, edited_items
 from framedex.export.object_columns import FLAGS, OBJECT_ITEM

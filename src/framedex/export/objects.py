@@ -7,11 +7,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.arrays import RowIds
 from framedex.export.columns import gathered
 from framedex.export.object_columns import object_columns, stored_columns
 from framedex.export.places import column
 from framedex.records import Condition
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 
 N_OBJECTS = pa.field("n_objects", pa.int32())

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.folders import stems
 from framedex.export.chosen import Chosen
 from framedex.export.file_names import hashes, repeated
 from framedex.export.places import image_names, marked_name
-from framedex.media.formats import IMAGE_SUFFIXES, is_image
 from framedex.progress import ShareProgress
 from framedex.storage.media import Media
+from framedex.suffixes import IMAGE_SUFFIXES, is_image
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Returns the names of pictures below ``images/`` for a block of :meth:`Chosen.places`."""
@@ -33,6 +34,11 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     name = re.sub(r"(^|/)\.", r"\1_.", name.replace("\\", "_"))
     by_format = f"{name}.{row['format']}"
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
+
+
+def plain_names(_chosen: Chosen, _progress: ShareProgress) -> Names:
+    """Return :func:`readable_names`, for formats that do not name files after images."""
+    return readable_names
 
 
 def yolo_names(chosen: Chosen, progress: ShareProgress) -> Names:
@@ -72,16 +78,6 @@ def _without_folders(chosen: Chosen, progress: ShareProgress, folders: tuple[str
         return _replaced(found, odd, block, lambda name, _row: re.sub(f"{taken}(?=/)", r"\1pictures", name))
 
     return names
-
-
-def stem(name: str) -> str:
-    """Return the name of a picture without its suffix."""
-    return re.sub(_IMAGE, "", name)
-
-
-def stems(names: pa.Array) -> pa.Array:
-    """Return names of pictures without their suffixes."""
-    return pc.replace_substring_regex(names, _IMAGE, "")
 
 
 def _replaced(

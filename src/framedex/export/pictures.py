@@ -11,10 +11,10 @@ from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO
 
+from framedex.annotations.written import IMAGES
 from framedex.errors import CannotDecode
 from framedex.export.chosen import Chosen
 from framedex.export.frames import Frames
-from framedex.export.label_columns import IMAGES
 from framedex.export.outside import LeadsOutside, check_inside
 from framedex.export.picture_names import Names
 from framedex.export.places import shown_text

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from framedex.arrays import RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.objects import media_of, objects_in
 from framedex.ids import Kind, parse_group_id
 from framedex.records import CLUSTER_LEVELS, Condition, EntityType
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
 
 

@@ -1,13 +1,12 @@
 """Segment files: written atomically, verified by a checksum when they are opened, and mapped into memory."""
 
 import hashlib
-import os
-import secrets
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from framedex.atomic import atomic_file
 from framedex.fulltext.segment import Keys, Segment
 
 SUFFIX = ".text"
@@ -41,15 +40,14 @@ def write_segment(folder: Path, segment: Segment, key: str) -> Path:
         OSError: the disk is full, or cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{os.getpid()}.{secrets.token_hex(8)}.partial"
-    try:
+
+    def put(partial: Path, _path: Path) -> None:
+        targets.append(partial.replace(folder / f"{_digest(partial)}{SUFFIX}"))
+
+    targets: list[Path] = []
+    with atomic_file(folder / "new", put=put) as partial:
         _write(partial, segment, key)
-        target = folder / f"{_digest(partial)}{SUFFIX}"
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return target
+    return targets[0]
 
 
 def _write(path: Path, segment: Segment, key: str) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.atomic import write_atomic
 from framedex.errors import CannotDecode, NotFound
 from framedex.media.crops import cropped
 from framedex.media.decode import Budget, Picture, decode, decoded, reserve_pixels
@@ -186,13 +186,7 @@ def cached_thumbnail(
     if keep:
         with suppress(OSError):  # a cache that cannot be written only costs time
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}.{secrets.token_hex(4)}.partial")
-            try:
-                partial.write_bytes(data + _seal(data))
-                partial.replace(path)
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
+            write_atomic(path, data + _seal(data))
     return data
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from framedex.annotations.sources import BoxSource, read_boxes
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
 from framedex.jobs.create import with_box_problems
 from framedex.jobs.objects.annotated import writer
 from framedex.jobs.objects.objects import change_objects, object_ids
-from framedex.media.box_sources import BoxSource, read_boxes
 from framedex.storage.objects import OBJECTS
 from framedex.tasks import Commit, TaskProgress
 

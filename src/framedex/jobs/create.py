@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.sources import read_boxes
 from framedex.errors import NotFound
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, with_time
@@ -15,8 +17,6 @@ from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.vectors import ingest_vectors
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
-from framedex.media.box_index import BoxIndex
-from framedex.media.box_sources import read_boxes
 from framedex.media.frame_sampling import Sampling
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings

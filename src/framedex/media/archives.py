@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from framedex.annotations.formats import box_files, label_files
 from framedex.errors import InvalidInput
-from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.box_sources import FILES as BOX_FILES
-from framedex.media.formats import is_media
 from framedex.regular_files import open_binary
+from framedex.suffixes import is_media
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _PART = 2**18  # bytes at a time; also more than any honest header
@@ -167,7 +166,7 @@ def clean_name(name: str) -> str:
 
 def _wanted(name: str, skipped: Counter[str]) -> bool:
     """Return whether a member is read; else count it."""
-    if name in (*ANNOTATION_FILES, *BOX_FILES):
+    if name in (*label_files(), *box_files()):
         return True
     if any(part.startswith(".") for part in name.split("/")):
         skipped["hidden files"] += 1

@@ -14,10 +14,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from framedex.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
-
-Pixels = npt.NDArray[np.uint8]
 
 _GIF_PIXELS_A_BYTE = 2731
 _SAMPLE = 100

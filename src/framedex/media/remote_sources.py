@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from framedex.annotations.formats import label_files
+from framedex.annotations.label_index import Annotations
+from framedex.annotations.sources import read_annotations
 from framedex.errors import CannotDecode, InvalidInput
-from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.annotations import Annotations, read_annotations
-from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
 from framedex.media.sources import LIST_SUFFIXES, Item, Source, read_list
+from framedex.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 
 _HIDDEN = r"(^|/)\."
 _ROWS = 8192
@@ -94,7 +95,7 @@ def _open_folder(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource:
 
     skipped["objects with keys that are no paths"] = len(take(ODD_KEY))
     take(_HIDDEN)  # as in a folder, these are left out silently
-    beside = take(f"^({'|'.join(map(re.escape, ANNOTATION_FILES))})$")["path"].to_pylist()
+    beside = take(f"^({'|'.join(map(re.escape, label_files()))})$")["path"].to_pylist()
     wanted = take(_with_suffix(IMAGE_SUFFIXES | VIDEO_SUFFIXES))
     skipped["other files"] = len(found)
     annotations = _read_annotations(uri, beside, store, max_bytes)

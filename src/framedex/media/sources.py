@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from framedex.annotations.formats import label_files
+from framedex.annotations.labels import parse_labels, storable
 from framedex.errors import InvalidInput
-from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.formats import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
-from framedex.media.labels import parse_labels, storable
 from framedex.regular_files import open_binary, open_text, regular
 from framedex.settings import user_path
+from framedex.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 
 PATH_COLUMNS = (
     "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",
@@ -114,7 +114,7 @@ class FolderSource(Source):
         return sorted(files), sorted(folders)
 
     def _sort_in(self, entry: os.DirEntry[str], files: list[str], folders: list[str], *, top: bool) -> None:
-        if entry.name.startswith(".") or (top and entry.name in ANNOTATION_FILES):
+        if entry.name.startswith(".") or (top and entry.name in label_files()):
             return
         if _is_folder(entry):
             folders.append(entry.name)

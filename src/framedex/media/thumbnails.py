@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 
-from framedex.media.decode import Pixels
+from framedex.arrays import Pixels
 
 SIZE = 256
 

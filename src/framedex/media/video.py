@@ -15,9 +15,10 @@ from typing import Any, BinaryIO
 import cv2
 import numpy as np
 
+from framedex.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media.containers import codec_name, container_of, reason_closed
-from framedex.media.decode import Pixels, check_size
+from framedex.media.decode import check_size
 
 _HEAD = 64
 _BEFORE_S = 0.5  # a seek aims so much earlier, so that it seldom ends behind the wanted frame

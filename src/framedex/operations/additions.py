@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framedex.annotations.sources import BoxSource, given_boxes
 from framedex.checks import check_flag, check_integer
 from framedex.encoders import Encoder
 from framedex.errors import Forbidden, NotIndexed
@@ -12,7 +13,6 @@ from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
 from framedex.jobs.ingest.uploads import UploadSource
-from framedex.media.box_sources import BoxSource, given_boxes
 from framedex.operations.context import Context
 from framedex.operations.starting import check_free, start, with_job_context
 from framedex.records import TaskType

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from framedex.arrays import Mask, RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
 from framedex.jobs.edits.labels import caption_array, label_array, write_captions, write_labels
-from framedex.jobs.edits.rows import Mask, Places, find_ids, mask_of
+from framedex.jobs.edits.rows import Places, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
 from framedex.operations.short_edits import Edit, editing
@@ -21,7 +22,7 @@ from framedex.records import Condition, Field, FieldResult, FieldValue, Tag, Tas
 from framedex.storage import tables
 from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, held_fields, tags_of
 from framedex.storage.field_results import read_result
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.tables import Table
 from framedex.tasks import Job, Task
 

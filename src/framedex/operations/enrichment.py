@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from framedex.encoders import TextEncoder, choose_encoder
-from framedex.enrichers import FACES, ModelEntry, describe, make_captioner, make_detector, make_tagger, read_models
+from framedex.enrichers import (
+    ModelEntry,
+    describe,
+    make_captioner,
+    make_detector,
+    make_tagger,
+    models_without_files,
+    read_models,
+)
 from framedex.enrichment_records import (
     AppliedModels,
     EnrichmentContext,
@@ -46,9 +54,10 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
 
 
 def _entries(context: Context) -> list[ModelEntry]:
-    """Return the registered models, and those that are built in."""
+    """Return the registered models, and those that need no file and have no id of a registered one."""
     registered = read_models(context.layout.models)
-    return registered if FACES.id in {entry.id for entry in registered} else [*registered, FACES]
+    taken = {entry.id for entry in registered}
+    return [*registered, *(entry for entry in models_without_files() if entry.id not in taken)]
 
 
 def _unfit(entry: ModelEntry, media: Media, *, shown: bool) -> str | None:

@@ -1,14 +1,17 @@
 """Starting exports, and looking at those of all processes."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from framedex.arrays import RowIds
 from framedex.errors import InvalidInput
-from framedex.export.archive import check_format, export_archive
+from framedex.export.archive import export_archive
+from framedex.export.formats import find_format
 from framedex.export.selection import select
 from framedex.operations.context import Context, open_media
 from framedex.records import Condition, EntityType, ExportRecord, ExportResult
@@ -16,12 +19,95 @@ from framedex.render.progress import progress_bar
 from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
 from framedex.storage.layout import Layout
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, open_objects
 from framedex.tasks import ExportTask
 
 Chooser = Callable[[Media], Condition | RowIds]
 """Given a dataset's media, or its objects, says which of them are exported; called on the export's thread."""
+
+
+class Exportable(ABC):
+    """A selection of media that can be exported: a view, or a dataset."""
+
+    @overload
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = ...,
+        include_images: bool = ...,
+        media_selection: Sequence[Any] | None = ...,
+        wait: Literal[True] = ...,
+        *,
+        entity_type: str | None = ...,
+        vql: Sequence[Any] | None = ...,
+    ) -> ExportResult: ...
+    @overload
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = ...,
+        include_images: bool = ...,
+        media_selection: Sequence[Any] | None = ...,
+        *,
+        wait: Literal[False],
+        entity_type: str | None = ...,
+        vql: Sequence[Any] | None = ...,
+    ) -> ExportTask: ...
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "json",  # noqa: A002 - the interface's word
+        include_images: bool = False,
+        media_selection: Sequence[Any] | None = None,
+        wait: bool = True,
+        *,
+        entity_type: str | None = None,
+        vql: Sequence[Any] | None = None,
+    ) -> ExportResult | ExportTask:
+        """Write the media to a ZIP file, which appears under its name only when it is whole.
+
+        The formats, with the files that they write, are :data:`framedex.export.formats.FORMATS` and in docs/exports.md:
+        metadata with all that is known of the media and of the objects in them, or annotations that other tools read.
+
+        Image files lie under ``images/``. A dataset that is made of an unpacked file of annotations, with image files,
+        has the same images, labels, captions and boxes, as far as the format holds them; blank captions are none.
+        Without image files, annotations name paths within the source, so that they can be put there.
+
+        Args:
+            path: the file; an existing one is replaced.
+            format: the name of a format.
+            include_images: also put the pictures' files into it.
+            media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
+                Media and objects may be named whichever are exported: an object stands for its media item, a media item
+                for the objects in it.
+            wait: return what was written when it is done, showing progress; else the export at once.
+            entity_type: ``IMAGES``; ``VIDEOS``, for media of videos; or ``OBJECTS``: then all filters are about
+                objects, which are exported with the media that they are in. By default what a view is of, and the
+                images of a dataset.
+            vql: a further filter; instead of *media_selection*.
+
+        Raises:
+            InvalidInput: an argument cannot be used.
+            InvalidFilter: the filter cannot be understood.
+            NotFound: a selected media item or cluster does not exist.
+            Conflict: the dataset has nothing to show yet.
+            TaskFailed: something else went wrong, such as a full disk.
+        """
+        task = self._export(path, format, include_images, media_selection, entity_type, vql)
+        return finished(task) if wait else task
+
+    @abstractmethod
+    def _export(
+        self,
+        path: str | os.PathLike[str],
+        format: str,  # noqa: A002 - the interface's word
+        include_images: bool,
+        media_selection: Sequence[Any] | None,
+        entity_type: str | None,
+        vql: Sequence[Any] | None,
+    ) -> ExportTask:
+        """Start an export."""
 
 
 def start_export(
@@ -42,14 +128,14 @@ def start_export(
         path: the file.
         choose: says which media; or, for ``OBJECTS``, which objects.
         entity_type: what is chosen.
-        format: one of :data:`framedex.export.archive.FORMATS`.
+        format: one of :data:`framedex.export.formats.FORMATS`.
         include_images: also put the pictures' files into it.
 
     Raises:
         InvalidInput: there is no such format, or the place is one of the workspace's own files.
         Conflict: the dataset has nothing to show yet.
     """
-    check_format(format)
+    find_format(format)  # an unknown one is refused before anything is started
     target = _absolute(path)
     _check_place(context.layout, target)
     media = open_media(context, dataset_id)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.checks import check_fraction, check_integer, is_number
-from framedex.encoders import reading_detail
+from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
 from framedex.operations.context import Context
@@ -121,7 +121,7 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
         media = media_containing(searcher.media, query)
         return encode_picture(crop(read_picture(media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
-    return encode_picture(read_pixels(query, context.settings, box=box, detail=reading_detail(encoder)), encoder)
+    return encode_picture(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
 
 
 def _is_path(query: str) -> bool:

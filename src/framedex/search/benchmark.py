@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.quantized_ivf import Selection
+from framedex.arrays import Vectors
 from framedex.checks import check_integer, is_fraction
 from framedex.errors import InvalidInput, NotIndexed
 from framedex.progress import Progress
@@ -24,8 +25,6 @@ from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.storage.disk import files_below
-
-Vectors = npt.NDArray[np.float32]
 
 SELECTIVITIES = (1.0, 0.5, 0.01, 0.0001)
 NOISE = 0.25

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from framedex.arrays import RowIds, Vectors
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Searcher
 from framedex.search.text_queries import VectorTarget
-from framedex.storage.media import RowIds
 
-Vectors = npt.NDArray[np.float32]
 _FUSED = 1000  # of each ranking, or ten times as many as are wanted
 
 

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.arrays import Pixels, Vectors
 from framedex.checks import is_number
-from framedex.encoders import Encoder, check_weights, choose_encoder, reading_detail
+from framedex.encoders import Encoder, check_weights, choose_encoder, decode_side_px
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.decode import decode, reduced
 from framedex.media.files import Reader
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 
-Pixels = npt.NDArray[np.uint8]
-Vectors = npt.NDArray[np.float32]
 Box = Mapping[str, float] | Sequence[float] | str
 """A part of a picture: ``{x, y, width, height}`` as shares of its sides, 0 to 1, or ``(x, y, width, height)`` in
 pixels; both from the upper left corner. As text: JSON of the first, or ``X,Y,W,H``."""
@@ -49,7 +48,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
 
 def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
     """Return the vector of a picture, as it would be in a dataset: float32, shape (D,), unit length."""
-    prepared = encoder.prepare(reduced(pixels, reading_detail(encoder)))
+    prepared = encoder.prepare(reduced(pixels, decode_side_px(encoder)))
     vectors = np.asarray(encoder.encode_images(np.stack([prepared])), np.float32)
     if vectors.shape != (1, encoder.dimension):
         raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one picture")

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.forks import cached_property
 from framedex.records import Condition
-from framedex.storage.media import RowIds
 from framedex.storage.tables import ROW_ID
 
 Scores = npt.NDArray[np.float32]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.relevance import Relevance
+from framedex.arrays import RowIds, Vectors
 from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
 from framedex.forks import cached_property
@@ -23,11 +23,9 @@ from framedex.search.text_queries import EncodedQuery, VectorTarget, check_text
 from framedex.search.uploads import read_upload
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.objects import media_containing
 from framedex.vql import SearchTest, SimilarityTest, TextTest
-
-Vectors = npt.NDArray[np.float32]
 
 MATCH = 0.5
 """The relevance from which on a search that was given no threshold takes something for a match."""

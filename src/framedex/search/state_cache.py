@@ -1,10 +1,10 @@
 """What searches of text made of the states of a dataset that were searched last."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from framedex import forks
+from framedex.lru_cache import LruCache
 from framedex.progress import ShareProgress
 from framedex.storage.column_keys import columns_key
 from framedex.storage.media import Media
@@ -24,39 +24,26 @@ class StateCache(Generic[State]):
 
     def __init__(self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None], State]) -> None:
         self._columns, self._make = columns, make
-        self._making, self._lock = forks.Lock(), forks.Lock()
-        self._names: OrderedDict[tuple[str, int], Hashable] = OrderedDict()
-        self._states: OrderedDict[Hashable, State] = OrderedDict()
+        self._making = forks.Lock()
+        self._names: LruCache[tuple[str, int], Hashable] = LruCache(_MOST_NAMES)
+        self._states: LruCache[Hashable, State] = LruCache(_MOST_STATES)
 
     def at(self, media: Media, progress: ShareProgress | None) -> State:
         """Return a state; who asks for one that is known does not wait for others."""
         name = self._name(media)
-        if (state := self._known(name)) is not None:
+        if (state := self._states.get(name)) is not None:
             return state
         with self._making:
-            if (state := self._known(name)) is not None:
+            if (state := self._states.get(name)) is not None:
                 return state
             state = self._make(media, progress)
-            with self._lock:
-                self._states[name] = state
-                while len(self._states) > _MOST_STATES:
-                    self._states.popitem(last=False)
+            self._states.put(name, state)
             return state
 
     def _name(self, media: Media) -> Hashable:
         generation = media.generation.id, media.table.version
-        with self._lock:
-            if generation in self._names:
-                return self._names[generation]
+        if (known := self._names.get(generation)) is not None:
+            return known
         name = columns_key(media.table, self._columns)
-        with self._lock:
-            self._names[generation] = name
-            while len(self._names) > _MOST_NAMES:
-                self._names.popitem(last=False)
+        self._names.put(generation, name)
         return name
-
-    def _known(self, name: Hashable) -> State | None:
-        with self._lock:
-            if name in self._states:
-                self._states.move_to_end(name)
-            return self._states.get(name)

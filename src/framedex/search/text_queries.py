@@ -3,16 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from framedex.analysis.relevance import Relevance
+from framedex.arrays import RowIds, Vectors
 from framedex.checks import has_lone_surrogate
 from framedex.errors import InvalidInput
 from framedex.fulltext.query import MAX_CHARACTERS
-from framedex.storage.media import RowIds
-
-Vectors = npt.NDArray[np.float32]
 
 
 def check_text(text: Any) -> str:

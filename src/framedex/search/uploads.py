@@ -5,12 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from framedex.arrays import Vectors
 from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
 
-Vectors = npt.NDArray[np.float32]
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 

@@ -1,7 +1,6 @@
 """The catalog: opening it, bringing its schema up to date, and its transactions."""
 
 import os
-import secrets
 import shutil
 import sqlite3
 import threading
@@ -13,6 +12,7 @@ from typing import NoReturn
 import sqlalchemy as sa
 
 from framedex import forks
+from framedex.atomic import atomic_file
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.disk import hard_link
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
@@ -368,21 +368,18 @@ def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _c
     Raises:
         WorkspaceError: it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
-    engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
-    try:
-        with engine.begin() as connection:
-            metadata.create_all(connection)
-            _ALEMBIC_VERSION.create(connection)
-            connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
-            fill(connection)
-        engine.dispose()
-        _put(partial, path)
-    except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
-    finally:
-        engine.dispose()
-        partial.unlink(missing_ok=True)
+    with atomic_file(path, put=_put) as partial:
+        engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
+        try:
+            with engine.begin() as connection:
+                metadata.create_all(connection)
+                _ALEMBIC_VERSION.create(connection)
+                connection.execute(_ALEMBIC_VERSION.insert().values(version_num=HEAD_REVISION))
+                fill(connection)
+        except sa.exc.DatabaseError as error:
+            raise WorkspaceError(f"cannot create the catalog {path}: {error.orig}") from error
+        finally:
+            engine.dispose()
 
 
 def _put(partial: Path, path: Path) -> None:

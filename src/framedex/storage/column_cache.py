@@ -7,7 +7,6 @@ column that would take most of it is left to be streamed.
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex import forks
+from framedex.lru_cache import LruCache
 from framedex.path_columns import PATH_COLUMNS, SOURCE, PathColumn
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
@@ -38,30 +38,6 @@ def _folder(path: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-class _Shelf:
-    """Arrays up to some size in all; what was used longest ago goes first. Not safe to share by itself."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-
-    def get(self, key: Hashable) -> Any:
-        """Return what is held; None if nothing is."""
-        if key not in self._held:
-            return None
-        self._held.move_to_end(key)
-        return self._held[key][0]
-
-    def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Hold something, unless it is larger than all that may be held."""
-        if size > self.most_bytes or key in self._held:
-            return
-        self._held[key] = value, size
-        self.bytes += size
-        while self.bytes > self.most_bytes:
-            self.bytes -= self._held.popitem(last=False)[1][1]
-
-
 class ColumnCache:
     """Columns that were read last, and which rows met the conditions that were asked for last.
 
@@ -75,11 +51,11 @@ class ColumnCache:
     def __init__(self, sql: Sql, most_bytes: int) -> None:
         held = most_bytes // _HELD_SHARE
         self._sql, self._column_bytes = sql, most_bytes // _COLUMN_SHARE
-        self._columns, self._held = _Shelf(most_bytes - held), _Shelf(held)
-        self._large: OrderedDict[Hashable, None] = OrderedDict()
+        self._columns, self._held = LruCache[Hashable, pa.Array](most_bytes - held), LruCache[Hashable, Any](held)
+        self._large: LruCache[Hashable, bool] = LruCache(_LARGE)
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
-        self._tables: OrderedDict[tuple[Path, int, tuple[int, int] | None], Table] = OrderedDict()
+        self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(_TABLES)
         self._lock, self._reading = forks.Lock(), forks.Lock()
 
     @property
@@ -90,8 +66,7 @@ class ColumnCache:
     @property
     def nbytes(self) -> int:
         """How many bytes are held."""
-        with self._lock:
-            return self._columns.bytes + self._held.bytes
+        return self._columns.weight + self._held.weight
 
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version that a generation names.
@@ -103,15 +78,10 @@ class ColumnCache:
             NotFound: there is no such version.
         """
         key = path, version, _folder(path)
-        with self._lock:
-            if (table := self._tables.get(key)) is not None:
-                self._tables.move_to_end(key)
-                return table
+        if (table := self._tables.get(key)) is not None:
+            return table
         table = Table(path, version)
-        with self._lock:
-            self._tables[key] = table
-            while len(self._tables) > _TABLES:
-                self._tables.popitem(last=False)
+        self._tables.put(key, table)
         return table
 
     def rows(self, path: Path, version: int) -> list[dict[str, Any]]:
@@ -184,12 +154,10 @@ class ColumnCache:
             answer: returns a ``pa.BooleanArray``.
         """
         key = tuple((name, self._key(table, name)) for name in sorted({*columns, ROW_ID})), question
-        with self._lock:
-            if (known := self._held.get(key)) is not None:
-                return known
+        if (known := self._held.get(key)) is not None:
+            return known
         found = answer()
-        with self._lock:
-            self._held.put(key, found, found.nbytes + len(repr(question)))
+        self._held.put(key, found, weight=found.nbytes + len(repr(question)))
         return found
 
     def _places(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
@@ -203,31 +171,23 @@ class ColumnCache:
 
     def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:
         key = self._key(table, name)
-        if (found := self._known(key)) is not None or not load or not self.is_on:
+        if (found := self._columns.get(key)) is not None or not load or not self.is_on:
             return found
         with self._reading:
-            if (found := self._known(key)) is not None or key in self._large:
+            if (found := self._columns.get(key)) is not None or key in self._large:
                 return found
             with own_errors(f"read {table.path}"):
                 found = self._read_column(table, name)
-            with self._lock:
-                if found is None:
-                    self._large[key] = None
-                    while len(self._large) > _LARGE:
-                        self._large.popitem(last=False)
-                else:
-                    self._columns.put(key, found, found.nbytes)
+            if found is None:
+                self._large.put(key, True)
+            else:
+                self._columns.put(key, found, weight=found.nbytes)
         return found
-
-    def _known(self, key: Hashable) -> pa.Array | None:
-        with self._lock:
-            found: pa.Array | None = self._columns.get(key)
-            return found
 
     def _read_column(self, table: Table, name: str) -> pa.Array | None:
         """Return a column; None if it is too large."""
         if name in PATH_COLUMNS:
-            path = self._known(self._key(table, SOURCE))
+            path = self._columns.get(self._key(table, SOURCE))
             path = self._read_stored(table, SOURCE) if path is None else path
             return None if path is None else self._computed(PATH_COLUMNS[name], path)
         return self._read_stored(table, name)

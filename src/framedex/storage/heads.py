@@ -1,11 +1,10 @@
 """The heads of datasets, as often as they are asked for."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from framedex import forks
+from framedex.lru_cache import LruCache
 from framedex.records import Generation
 from framedex.storage.datasets import get_roots, head
 
@@ -34,23 +33,17 @@ class Heads:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Head] = OrderedDict()
-        self._lock = forks.Lock()
+        self._known: LruCache[str, Head] = LruCache(_KEPT)
 
     def read(self, connection: sa.Connection, dataset_id: str) -> Head | None:
         """Return a dataset's head as a connection sees it; None before the first commit."""
         name = connection.exec_driver_sql(_HEAD, (dataset_id,)).scalar()
         if name is None:
             return None
-        with self._lock:
-            if (known := self._known.get(name)) is not None:
-                self._known.move_to_end(name)
-                return known
+        if (known := self._known.get(name)) is not None:
+            return known
         generation = head(connection, dataset_id)
         assert generation is not None, "the connection sees one state"
         found = Head(generation, tuple(get_roots(connection, dataset_id)))
-        with self._lock:
-            self._known[name] = found
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+        self._known.put(name, found)
         return found

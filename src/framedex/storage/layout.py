@@ -2,11 +2,11 @@
 
 import os
 import re
-import secrets
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from framedex.atomic import write_atomic
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.ids import objects_dataset
 from framedex.regular_files import read_text
@@ -159,12 +159,7 @@ def _create(layout: Layout, *, read_only: bool) -> None:
         )
     layout.root.mkdir(parents=True, exist_ok=True)
     # The marker comes first and whole, so that neither a crash nor a second process finds a folder of other files.
-    partial = layout.root / f".{MARKER}.{os.getpid()}.{secrets.token_hex(4)}.partial"
-    try:
-        partial.write_text(f"format_version = {FORMAT_VERSION}\n")
-        partial.replace(layout.marker)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomic(layout.marker, f"format_version = {FORMAT_VERSION}\n".encode())
     (layout.root / "datasets").mkdir(exist_ok=True)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.errors import NotFound
 from framedex.path_columns import relation_with, stored
 from framedex.records import Condition, Generation
@@ -23,7 +23,6 @@ from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
 from framedex.storage.videos import VIDEOS
 
-RowIds = npt.NDArray[np.uint64]
 EVERYTHING = Condition()
 _BLOCK_ROWS = 4096
 _HELD = "_held"

@@ -1,16 +1,16 @@
 """The columns of the media table."""
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, IssueType
+from framedex.issue_types import issue_types, measure_columns
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 
-MEASURES = ("sharpness", "highlights", "shadows", "aspect_ratio", "entropy", "colourfulness")
 CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
 DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
-ISSUES = tuple(f"issue_{issue}" for issue in IssueType)
 NEIGHBOURS = 20
 """How many neighbours of a row are kept."""
 NO_EMBEDDING = 0
@@ -96,36 +96,54 @@ def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
             pa.field("labels", pa.list_(pa.string())),
             pa.field("caption", pa.string()),
             pa.field("error", pa.string()),
-            *(pa.field(name, pa.float32()) for name in MEASURES),
+            *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
             pa.field("embedding", pa.list_(pa.float32(), dimension)),
         ]
     )
 
 
-INDEX_SCHEMA = pa.schema(
-    [
-        *(pa.field(name, pa.int32()) for name in CLUSTERS),
-        *(pa.field(name, pa.int32()) for name in DUPLICATES),
-        pa.field("duplicate_similarity", pa.float32()),
-        pa.field("uniqueness", pa.float32()),
-        pa.field("outlier_distance", pa.float32()),
-        pa.field("size_distance", pa.float32()),
-        pa.field("label_support", pa.float32()),
-        pa.field("label_distance", pa.float32()),
-        pa.field("suggested_label", pa.string()),
-        *(pa.field(name, pa.float32()) for name in ISSUES),
-        pa.field("original", pa.int32()),
-        pa.field("cell", pa.int32()),
-        pa.field("neighbours", pa.list_(pa.int32(), NEIGHBOURS)),
-        pa.field("neighbour_similarity", pa.list_(pa.float32(), NEIGHBOURS)),
-    ]
-)
-"""The columns that indexing writes, anew each time: group numbers, scores, and a confidence for each issue found.
+def index_schema() -> pa.Schema:
+    """Return the columns that indexing writes: group numbers, scores, and a confidence for each issue found.
 
-The last four keep the neighbour graph, for rows that come later. They name rows by their places in the table:
-``original`` is the first row of the same embedding; rows that are not their own original have no further ones of these.
-"""
+    Each indexing replaces them. The last four keep the neighbour graph, for rows that come later. They name rows by
+    their positions in the table: ``original`` is the first row of the same embedding; rows that are not their own
+    original have no further ones of these.
+    """
+    return pa.schema(
+        [
+            *(pa.field(name, pa.int32()) for name in CLUSTERS),
+            *(pa.field(name, pa.int32()) for name in DUPLICATES),
+            pa.field("duplicate_similarity", pa.float32()),
+            pa.field("uniqueness", pa.float32()),
+            pa.field("outlier_distance", pa.float32()),
+            *(pa.field(name, _TEXTS.get(name, pa.float32())) for name in _computed_columns()),
+            *(pa.field(each.confidence_column, pa.float32()) for each in issue_types().values()),
+            pa.field("original", pa.int32()),
+            pa.field("cell", pa.int32()),
+            pa.field("neighbours", pa.list_(pa.int32(), NEIGHBOURS)),
+            pa.field("neighbour_similarity", pa.list_(pa.float32(), NEIGHBOURS)),
+        ]
+    )
+
+
+_TEXTS = {"suggested_label": pa.string()}
+"""Types of the computed columns that are no numbers."""
+
+
+def _computed_columns() -> list[str]:
+    return [name for each in issue_types().values() for name in each.computed_columns]
+
+
+def judged_columns() -> list[str]:
+    """Return the index columns that follow from values and limits, and are computed anew whenever rows change."""
+    return [*_computed_columns(), *(each.confidence_column for each in issue_types().values())]
+
+
+def index_columns_of(names: Iterable[str]) -> list[str]:
+    """Return those of a table's columns that indexing wrote, also for issue types that are not installed any more."""
+    written = set(index_schema().names)
+    return [name for name in names if name in written or name.startswith("issue_")]
 
 
 def text_of_path(path: str) -> tuple[str, bytes | None]:

@@ -271,12 +271,20 @@ def warm_up() -> None:
 @on_table("write")
 @WRITING.using()
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write batches behind the rows of the table at *path*, creating it if need be; return its new version."""
+    """Write batches behind the rows of the table at *path*, creating it if need be; return its new version.
+
+    Columns that the table lacks are added to it, null in the rows that are there: it may have been made before a
+    measure was known.
+    """
     import lance
 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
-    mode = "append" if path.exists() else "create"
-    return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
+    if not path.exists():
+        return int(lance.write_dataset(reader, str(path), schema=schema, mode="create").version)
+    table = lance.dataset(str(path))
+    if missing := [field for field in schema if field.name not in table.schema.names]:
+        table.add_columns(pa.schema(missing))
+    return int(lance.write_dataset(reader, table, schema=schema, mode="append").version)
 
 
 @on_table("write")

@@ -8,19 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from framedex.analysis.issues import RULES
 from framedex.errors import Aborted
+from framedex.issue_types import issue_types
 from framedex.jobs.index.index import index
 from framedex.jobs.ingest.ingest import to_batch
-from framedex.records import DUPLICATE_LEVELS, IssueType
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, ISSUES, MEASURES, media_schema
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema, media_schema
 from framedex.storage.tables import Table
 from tests.analysis.arrays import Vectors, clustered, uniform
 from tests.jobs.fakes import StopAt
 
 CUTS = (0.02, 0.05, 0.1, 0.3, 0.6)
+MEASURES = ("sharpness", "highlights", "shadows", "aspect_ratio", "entropy", "colourfulness")
 GOOD = dict(zip(MEASURES, (0.6, 0.9, 0.1, 0.75, 0.7, 0.5), strict=True))
+ISSUES = [issue.confidence_column for issue in issue_types().values()]
 
 
 def build(path: Path, vectors: list[Any], **columns: list[Any]) -> Table:
@@ -40,8 +42,8 @@ def indexed(table: Table, **options: Any) -> tuple[pa.Table, dict[str, float | N
     """Return the index columns and the limits of the issues."""
     result = index(table, CUTS, progress=options.get("tell", lambda _stage, _share: None))
     new = Table(table.path, result.version)
-    assert new.schema.names == [*table.schema.names, *(n for n in INDEX_SCHEMA.names if n not in table.schema.names)]
-    return new.scan(INDEX_SCHEMA.names).read_all(), result.thresholds
+    assert new.schema.names == [*table.schema.names, *(n for n in index_schema().names if n not in table.schema.names)]
+    return new.scan(index_schema().names).read_all(), result.thresholds
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def test_index__rows_without_an_embedding(path: Path) -> None:
     columns, _ = indexed(table)
     row = columns.slice(1, 1).to_pylist()[0]
     assert {row[name] for name in CLUSTERS} == {0}
-    expected = {name: None for name in INDEX_SCHEMA.names if name not in CLUSTERS} | {"issue_corrupted": 1.0}
+    expected = {name: None for name in index_schema().names if name not in CLUSTERS} | {"issue_corrupted": 1.0}
     assert {name: value for name, value in row.items() if name not in CLUSTERS} == expected
     assert columns["issue_corrupted"].to_pylist() == [None, 1, None, None]
     assert 0 not in columns[CLUSTERS[0]].to_pylist()[2:]
@@ -132,12 +134,12 @@ def test_index__thousands_of_copies(path: Path) -> None:
 def test_index__issues_by_the_rules(path: Path) -> None:
     """Each measure beyond its limit is an issue of its row alone, with a confidence."""
     cases = {
-        IssueType.BLUR: ("sharpness", 0.1),
-        IssueType.DARK: ("highlights", 0.1),
-        IssueType.BRIGHT: ("shadows", 0.99),
-        IssueType.ODD_ASPECT_RATIO: ("aspect_ratio", 0.1),
-        IssueType.LOW_INFORMATION: ("entropy", 0.1),
-        IssueType.GRAYSCALE: ("colourfulness", 0.0),
+        "blur": ("sharpness", 0.1),
+        "dark": ("highlights", 0.1),
+        "bright": ("shadows", 0.99),
+        "odd_aspect_ratio": ("aspect_ratio", 0.1),
+        "low_information": ("entropy", 0.1),
+        "grayscale": ("colourfulness", 0.0),
     }
     count = len(cases) + 3
     measures = {name: [value] * count for name, value in GOOD.items()}
@@ -148,8 +150,18 @@ def test_index__issues_by_the_rules(path: Path) -> None:
         found = columns[f"issue_{issue}"].to_pylist()
         assert [value is not None for value in found] == [other == place for other in range(count)], issue
         assert 0.5 < found[place] <= 1
-        assert limits[issue] == RULES[issue].threshold
-    assert set(limits) == set(RULES)
+        assert limits[issue] == issue_types()[issue].threshold
+    assert set(limits) == set(issue_types()) - {"corrupted"}
+
+
+def test_index__of_a_table_without_a_measure(path: Path) -> None:
+    """A table that was made before a measure was known is indexed; its issue is found nowhere."""
+    table = build(path, list(uniform(6, 16)), sharpness=[0.1] * 6, colourfulness=[0.0] * 6)
+    older = Table(path, tables.drop_columns(table, ["colourfulness"]))
+    columns, limits = indexed(older)
+    assert columns["issue_grayscale"].null_count == 6
+    assert columns["issue_blur"].null_count == 0
+    assert limits["grayscale"] is not None
 
 
 def test_index__odd_sizes_and_outliers(path: Path) -> None:
@@ -170,7 +182,7 @@ def test_index__again_replaces_the_columns(path: Path) -> None:
     table = build(path, list(copies_and_others()))
     once = Table(path, index(table, CUTS, progress=lambda _stage, _share: None).version)
     again, _ = indexed(once)
-    assert again == once.scan(INDEX_SCHEMA.names).read_all()
+    assert again == once.scan(index_schema().names).read_all()
 
 
 def test_index__progress_ascends_to_one_and_can_stop(path: Path) -> None:

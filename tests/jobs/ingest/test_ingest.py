@@ -11,24 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from framedex.annotations.label_index import Annotations, ImageLabels
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
 from framedex.ids import media_id
+from framedex.issue_types import measure_columns
 from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest.ingest import Ingested, ingest
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.media.annotations import Annotations
 from framedex.media.sources import open_source
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import MEASURES, media_schema
+from framedex.storage.media_rows import media_schema
 from framedex.storage.tables import Table
 from tests.jobs.fakes import Colours, StopAt, ignore
 from tests.pictures import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
+
+MEASURES = measure_columns()
 
 
 def run(
@@ -202,10 +205,10 @@ def test_annotations__join_every_file_that_they_name(folder: Path, table: Path) 
         write(folder / name, quadrants())
     (folder / "broken.png").write_bytes(b"")
     annotations = Annotations()
-    annotations.add("a.png", ("bare",), "a caption")
-    annotations.add("x/b.png", ("dog", "cat", "dog"), None)
-    annotations.add("broken.png", ("kept",), "kept too")
-    annotations.add("missing.png", ("lost",), None)
+    annotations.add(ImageLabels("a.png", ("bare",), "a caption"))
+    annotations.add(ImageLabels("x/b.png", ("dog", "cat", "dog"), None))
+    annotations.add(ImageLabels("broken.png", ("kept",), "kept too"))
+    annotations.add(ImageLabels("missing.png", ("lost",), None))
     ingested = run(folder, table, annotations=annotations)
     found = {name: (row["labels"], row["caption"]) for name, row in by_name(rows_of(table, ingested)).items()}
     assert found == {
@@ -223,7 +226,7 @@ def test_list__brings_labels_of_its_own(folder: Path, table: Path) -> None:
     write(folder / "a.png", quadrants())
     (folder / "list.csv").write_text('path,label,caption\na.png,"[dog, cat]",from the list\nmissing.png,bird,\n')
     annotations = Annotations()
-    annotations.add("a.png", ("cat", "pet"), "from the annotations")
+    annotations.add(ImageLabels("a.png", ("cat", "pet"), "from the annotations"))
     found = by_name(rows_of(table, run(folder / "list.csv", table, annotations=annotations)))
     assert (found["a.png"]["labels"], found["a.png"]["caption"]) == (["dog", "cat", "pet"], "from the list")
     assert found["missing.png"]["labels"] == ["bird"]
@@ -358,7 +361,7 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
     write(folder / "0.png", photo(0))
     first = run(folder, table)
     annotations = Annotations()
-    annotations.add("0.png", ("cat",), None)
+    annotations.add(ImageLabels("0.png", ("cat",), None))
     second = run(folder, table, annotations=annotations, known=IdIndex(Table(table, first.version)))
     assert second == Ingested(version=0, rows=0, unmatched=0, present=1)
     assert tables.roll_back(table, first.version) == first.version

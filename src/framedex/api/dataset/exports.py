@@ -2,60 +2,32 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
 from framedex.api.view import View
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context
-from framedex.records import ExportRecord, ExportResult
+from framedex.records import ExportRecord
 from framedex.tasks import ExportTask
 
 
-class DatasetExports:
+class DatasetExports(exporting.Exportable):
     """Exports: each reads one state of the dataset, and its file appears when it is whole."""
 
     _context: Context
     id: str
 
-    @overload
-    def export(
+    def _export(
         self,
         path: str | os.PathLike[str],
-        format: str = ...,
-        include_images: bool = ...,
-        media_selection: Sequence[Any] | None = ...,
-        wait: Literal[True] = ...,
-        *,
-        entity_type: str = ...,
-        vql: Sequence[Any] | None = ...,
-    ) -> ExportResult: ...
-    @overload
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = ...,
-        include_images: bool = ...,
-        media_selection: Sequence[Any] | None = ...,
-        *,
-        wait: Literal[False],
-        entity_type: str = ...,
-        vql: Sequence[Any] | None = ...,
-    ) -> ExportTask: ...
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str = "json",  # noqa: A002 - the interface's word
-        include_images: bool = False,
-        media_selection: Sequence[Any] | None = None,
-        wait: bool = True,
-        *,
-        entity_type: str = "IMAGES",
-        vql: Sequence[Any] | None = None,
-    ) -> ExportResult | ExportTask:
-        """Write the dataset to a ZIP file; see :meth:`View.export`."""
+        format: str,  # noqa: A002 - the interface's word
+        include_images: bool,
+        media_selection: Sequence[Any] | None,
+        entity_type: str | None,
+        vql: Sequence[Any] | None,
+    ) -> ExportTask:
         view = View(self._context, self.id)
-        task = view._export(path, format, include_images, media_selection, entity_type, vql)
-        return exporting.finished(task) if wait else task
+        return view._export(path, format, include_images, media_selection, entity_type, vql)
 
     def exports(self) -> list[ExportRecord]:
         """Return the exports that were started, by any process, newest first.

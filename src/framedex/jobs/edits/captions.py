@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from framedex.arrays import Mask
 from framedex.jobs.edits.labels import CAPTION
-from framedex.jobs.edits.rows import Mask, read_batches
+from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table

@@ -15,11 +15,12 @@ from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
+from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.index.columns import Columns, to_batches
 from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision, Generation
 from framedex.storage import tables
-from framedex.storage.media_rows import DUPLICATES, INDEX_SCHEMA
+from framedex.storage.media_rows import DUPLICATES, index_schema
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import StoredVectors, Table
 
@@ -32,7 +33,7 @@ _SCHEMA = pa.schema(
         pa.field("decided_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_WRITTEN = (*DUPLICATES, "duplicate_similarity", "issue_duplicates")
+_WRITTEN = (*DUPLICATES, "duplicate_similarity", DUPLICATE_ISSUE.confidence_column)
 
 
 def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDecision]:
@@ -101,7 +102,7 @@ def _apply(
     positions, count = _positions(media, changed, must_exist=must_exist), media.count()
     columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary)
     written = tables.put_columns(
-        media, to_batches(columns, count, _WRITTEN), pa.schema([INDEX_SCHEMA.field(name) for name in _WRITTEN])
+        media, to_batches(columns, count, _WRITTEN), pa.schema([index_schema().field(name) for name in _WRITTEN])
     )
     rows = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(table), [rows], _SCHEMA)}
@@ -177,7 +178,7 @@ def _scored(
     new = columns["duplicate_similarity"]
     # Outside of its family a medium has nothing more similar than the coarsest level, so what is above it is exact.
     new[members] = np.where(grouped, similarity, np.minimum(np.maximum(similarity, new[members]), DUPLICATE_LEVELS[0]))
-    confidence = columns["issue_duplicates"]
+    confidence = columns[DUPLICATE_ISSUE.confidence_column]
     confidence[members] = np.where(grouped, np.clip(similarity, 0, 1), np.nan)
     return columns
 

@@ -7,25 +7,19 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.analysis.labels import label_quality
+from framedex.annotations.labels import parse_labels, storable
 from framedex.errors import InvalidInput
+from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.edits.rows import Places, write_values
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_labels, to_batches
-from framedex.media.labels import parse_labels, storable
-from framedex.records import Generation, IssueType
+from framedex.records import Generation
 from framedex.storage import tables
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_schema
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
 LABELS = pa.field("labels", pa.list_(pa.string()))
 CAPTION = pa.field("caption", pa.string())
-_JUDGED = (
-    "label_support",
-    "label_distance",
-    "suggested_label",
-    f"issue_{IssueType.MISLABELS}",
-    f"issue_{IssueType.LABEL_OUTLIER}",
-)
 
 
 def label_array(labels: Sequence[Any]) -> pa.ListArray:
@@ -91,5 +85,8 @@ def judge_labels(table: Table) -> int:
     quality = label_quality(known.graph, known.inverse, labelled.labels)
     count = table.count()
     columns = label_columns(quality, labelled.names, known.positions, count)
-    schema = pa.schema([INDEX_SCHEMA.field(name) for name in _JUDGED])
-    return tables.put_columns(table, to_batches(columns, count, _JUDGED), schema)
+    judged = [each for each in issue_types().values() if each.judged_by is JudgedBy.LABELS]
+    names = [name for each in judged for name in (*each.computed_columns, each.confidence_column)]
+    written = index_schema()
+    schema = pa.schema([written.field(name) for name in names])
+    return tables.put_columns(table, to_batches(columns, count, names), schema)

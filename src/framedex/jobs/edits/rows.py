@@ -8,12 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.arrays import Mask, RowIds
 from framedex.records import Condition
 from framedex.storage import tables
-from framedex.storage.media import EVERYTHING, Media, RowIds
+from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.tables import ROW_ID, Table
 
-Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 _ROWS = 65536

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.jobs.edits.rows import Mask, read_batches
+from framedex.arrays import Mask
+from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS
 from framedex.storage.tables import Table

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from framedex.arrays import Mask
 from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
-from framedex.jobs.edits.rows import Mask
 from framedex.jobs.edits.tag_lists import with_tag, without_tag
 from framedex.naming import check_name
 from framedex.records import Generation

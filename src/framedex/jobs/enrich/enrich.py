@@ -28,7 +28,7 @@ from framedex.records import DatasetStatus, EmbeddingConfig, Generation, Snapsho
 from framedex.storage import datasets, snapshot_rows, tables
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_columns_of
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, flat
 from framedex.tasks import Commit, TaskProgress
@@ -205,7 +205,8 @@ class _Run:
         """
         plan, path = self.plan, self.base.table
         if plan.encoder is not None:
-            table = Table(path, tables.drop_columns(Table(path, version), INDEX_SCHEMA.names))
+            table = Table(path, version)
+            table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
             progress = self._part("encoding pictures")
             version = write_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
         if plan.tagger is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
 from framedex.enrichers.found_boxes import found_boxes
@@ -15,12 +16,11 @@ from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.index.index import index
 from framedex.jobs.objects.objects import ObjectChange, object_ids, roll_back_objects, settled
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.boxes import Box
 from framedex.media.decode import Picture
 from framedex.progress import Progress, ShareProgress
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.media_rows import INDEX_SCHEMA, VIDEO
+from framedex.storage.media_rows import VIDEO, index_columns_of
 from framedex.storage.objects import OBJECTS, TABLES, objects_generation, objects_path
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -59,7 +59,8 @@ class ObjectRun:
         """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""
         if not self.version:
             return
-        self.version = tables.drop_columns(Table(self.path, self.version), INDEX_SCHEMA.names)
+        table = Table(self.path, self.version)
+        self.version = tables.drop_columns(table, index_columns_of(table.schema.names))
         objects, settings = self._objects, self.base.settings
         self.version = write_embeddings(objects.table, objects, encoder, settings, progress)
         self._is_indexed = False

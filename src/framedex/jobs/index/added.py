@@ -13,10 +13,11 @@ from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import ROUNDING
 from framedex.analysis.neighbours import Graph, unique_rows
-from framedex.analysis.products import Vectors
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import ConcatenatedVectors
+from framedex.arrays import Vectors
+from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     Columns,
     IndexedRows,
@@ -31,9 +32,9 @@ from framedex.jobs.index.columns import (
 )
 from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, keep_rows, stage_progress
 from framedex.progress import Progress
-from framedex.records import DUPLICATE_LEVELS, IssueType
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
 
@@ -79,11 +80,12 @@ def index_added(
         more.graph, more.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.8, 0.9)
     )
     columns |= label_columns(quality, labelled.names, positions, count)
-    limit = summary["issue_thresholds"][IssueType.OUTLIERS.value]
-    limits = {IssueType.OUTLIERS.value: np.inf if limit is None else limit}
+    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, limits)
     progress("writing", 0.9)
-    version = tables.put_columns(table, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
+    written = index_schema()
+    version = tables.put_columns(table, to_batches(columns, count, written.names), written)
     progress("writing", 1.0)
     return WrittenIndex(version, finite(limits), scale, free, summary["settled"], more.graph, sums)
 

@@ -1,5 +1,6 @@
 """The index columns of the media table: from arrays to Arrow, and back to what an index of more rows goes on from."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +10,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.cells import Cells
-from framedex.analysis.issues import RULES, confidence, size_distance
+from framedex.analysis.issues import confidence
 from framedex.analysis.labels import LabelQuality, Labels
 from framedex.analysis.neighbours import Graph
-from framedex.analysis.products import Vectors
-from framedex.records import IssueType
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS
+from framedex.arrays import Floats, Vectors
+from framedex.issue_types import CORRUPTED, LABEL_OUTLIER, MISLABELS, IssueType, JudgedBy, is_built_in, issue_types
+from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema, judged_columns
 from framedex.storage.tables import Table
 
+_LOG = logging.getLogger("framedex")
 _ROWS = 65536
-_JUDGED = (IssueType.MISLABELS, IssueType.LABEL_OUTLIER)
-"""Issues whose confidence needs more than a limit; :mod:`framedex.analysis.labels` says it."""
-
 Columns = dict[str, Any]
 Positions = npt.NDArray[np.int64]
 
@@ -34,32 +34,56 @@ def scatter(values: npt.NDArray[Any], positions: Positions, count: int) -> npt.N
 
 
 def issue_columns(table: Table, columns: Columns, limits: dict[str, float]) -> Columns:
-    """Return the columns of confidences; *limits* gains the limit of each issue.
+    """Return the columns of confidences and derived values; *limits* gains the limit of each issue.
+
+    A value that the table has no column of, as it was made before there was such a measure, is no issue.
 
     Args:
         table: the media table.
         columns: the index columns that issues are judged by, a value for each row.
         limits: limits that were computed from the dataset.
     """
-    measures = {rule.column for rule in RULES.values()} - set(INDEX_SCHEMA.names)
-    measured = measures & set(table.schema.names)
-    held = table.scan([*sorted(measured), "width", "height", "error"]).read_all()
-    values = {name: held.column(name).to_numpy().astype(np.float32) for name in measured | {"width", "height"}}
-    # A table that was made before there was a measure has no values of it, which is no issue.
-    values |= {name: np.full(len(held), np.nan, dtype=np.float32) for name in measures - measured}
-    found: Columns = {"size_distance": size_distance(values["width"], values["height"])}
-    values |= columns | found
-    for issue, rule in RULES.items():
-        limit = limits.setdefault(issue.value, np.inf if rule.threshold is None else rule.threshold)
-        if issue not in _JUDGED:
-            found[f"issue_{issue}"] = confidence(values[rule.column], rule, limit)
+    types = issue_types().values()
+    inputs = {name for each in types for name in (each.derived.inputs if each.derived else (each.column or "",))}
+    stored = sorted((inputs & set(table.schema.names)) - columns.keys() - set(index_schema().names))
+    held = table.scan([*stored, "error"]).read_all()
+    values = {name: held.column(name).to_numpy().astype(np.float32) for name in stored} | columns
+    unknown = np.full(len(held), np.nan, dtype=np.float32)
+    made: Columns = {}
+    for issue in types:
+        if issue.derived is not None:
+            made[str(issue.column)] = _derived(issue, [values.get(name, unknown) for name in issue.derived.inputs])
+    values |= made
+    for issue in types:
+        if issue.column is not None:
+            limit = limits.setdefault(issue.name, np.inf if issue.threshold is None else issue.threshold)
+            if issue.judged_by is JudgedBy.LIMIT:
+                made[issue.confidence_column] = confidence(values.get(issue.column, unknown), issue, limit)
     # A near-duplicate at exactly the level counts, and its similarity says how sure that is.
-    found["issue_duplicates"] = np.where(
+    made[DUPLICATE_ISSUE.confidence_column] = np.where(
         columns[DUPLICATES[0]] >= 0, np.clip(columns["duplicate_similarity"], 0, 1), np.nan
     ).astype(np.float32)
     broken = held.column("error").is_valid().to_numpy()
-    found["issue_corrupted"] = np.where(broken, 1, np.nan).astype(np.float32)
-    return found
+    made[CORRUPTED.confidence_column] = np.where(broken, 1, np.nan).astype(np.float32)
+    return made
+
+
+def _derived(issue: IssueType, inputs: Sequence[Floats]) -> Floats:
+    """Return the derived values of an issue type; those of a plugin that fails are unknown, and the log says so."""
+    assert issue.derived is not None, "the type is a derived one"
+    if is_built_in(issue):
+        return issue.derived.compute(*inputs)
+    unknown = np.full_like(inputs[0], np.nan)
+    try:
+        values = np.asarray(issue.derived.compute(*(each.copy() for each in inputs)), dtype=np.float32)
+    except Exception as error:  # whatever the other package does
+        said = f"{type(error).__name__}: {error}"
+        _LOG.warning("the value of the issue type %r of a plugin failed: %s", issue.name, said)
+        return unknown
+    if values.shape != unknown.shape:
+        _LOG.warning("the value of the issue type %r of a plugin has the shape %s", issue.name, values.shape)
+        return unknown
+    return values
 
 
 @dataclass(frozen=True)
@@ -93,8 +117,8 @@ def label_columns(quality: LabelQuality, names: pa.Array, positions: Positions, 
         "label_support": scatter(quality.support, positions, count),
         "label_distance": scatter(quality.distance, positions, count),
         "suggested_label": names.cast(pa.string()).take(pa.array(suggested, mask=suggested < 0)),
-        f"issue_{IssueType.MISLABELS}": scatter(quality.mislabel_confidence, positions, count),
-        f"issue_{IssueType.LABEL_OUTLIER}": scatter(quality.outlier_confidence, positions, count),
+        MISLABELS.confidence_column: scatter(quality.mislabel_confidence, positions, count),
+        LABEL_OUTLIER.confidence_column: scatter(quality.outlier_confidence, positions, count),
     }
 
 
@@ -175,7 +199,8 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
         centroids: float32, shape (C, D): of the cells that the graph was found by; None if all rows were compared.
         reach: of the cells.
     """
-    names = [field.name for field in INDEX_SCHEMA if field.name not in (*_NOT_CONTINUED, *_LISTS)]
+    anew = {*judged_columns(), *_LISTS}
+    names = [name for name in index_schema().names if name not in anew]
     held = table.scan(names).read_all()
     rows = len(held) - held.column(CLUSTERS[0]).null_count
     held = held.slice(0, rows)
@@ -207,13 +232,6 @@ def _read_lists(
 
 
 _LISTS = ("neighbours", "neighbour_similarity")
-_NOT_CONTINUED = (
-    "suggested_label",
-    "label_support",
-    "label_distance",
-    "size_distance",
-    *(f"issue_{issue}" for issue in IssueType),
-)
 
 
 def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
@@ -230,7 +248,8 @@ def to_batches(columns: Mapping[str, Any], count: int, names: Sequence[str]) -> 
         count: how many rows there are.
         names: which columns.
     """
-    schema = pa.schema([INDEX_SCHEMA.field(name) for name in names])
+    written = index_schema()
+    schema = pa.schema([written.field(name) for name in names])
     for start in range(0, count, _ROWS):
         arrays = [_array(columns[field.name][start : start + _ROWS], field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.analysis.products import Vectors
+from framedex.arrays import Vectors
 from framedex.jobs.index.index import WrittenIndex
 from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
 from framedex.storage import datasets, snapshot_rows, tables, videos

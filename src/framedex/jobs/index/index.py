@@ -12,10 +12,12 @@ from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
 from framedex.analysis.neighbours import Graph, nearest, unique_rows
-from framedex.analysis.products import CpuProducts, Vectors
+from framedex.analysis.products import CpuProducts
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
+from framedex.arrays import Vectors
+from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     Columns,
     Positions,
@@ -27,9 +29,9 @@ from framedex.jobs.index.columns import (
     to_batches,
 )
 from framedex.progress import Progress, ShareProgress
-from framedex.records import DUPLICATE_LEVELS, IssueType
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS, NO_EMBEDDING
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
 from framedex.storage.tables import Table
 
 """Called with the name of the stage and the share of the whole that is done, 0 to 1; raises to stop."""
@@ -118,8 +120,9 @@ def index(
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
     columns |= issue_columns(table, columns, limits)
     progress("writing", 0.92)
-    bare = Table(table.path, tables.compact(table, without=INDEX_SCHEMA.names))
-    version = tables.put_columns(bare, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
+    bare = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
+    written = index_schema()
+    version = tables.put_columns(bare, to_batches(columns, count, written.names), written)
     progress("writing", 1.0)
     return WrittenIndex(version, finite(limits), scale, free, count, graph, sums)
 
@@ -157,7 +160,7 @@ def _by_graph(
         "uniqueness": scatter(unique, positions, count),
         "outlier_distance": scatter(outliers, positions, count),
     }
-    return columns | label_columns(quality, labels.names, positions, count), {IssueType.OUTLIERS.value: limit}, scale
+    return columns | label_columns(quality, labels.names, positions, count), {OUTLIERS.name: limit}, scale
 
 
 def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.quality import measure
+from framedex.issue_types import measure_columns
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import Picture
 from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.media_rows import MEASURES
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.tables import Table
@@ -36,7 +36,7 @@ def add_measure_columns(table: Table) -> Table:
         table: of media or objects, at its newest version.
     """
     had = set(table.schema.names)
-    if not (missing := [pa.field(name, pa.float32()) for name in MEASURES if name not in had]):
+    if not (missing := [pa.field(name, pa.float32()) for name in measure_columns() if name not in had]):
         return table
     return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
 
@@ -68,7 +68,9 @@ def fill_measures(base: JobContext, table: Table, progress: Progress) -> tuple[T
                 unread += 1
             else:
                 values[row] = np.where(missing[row], measures, values[row])
-    filled = [name for name, column in zip(MEASURES, (missing & ~np.isnan(values)).T, strict=True) if column.any()]
+    filled = [
+        name for name, column in zip(measure_columns(), (missing & ~np.isnan(values)).T, strict=True) if column.any()
+    ]
     if filled:
         schema = pa.schema([pa.field(name, pa.float32()) for name in filled])
         table = Table(table.path, tables.put_columns(table, _batches(values, schema), schema))
@@ -76,14 +78,16 @@ def fill_measures(base: JobContext, table: Table, progress: Progress) -> tuple[T
 
 
 def _values(table: Table) -> _Array:
-    """Return the measures of all rows, NaN for none: float32, shape (rows, measures), in the order of MEASURES."""
-    read = table.scan(MEASURES).read_all()
-    columns = [read.column(name).to_numpy().astype(np.float32) for name in MEASURES]
+    """Return the measures of all rows, NaN for none: float32, shape (rows, measures), in the order of the measures."""
+    names = measure_columns()
+    read = table.scan(names).read_all()
+    columns = [read.column(name).to_numpy().astype(np.float32) for name in names]
     return np.stack(columns, axis=1)
 
 
 def _batches(values: _Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    places = [MEASURES.index(name) for name in schema.names]
+    measures = measure_columns()
+    places = [measures.index(name) for name in schema.names]
     for start in range(0, len(values), _ROWS):
         some = np.ascontiguousarray(values[start : start + _ROWS, places].T)
         yield pa.RecordBatch.from_arrays([pa.array(each, mask=np.isnan(each)) for each in some], schema=schema)
@@ -106,4 +110,4 @@ def _measure(_row: Any, picture: Picture) -> _Array:
     measures = measure(
         picture.pixels, width=picture.width, height=picture.height, sample=picture.sample, bands=picture.bands
     )
-    return np.array(measures, dtype=np.float32)
+    return np.array([measures[name] for name in measure_columns()], dtype=np.float32)  # NaN for None

@@ -11,11 +11,12 @@ from framedex.analysis.cluster_means import ClusterSums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.neighbours import Graph
-from framedex.analysis.products import Vectors
 from framedex.analysis.removals import without
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import SelectedVectors, VectorsInMemory
+from framedex.arrays import Vectors
+from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     Columns,
     IndexedRows,
@@ -30,9 +31,9 @@ from framedex.jobs.index.columns import (
 )
 from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, stage_progress
 from framedex.progress import Progress
-from framedex.records import DUPLICATE_LEVELS, IssueType
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, INDEX_SCHEMA, NEIGHBOURS
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.tables import StoredVectors, Table
 
 _TAKEN = 16_384  # vectors at a time
@@ -82,11 +83,12 @@ def index_removed(
         left.graph, left.inverse, labelled.labels, progress=stage_progress(progress, "checking labels", 0.7, 0.8)
     )
     columns |= label_columns(quality, labelled.names, positions, count)
-    limit = summary["issue_thresholds"][IssueType.OUTLIERS.value]
-    limits = {IssueType.OUTLIERS.value: np.inf if limit is None else limit}
+    limit = summary["issue_thresholds"][OUTLIERS.name]
+    limits = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, limits)
     progress("writing", 0.9)
-    version = tables.put_columns(after, to_batches(columns, count, INDEX_SCHEMA.names), INDEX_SCHEMA)
+    written = index_schema()
+    version = tables.put_columns(after, to_batches(columns, count, written.names), written)
     sums = None if sums is None else _without(sums, before, known, gone)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~gone[: summary["settled"]]))

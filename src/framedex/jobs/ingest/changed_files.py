@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from framedex.annotations.label_index import Annotations
 from framedex.jobs.ingest.decoding import is_video_item, location_of
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.media.annotations import Annotations
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.regular_files import open_binary

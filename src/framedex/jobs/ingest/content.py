@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from framedex.annotations.label_index import Annotations
+from framedex.annotations.sources import BoxSource, find_boxes, given_boxes, read_annotations
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
 from framedex.jobs.ingest.vectors import VectorSource, is_vector_file, open_vectors
-from framedex.media.annotations import Annotations, read_annotations
-from framedex.media.box_sources import BoxSource, find_boxes, given_boxes
 from framedex.media.remote import BucketAccess, ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.sources import FileSource, FolderSource, Source, open_source

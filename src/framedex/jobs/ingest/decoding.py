@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.quality import Measures, measure
-from framedex.encoders import Encoder, reading_detail
+from framedex.analysis.quality import measure
+from framedex.encoders import Encoder, decode_side_px
 from framedex.errors import CannotDecode
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.decode import Picture, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
-from framedex.media.formats import is_video
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
 from framedex.media.video import Video
 from framedex.settings import Settings
+from framedex.suffixes import is_video
 
 _PART = 2**20
 
@@ -46,7 +46,7 @@ class DecodedImage:
     width: int | None = None
     height: int | None = None
     format: str | None = None
-    measures: Measures | None = None
+    measures: dict[str, float | None] | None = None
     prepared: npt.NDArray[Any] | None = None
     error: str | None = None
     frame_number: int | None = None
@@ -109,7 +109,7 @@ class FileDecoder:
         self.sampling, self.has_frame = sampling, has_frame
         self.reader = Reader(settings, source.role_arn)
         self.budget = PixelBudget(settings.pixels_in_flight)
-        self.detail = reading_detail(encoder)
+        self.detail = decode_side_px(encoder)
 
     def examine_all(self, items: Iterable[Item]) -> list[Seen]:
         """Look at pictures."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders import reading_detail
+from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.images.reading import frame_of, opened_video, read_row
 from framedex.jobs.ingest.image_runs import PICTURES, ImageLocation, Row, Run, is_long_run, runs
@@ -37,11 +37,11 @@ class ImageModel(Protocol):
     """A model that looks at pictures.
 
     Attributes:
-        detail: pixels that the shorter side of a picture should have at least.
+        min_side_px: pixels that the shorter side of a picture should have at least.
     """
 
     @property
-    def detail(self) -> int: ...  # noqa: D102
+    def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """Return what the model needs of one picture; called on several threads at once."""
@@ -96,7 +96,7 @@ def run_model(
         _rows(media) if chosen is None else compress(_rows(media), chosen),
         lambda _row, picture: Prediction(model.prepare(picture.pixels)),
         lambda _row, reason: Prediction(None, reason),
-        detail=reading_detail(model),
+        detail=decode_side_px(model),
         settings=settings,
     )
     with closing(pictures) as examined:

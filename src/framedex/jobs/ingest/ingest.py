@@ -12,20 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.neighbours import check_vectors
+from framedex.annotations.label_index import Annotations
 from framedex.encoders import Encoder
 from framedex.errors import InvalidEmbedding
+from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
 from framedex.jobs.ingest.decoding import DecodedImage, DecodedVideo, FileDecoder, Seen, is_video_item, stack_inputs
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import ahead, in_chunks
-from framedex.media.annotations import Annotations
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables, videos
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import MEASURES, VIDEO, VIDEO_FRAME, media_schema, text_of_path, time_of_ns
+from framedex.storage.media_rows import VIDEO, VIDEO_FRAME, media_schema, text_of_path, time_of_ns
 
 _CHUNK = 16  # files a future: enough that handing over costs nothing
 _ENCODED = 32  # pictures an encoder batch, where the encoder does not want more
@@ -236,6 +237,7 @@ class _Rows:
 
     def __init__(self, annotations: Annotations, dataset_id: str, place: SourcePlacement) -> None:
         self._annotations, self._dataset_id, self._place = annotations, dataset_id, place
+        self._measures = measure_columns()
 
     def id_of(self, item: Item, frame_number: int | None = None) -> str:
         """Return the id of a picture, of a whole video, or of a frame."""
@@ -260,7 +262,7 @@ class _Rows:
             "labels": list(dict.fromkeys(item.labels + labels)) or None,
             "caption": item.caption or caption,
             "error": examined.error,
-            **dict(zip(MEASURES, examined.measures or (None,) * len(MEASURES), strict=True)),
+            **(examined.measures or dict.fromkeys(self._measures)),
             "kind": kind,
             "video_id": None if kind is None else self.id_of(item),
             "frame_number": examined.frame_number,

@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from framedex.annotations.formats import box_files, label_files
+from framedex.annotations.label_index import Annotations
+from framedex.annotations.sources import BoxSource, find_boxes, read_annotations
 from framedex.errors import InvalidInput
-from framedex.media.annotations import FILES as ANNOTATION_FILES
-from framedex.media.annotations import Annotations, read_annotations
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
-from framedex.media.box_sources import FILES as BOX_FILES
-from framedex.media.box_sources import BoxSource, find_boxes
 from framedex.media.sources import Item, Source
 from framedex.progress import ShareProgress
 from framedex.settings import Settings, user_path
@@ -99,7 +98,7 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     pictures = 0
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped):
-            if member.name in (*ANNOTATION_FILES, *BOX_FILES):
+            if member.name in (*label_files(), *box_files()):
                 _put_beside(upload.folder, member)
             else:
                 upload.add(member.name, member.parts)

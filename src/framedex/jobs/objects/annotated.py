@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.objects import Write
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.box_index import BoxIndex
-from framedex.media.boxes import Box
 from framedex.media.decode import Picture
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media

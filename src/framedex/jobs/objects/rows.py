@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.quality import Measures, measure
+from framedex.analysis.quality import measure
+from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import object_id
+from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
-from framedex.media.boxes import Box
 from framedex.media.crops import cropped
 from framedex.media.decode import Picture
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
-from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, MEASURES, object_schema
+from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, object_schema
 
 _COMMITTED = 8192  # rows a table version
 
@@ -52,7 +53,7 @@ class Crop:
     source: str
     width: int | None = None
     height: int | None = None
-    measures: Measures | None = None
+    measures: dict[str, float | None] | None = None
     prepared: npt.NDArray[Any] | None = None
     error: str | None = None
 
@@ -173,7 +174,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "labels": [box.label],
         "caption": None,
         "error": crop.error,
-        **dict(zip(MEASURES, crop.measures or (None,) * len(MEASURES), strict=True)),
+        **(crop.measures or dict.fromkeys(measure_columns())),
         "embedding": vector,
         "parent_id": row["media_id"],
         **dict(zip(BOX, (box.x, box.y, box.width, box.height), strict=True)),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import disk
-from framedex.storage.media_rows import INDEX_SCHEMA
+from framedex.storage.media_rows import index_schema
 from framedex.storage.retention import RetainedStates, RetentionLimits, check_unused, read_retained
 from framedex.storage.table_checks import ColumnReader, opening_fault, unreferenced_files
 from framedex.storage.table_files import remove_leftovers
@@ -44,7 +44,7 @@ def _check_version(inspection: Inspection, dataset_id: str, path: Path, version:
         return  # it was superseded meanwhile, and may have been cleaned up
     is_of_head = kept.head is not None and kept.head.tables.get(path.stem) == version
     remedy = _HEAD if is_of_head else _SNAPSHOT
-    if is_of_head and set(faults) <= set(INDEX_SCHEMA.names):
+    if is_of_head and set(faults) <= set(index_schema().names):
         remedy = f"a reindex with thresholds writes it anew; or {remedy}"
     name, text = next(iter(faults.items()))
     if name:

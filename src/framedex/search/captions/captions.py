@@ -7,19 +7,18 @@ nothing of the cache; what a state lacks is added when it is first searched, eac
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import forks
+from framedex.arrays import Vectors
 from framedex.encoders import TextEncoder, Weighted
 from framedex.errors import InvalidInput
 from framedex.fulltext.segment import Ints, Keys
+from framedex.lru_cache import LruCache
 from framedex.progress import ShareProgress
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.captions.store import CaptionStore
@@ -27,8 +26,6 @@ from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
 from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
-
-Vectors = npt.NDArray[np.float32]
 
 _FIELDS = TextFields(("caption",), {"caption": "nullif(trim(caption, ' ' || chr(9) || chr(10) || chr(13)), '')"})
 _ENCODED = 256  # texts that the encoder is given at a time
@@ -98,20 +95,16 @@ class _Captions:
         self.states = StateCache(_FIELDS.columns, lambda media, progress: _state(store, self.encoder, media, progress))
 
 
-_OPEN: OrderedDict[tuple[Path, bool], _Captions] = OrderedDict()
-_LOCK = forks.Lock()
+_OPEN: LruCache[tuple[Path, bool], _Captions] = LruCache(_MOST_INDICES)
 
 
 def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:
-    name = folder.absolute(), keep
-    with _LOCK:
-        if name not in _OPEN:
-            _OPEN[name] = _Captions(CaptionStore(folder, encoder.dimension, keep=keep), encoder)
-        _OPEN[name].encoder = encoder
-        _OPEN.move_to_end(name)
-        while len(_OPEN) > _MOST_INDICES:
-            _OPEN.popitem(last=False)
-        return _OPEN[name]
+    found = _OPEN.get_or_make(
+        (folder.absolute(), keep),
+        lambda: _Captions(CaptionStore(folder, encoder.dimension, keep=keep), encoder),
+    )
+    found.encoder = encoder
+    return found
 
 
 def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: ShareProgress | None) -> CaptionIndex:

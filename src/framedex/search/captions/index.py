@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,12 +12,11 @@ from framedex import forks
 from framedex.analysis.cells import group_rows
 from framedex.analysis.quantized_ivf import Selection
 from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
+from framedex.arrays import RowIds, Vectors
 from framedex.forks import cached_property
 from framedex.fulltext.segment import Ints, Longs
+from framedex.lru_cache import LruCache
 from framedex.search.captions.segments import CaptionSegment
-from framedex.storage.media import RowIds
-
-Vectors = npt.NDArray[np.float32]
 
 _SAMPLED = 4096  # captions that tell how near a query is to those that have nothing to do with it
 _PAIRED = 512  # of these, that tell how near captions at random are to each other
@@ -58,8 +56,8 @@ class CaptionIndex:
         order, self._starts = group_rows(text_of[self._held], int(self._ends[-1]))
         self._rows = self._held[order]
         self._everything = self._chosen(None, np.diff(self._starts))
-        self._lock, self._answers = forks.Lock(), OrderedDict[bytes, Vectors]()
-        self._selections = OrderedDict[bytes, ChosenRows]()
+        self._answers = LruCache[bytes, Vectors](_KEPT)
+        self._selections = LruCache[bytes, ChosenRows](_KEPT)
         self._threads = forks.Threads(os.cpu_count() or 1, "framedex-captions")
 
     def __len__(self) -> int:
@@ -77,19 +75,14 @@ class CaptionIndex:
             row_ids: uint64, ascending: of these rows.
         """
         key = hashlib.blake2b(np.ascontiguousarray(row_ids).data, digest_size=16).digest()
-        with self._lock:
-            if (known := self._selections.get(key)) is not None:
-                self._selections.move_to_end(key)
-                return known
+        if (known := self._selections.get(key)) is not None:
+            return known
         places = np.searchsorted(self.row_ids, row_ids)
         rows = np.zeros(len(self.row_ids), bool)
         rows[places] = True
         texts = self._text_of[places]
         found = self._chosen(rows, np.bincount(texts[texts >= 0], minlength=int(self._ends[-1])))
-        with self._lock:
-            self._selections[key] = found
-            while len(self._selections) > _KEPT:
-                self._selections.popitem(last=False)
+        self._selections.put(key, found)
         return found
 
     def nearest(
@@ -138,20 +131,15 @@ class CaptionIndex:
         The last answers are kept: pages of one search are asked for one after another.
         """
         key = query.tobytes()
-        with self._lock:
-            if (known := self._answers.get(key)) is not None:
-                self._answers.move_to_end(key)
-                return known
+        if (known := self._answers.get(key)) is not None:
+            return known
         found = np.concatenate(
             [np.empty(0, np.float32), *(each.cells.all(query, self._threads) for each in self._segments)]
         )
         out = np.full(len(self.row_ids), np.nan, np.float32)
         out[self._held] = found[self._text_of[self._held]]
         out.flags.writeable = False
-        with self._lock:
-            self._answers[key] = out
-            while len(self._answers) > _KEPT:
-                self._answers.popitem(last=False)
+        self._answers.put(key, out)
         return out
 
     def relevance_of(self, query: Vectors) -> Relevance:

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import assign, cell_count, find_centroids
-from framedex.analysis.codes import Codes, Rows, Vectors
+from framedex.analysis.codes import Codes, Rows
 from framedex.analysis.products import best_products
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from framedex.arrays import Vectors
 from framedex.fulltext.segment import Keys, Longs
 from framedex.search.captions.segments import CaptionSegment, SegmentWriter
 from framedex.search.vectors.building import measure_candidates

@@ -1,6 +1,5 @@
 """Full-text search over captions, labels and file names of a dataset's media."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,19 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import forks
+from framedex.arrays import RowIds
 from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.rows import RowTexts
 from framedex.fulltext.segment import Ints, Keys, build_segment
 from framedex.fulltext.store import SegmentStore
 from framedex.fulltext.tokenizer import GAP, TextField
+from framedex.lru_cache import LruCache
 from framedex.path_columns import FILE_STEM, SOURCE
 from framedex.progress import ShareProgress
 from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
 from framedex.settings import check_language
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 
 _FIELDS = TextFields(
     ("caption", "labels", SOURCE),
@@ -91,20 +91,15 @@ class _Index:
     states: StateCache[_State]
 
 
-_INDICES: OrderedDict[tuple[Path, bool], _Index] = OrderedDict()
-_LOCK = forks.Lock()
+_INDICES: LruCache[tuple[Path, bool], _Index] = LruCache(_MOST_INDICES)
 
 
 def _index(folder: Path, language: str, *, keep: bool) -> _Index:
-    name = folder.absolute(), keep
-    with _LOCK:
-        if name not in _INDICES:
-            store = SegmentStore(folder, language, keep=keep)
-            _INDICES[name] = _Index(store, StateCache(_FIELDS.columns, partial(_state, store)))
-        _INDICES.move_to_end(name)
-        while len(_INDICES) > _MOST_INDICES:
-            _INDICES.popitem(last=False)
-        return _INDICES[name]
+    def make() -> _Index:
+        store = SegmentStore(folder, language, keep=keep)
+        return _Index(store, StateCache(_FIELDS.columns, partial(_state, store)))
+
+    return _INDICES.get_or_make((folder.absolute(), keep), make)
 
 
 def _state(store: SegmentStore, media: Media, progress: ShareProgress | None) -> _State:

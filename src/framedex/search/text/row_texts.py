@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.arrays import RowIds
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import KeyedTexts, find_texts
-from framedex.storage.media import EVERYTHING, Media, RowIds
+from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.tables import ROW_ID
 
 _SCANNED = 8  # where more than one row in so many is needed, all are read

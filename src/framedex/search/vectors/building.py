@@ -13,6 +13,7 @@ from framedex.analysis.cells import assign, cell_count, find_centroids
 from framedex.analysis.codes import Codes, empty_codes
 from framedex.analysis.products import best_products
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
+from framedex.arrays import RowIds, Vectors
 from framedex.progress import Progress
 from framedex.search.vectors.folder import (
     FilePart,
@@ -24,9 +25,8 @@ from framedex.search.vectors.folder import (
 from framedex.storage.media import Media
 from framedex.storage.objects import table_path
 from framedex.storage.tables import Table
-from framedex.storage.vector_files import Addresses, FileRows, RowIds, files_with, row_ids_of, vector_blocks
+from framedex.storage.vector_files import Addresses, FileRows, files_with, row_ids_of, vector_blocks
 
-Vectors = npt.NDArray[np.float32]
 """Told what is being done and how much of it, 0 to 1; raises to stop."""
 
 RECALL = 0.98

@@ -6,24 +6,22 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from framedex import forks
 from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
 from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
+from framedex.arrays import RowIds, Vectors
 from framedex.forks import cached_property
+from framedex.lru_cache import LruCache
 from framedex.progress import Progress
 from framedex.search.vectors.building import IndexSource, extend_index, make_index, make_small
 from framedex.search.vectors.folder import StoredIndex, read_indices, remove_others
 from framedex.storage.failures import own_errors
-from framedex.storage.media import Media, RowIds
+from framedex.storage.media import Media
 from framedex.storage.vector_files import Addresses
-
-Vectors = npt.NDArray[np.float32]
 
 _MOST_PARTS = 8
 _SAMPLED, _ASKED, _NEIGHBOURS, _COPY = 512, 128, 5, 0.9999  # rows, queries, neighbours of each, similarity
@@ -56,8 +54,8 @@ class VectorIndex:
         held = np.flatnonzero(self._code_of >= 0)
         self._place_of[self._code_of[held]] = held
         self._everything = self._cells.select(self._place_of >= 0)
-        self._lock, self._answers = forks.Lock(), OrderedDict[bytes, Vectors]()
-        self._selections = OrderedDict[bytes, Selection]()
+        self._answers = LruCache[bytes, Vectors](_ANSWERS)
+        self._selections = LruCache[bytes, Selection](_ANSWERS)
         self._threads = forks.Threads(os.cpu_count() or 1, "framedex-vectors")
 
     def __len__(self) -> int:
@@ -73,18 +71,13 @@ class VectorIndex:
             row_ids: uint64, ascending: of these rows.
         """
         key = hashlib.blake2b(np.ascontiguousarray(row_ids).data, digest_size=16).digest()
-        with self._lock:
-            if (known := self._selections.get(key)) is not None:
-                self._selections.move_to_end(key)
-                return known
+        if (known := self._selections.get(key)) is not None:
+            return known
         codes = self._code_of[np.searchsorted(self.row_ids, row_ids)]
         mask = np.zeros(len(self._cells), bool)
         mask[codes[codes >= 0]] = True
         found = self._cells.select(mask)
-        with self._lock:
-            self._selections[key] = found
-            while len(self._selections) > _ANSWERS:
-                self._selections.popitem(last=False)
+        self._selections.put(key, found)
         return found
 
     def nearest(
@@ -113,19 +106,14 @@ class VectorIndex:
         The last answers are kept: pages of one search are asked for one after another.
         """
         key = query.tobytes()
-        with self._lock:
-            if (known := self._answers.get(key)) is not None:
-                self._answers.move_to_end(key)
-                return known
+        if (known := self._answers.get(key)) is not None:
+            return known
         found = self._cells.all(query, self._threads)
         out = np.full(len(self.row_ids), np.nan, np.float32)
         held = self._place_of >= 0
         out[self._place_of[held]] = found[held]
         out.flags.writeable = False
-        with self._lock:
-            self._answers[key] = out
-            while len(self._answers) > _ANSWERS:
-                self._answers.popitem(last=False)
+        self._answers.put(key, out)
         return out
 
     @cached_property
@@ -164,7 +152,7 @@ class VectorIndices:
 
     def __init__(self, *, small_bytes: int = 32 * 2**20, tail_bytes: int = 64 * 2**20) -> None:
         self._small_bytes, self._tail_bytes = small_bytes, tail_bytes
-        self._open: OrderedDict[tuple[Path, int, str], VectorIndex] = OrderedDict()
+        self._open: LruCache[tuple[Path, int, str], VectorIndex] = LruCache(_OPEN)
         self._locks: dict[Path, forks.Lock] = {}
         self._lock = forks.Lock()
 
@@ -186,22 +174,16 @@ class VectorIndices:
         with self._lock:
             lock = self._locks.setdefault(media.table.path, forks.Lock())
         with lock:  # one thread makes what the others wait for
-            with self._lock:
-                if (found := self._open.get(key)) is not None:
-                    self._open.move_to_end(key)
-                    return found
+            if (found := self._open.get(key)) is not None:
+                return found
             with own_errors(f"index the vectors of {media.table.path}"):
                 found = self._opened(IndexSource.of(media, column), folder, progress or (lambda _stage, _share: None))
-            with self._lock:
-                self._open[key] = found
-                while len(self._open) > _OPEN:
-                    self._open.popitem(last=False)
+            self._open.put(key, found)
             return found
 
     def close(self) -> None:
         """Let go of all."""
-        with self._lock:
-            self._open.clear()
+        self._open.clear()
 
     def _opened(self, source: IndexSource, folder: Path | None, progress: Progress) -> VectorIndex:
         rows = len(source.row_ids)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from framedex.records import IssueType
+from framedex.issue_types import IssueName
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import KeyTest
 from framedex.vql.sql_builder import SqlBuilder
@@ -14,7 +14,7 @@ class IssuesTest(KeyTest):
 
     key = "issues"
     op: Literal["issue"]
-    value: IssueType
+    value: IssueName
     mode: Literal["in", "out"] = "in"
     confidence_min: Share = 0.0
     confidence_max: Share = 1.0

@@ -1,0 +1,122 @@
+"""Names of classes as YOLO tools keep them: ``names`` of a ``data.yaml``, or the lines of a ``classes.txt``."""
+
+import os
+import reprlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from framedex.errors import InvalidInput
+from framedex.regular_files import TooLarge, read_text
+
+NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
+"""The files of a YOLO folder that may have the names of its classes; the first one that has some counts."""
+_LARGEST = 2**24  # bytes of a file: some 500,000 names
+_DEEPEST = 32  # collections within each other; deeper ones overflow the stack of libyaml's composer
+
+
+def class_names_of(folder: Path) -> dict[int, str] | None:
+    """Return the names of a YOLO folder's classes by number; None where no file of :data:`NAMES` has any.
+
+    Raises:
+        InvalidInput: a file cannot be read, or its ``names`` are neither a list nor a mapping.
+    """
+    first = None
+    for path in (folder / name for name in NAMES):
+        names = read_class_names(path) if path.is_file() else None
+        if names:
+            return names
+        first = names if first is None else first
+    return first
+
+
+def holds_class_names(path: str) -> bool:
+    """Return whether a file among the label files has names of classes instead."""
+    return os.path.basename(path) in NAMES  # noqa: PTH119 - names may be any bytes
+
+
+def read_class_names(path: Path) -> dict[int, str] | None:
+    """Return the names of classes by number; None for a file of another kind, without ``names``.
+
+    Memory and time are bounded by the size of the file, which is limited: aliases are references to the same value and
+    are never expanded.
+
+    Args:
+        path: a ``.yaml`` file with ``names``, or a text file with a name a line; at most 16 MiB.
+
+    Raises:
+        InvalidInput: the file cannot be read, or its ``names`` are neither a list nor a mapping from numbers.
+    """
+    try:
+        text = read_text(path, encoding="utf-8-sig", most_bytes=_LARGEST)
+    except TooLarge:
+        raise InvalidInput(
+            f"{path} has more than {_LARGEST:,} bytes; a file of class names has a line for each"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"cannot read the class names {path}: {error}") from error
+    if path.suffix != ".yaml":
+        return dict(enumerate(line.strip() for line in text.splitlines() if line.strip()))
+    content = _loaded(path, text) if "names" in text else None
+    return _numbered(path, content["names"]) if isinstance(content, dict) and "names" in content else None
+
+
+def _loaded(path: Path, text: str) -> Any:
+    """Return the first document of a YAML text, all of its scalars as text."""
+    import yaml
+
+    # The base loader knows no types: a class called "no" or "1.10" stays text, and nothing is executed.
+    loader: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise InvalidInput(f"{path} has collections nested more than {_DEEPEST} deep; class names need two")
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+        return next(yaml.load_all(text, Loader=loader), None)
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"cannot read {path} as YAML: {' '.join(str(error).split())}") from error
+
+
+def _numbered(path: Path, names: Any) -> dict[int, str]:
+    if names == "":  # a key without a value
+        return {}
+    pairs = list(enumerate(names)) if isinstance(names, list) else _pairs(names)
+    if pairs is None or not all(isinstance(name, str) for _, name in pairs):
+        raise InvalidInput(
+            f"{path}: 'names' must be a list of class names, or a mapping from class numbers to names, "
+            f"not {reprlib.repr(names)}"
+        )
+    return dict(pairs)
+
+
+def _pairs(names: Any) -> list[tuple[int, Any]] | None:
+    """Return the items of a mapping whose keys are numbers; None for anything else."""
+    if not isinstance(names, dict) or not all(key.isascii() and key.isdigit() and len(key) < 10 for key in names):
+        return None
+    return [(int(key), name) for key, name in names.items()]
+
+
+def data_yaml(names: Sequence[str]) -> str:
+    """Return the content of a ``data.yaml`` with names of classes, which :func:`read_class_names` gives back."""
+    lines = ["path: .", "train: images", "val: images", f"nc: {len(names)}"]
+    lines += (
+        ["names:", *(f"  {number}: {_quoted(name)}" for number, name in enumerate(names))] if names else ["names: []"]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a double-quoted scalar (YAML 1.2.2, section 7.3.1)."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return "\\" + sign
+    if sign.isprintable():
+        return sign
+    number = ord(sign)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,239 @@
+"""Annotations in tables, CSV and Parquet: a row for each image in one, a row for each box in the other.
+
+``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``; ``object_annotations`` has ``filename,
+col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are not looked at. Lengths are
+in pixels. Ids and flags of boxes have no column and are not kept.
+"""
+
+import csv
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex import forks
+from framedex.annotations import json_text as json
+from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.label_index import ImageLabels
+from framedex.annotations.labels import parse_labels
+from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.progress import part
+from framedex.annotations.written import OBJECTS, AnnotatedImages, Files, column, file_names, left_out
+from framedex.errors import InvalidInput
+from framedex.progress import ShareProgress
+from framedex.regular_files import open_text, regular
+
+LABELS_CSV, LABELS_PARQUET = "image_annotations.csv", "image_annotations.parquet"
+BOXES_CSV, BOXES_PARQUET = "object_annotations.csv", "object_annotations.parquet"
+LABEL_COLUMNS = ("filename", "label", "caption")
+COLUMNS = ("filename", "col_x", "row_y", "width", "height", "label")
+CONFIDENCE = "confidence"
+_ROWS = 2**16  # of a batch
+_LINE_END = "\r\n"  # RFC 4180
+_csv_readers, _csv_lock = [0, 0], forks.Lock()  # how many read, and the limit before the first of them
+
+
+# Reading labels and captions
+
+
+def read_csv_labels(path: Path) -> Iterator[ImageLabels]:
+    """Yield the rows of a CSV file with labels and captions.
+
+    Raises:
+        InvalidInput: it cannot be read as CSV, or lacks a column.
+    """
+    for row in _csv_rows(path, _check_label_columns):
+        if row[1]["filename"]:
+            yield _labels(row[1])
+
+
+def read_parquet_labels(path: Path) -> Iterator[ImageLabels]:
+    """Yield the rows of a Parquet file with labels and captions.
+
+    Raises:
+        InvalidInput: it cannot be read as Parquet, or lacks a column.
+    """
+    for _, row in _parquet_rows(path, LABEL_COLUMNS, _check_label_columns):
+        if row["filename"]:
+            yield _labels(row)
+
+
+def _check_label_columns(path: Path, names: Sequence[str]) -> None:
+    if "filename" not in names or not {"label", "caption"} & set(names):
+        raise InvalidInput(
+            f"{os.fspath(path)!r} has the columns {list(names)}; it needs 'filename' and 'label' or 'caption'"
+        )
+
+
+def _labels(row: Mapping[str, Any]) -> ImageLabels:
+    label, caption = row.get("label"), row.get("caption")
+    is_list = isinstance(label, list) or (isinstance(label, str) and label.strip().startswith("["))
+    return ImageLabels(
+        str(row["filename"]), parse_labels(label), None if caption is None else str(caption), complete=is_list
+    )
+
+
+# Reading boxes
+
+
+def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
+    """Yield the boxes of a CSV file, row by row.
+
+    Args:
+        path: the file, in UTF-8, with a line of column names.
+        problems: gets the rows that lack something.
+
+    Raises:
+        InvalidInput: it cannot be read as CSV, or lacks a column.
+    """
+    rows = (_box(place, row, "csv") for place, row in _csv_rows(path, _check_box_columns))
+    yield from without_problems(rows, problems)
+
+
+def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
+    """Yield the boxes of a Parquet file, batch by batch.
+
+    Args:
+        path: the file.
+        problems: gets the rows that lack something.
+
+    Raises:
+        InvalidInput: it cannot be read as Parquet, or lacks a column.
+    """
+    rows = _parquet_rows(path, (*COLUMNS, CONFIDENCE), _check_box_columns)
+    yield from without_problems((_box(place, row, "parquet") for place, row in rows), problems)
+
+
+def _check_box_columns(path: Path, names: Sequence[str]) -> None:
+    if missing := [name for name in COLUMNS if name not in names]:
+        raise InvalidInput(
+            f"{os.fspath(path)!r} lacks the columns {', '.join(missing)}; a table of boxes has {', '.join(COLUMNS)} "
+            f"and may have {CONFIDENCE}"
+        )
+
+
+def _box(place: str, row: Mapping[str, Any], source: str) -> Box | Problem:
+    name, label = row["filename"], label_of(row["label"])
+    if not isinstance(name, str) or not name:
+        return problem(place, name, "'filename' must be the name of a picture")
+    if not label:
+        return problem(place, row["label"], "'label' must be the name of a class")
+    x, y, width, height = (number(row[name]) for name in COLUMNS[1:5])
+    if x is None or y is None or width is None or height is None:
+        shown = {name: row[name] for name in COLUMNS[1:5]}
+        return problem(place, shown, "col_x, row_y, width and height must be finite numbers of pixels")
+    cell = row.get(CONFIDENCE)
+    if cell in (None, "") or cell != cell:  # noqa: PLR0124 - tables say "missing" by an empty cell or by NaN
+        cell = None
+    confidence = number(cell)
+    if cell is not None and not is_confidence(confidence):
+        return problem(place, cell, "'confidence' must be a number from 0 to 1, or nothing")
+    return Box(name, x, y, width, height, label, confidence, source=source, place=place)
+
+
+# Rows of both kinds of file
+
+
+def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, row) of a CSV file whose column names pass a check."""
+    try:
+        with open_text(path, newline="") as text, _long_fields():
+            rows = csv.DictReader(text, strict=True)
+            check(path, rows.fieldnames or [])
+            yield from ((f"{path.name}: line {rows.line_num}", row) for row in rows)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"cannot read {os.fspath(path)!r} as CSV: {error}") from error
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let CSV fields have any length. The csv module has one limit for the process, which is restored."""
+    with _csv_lock:
+        _csv_readers[0] += 1
+        if _csv_readers[0] == 1:
+            _csv_readers[1] = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        with _csv_lock:
+            _csv_readers[0] -= 1
+            if not _csv_readers[0]:
+                csv.field_size_limit(_csv_readers[1])
+
+
+def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, row) of some columns of a Parquet file whose column names pass a check."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(regular(path)) as file:
+            names = file.schema_arrow.names
+            check(path, names)
+            done = 0
+            for batch in file.iter_batches(columns=[name for name in columns if name in names], batch_size=_ROWS):
+                yield from ((f"{path.name}: row {place}", row) for place, row in enumerate(batch.to_pylist(), done))
+                done += len(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error
+
+
+# Writing
+
+
+def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
+    """Write the CSV tables; return in words what they do not hold. Without boxes there is no table of boxes."""
+    if not images.with_boxes:
+        write_labels(files, images, progress)
+        return []
+    write_labels(files, images, part(progress, 0.0, 0.5))
+    _write_boxes(files, images, part(progress, 0.5, 1.0))
+    return left_out(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
+
+
+def write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
+    """Write the table of labels and captions: a row for each image, its labels as a JSON array.
+
+    Images without labels and captions are in it too, as otherwise those of another image of the same base name would
+    be taken for theirs. Texts are written as they are, also where a spreadsheet would take them for a formula.
+    """
+    if not images.with_labels:
+        return
+    with files.member(LABELS_CSV, compressed=True) as member:
+        member.write(f"{','.join(LABEL_COLUMNS)}{_LINE_END}".encode())
+        for block in images.blocks(["file_name", "labels", "caption"], progress):
+            labels = _label_cells(column(block, "labels"), with_empty=images.with_boxes)
+            names = _quoted(file_names(images, block))
+            member.write(_lines(names, _quoted(labels), _quoted(column(block, "caption"))))
+
+
+def _write_boxes(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
+    with files.member(BOXES_CSV, compressed=True) as member:
+        member.write(f"{','.join((*COLUMNS, CONFIDENCE))}{_LINE_END}".encode())
+        for block in images.blocks(["file_name", OBJECTS], progress):
+            objects = column(block, OBJECTS)
+            values = objects.flatten()
+            edges = pc.cast(values.field("bbox").flatten(), pa.string())
+            sides = (edges.take(pa.array(np.arange(side, len(edges), 4))) for side in range(4))
+            names = file_names(images, block).take(pc.list_parent_indices(objects))
+            confidence = pc.fill_null(pc.cast(values.field("confidence"), pa.string()), "")
+            member.write(_lines(_quoted(names), *sides, _quoted(values.field("label")), confidence))
+
+
+def _lines(*cells: Any) -> memoryview:
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, ","), _LINE_END, "")
+    return json.text_of(lines, end="")
+
+
+def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:
+    """Return JSON arrays; null for empty ones, unless boxes would be taken for labels of an image without any."""
+    cells = json.arrays(labels)
+    return cells if with_empty else pc.if_else(pc.equal(cells, "[]"), None, cells)
+
+
+def _quoted(texts: pa.Array) -> Any:
+    return pc.fill_null(pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', ""), "")

@@ -1,0 +1,167 @@
+"""Annotated images as the writers of the formats take them, and the files that they write to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.annotations.boxes import Box
+from framedex.progress import ShareProgress
+
+IMAGES = "images/"
+"""The folder of the image files beside the annotation files."""
+FILE_NAME, OBJECTS = "file_name", "objects"
+_LEFT_OUT = {
+    "original_id": "ids",
+    "confidence": "confidences",
+    "iscrowd": "crowd flags",
+    "truncated": "truncated flags",
+    "difficult": "difficult flags",
+}
+
+
+class Output(Protocol):
+    """A file that is being written."""
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        """Append bytes and return how many."""
+        ...
+
+
+class Files(Protocol):
+    """A place for new files, such as a ZIP archive; one is written at a time."""
+
+    def add(self, name: str, data: bytes, /) -> None:
+        """Write a file."""
+        ...
+
+    def member(self, name: str, /, *, compressed: bool = ...) -> AbstractContextManager[Output]:
+        """Return a file to write in parts."""
+        ...
+
+
+class AnnotatedImages(Protocol):
+    """Images with labels, captions and boxes, read block by block.
+
+    Attributes:
+        title: the name of the dataset.
+        author: who writes the files.
+        folder: :data:`IMAGES` if the image files are written too, else empty.
+        with_labels: whether labels and captions of whole images are written.
+        with_boxes: whether boxes are written, of which there may be none all the same.
+    """
+
+    @property
+    def title(self) -> str: ...  # noqa: D102 - see Attributes
+    @property
+    def author(self) -> str: ...  # noqa: D102
+    @property
+    def folder(self) -> str: ...  # noqa: D102
+    @property
+    def with_labels(self) -> bool: ...  # noqa: D102
+    @property
+    def with_boxes(self) -> bool: ...  # noqa: D102
+
+    def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:
+        """Yield some columns of the images, some ten thousand rows at a time.
+
+        Args:
+            columns: of ``file_name`` (without :attr:`folder`), ``media_id``, ``width``, ``height`` (in pixels, null
+                where unknown), ``labels`` (a list), ``caption`` (null where there is none) and ``objects``: a list of
+                structs with ``label``, ``bbox`` (x, y, width, height in pixels), ``confidence``, ``original_id``,
+                ``iscrowd``, ``truncated`` and ``difficult``, named as in :class:`framedex.annotations.boxes.Box`.
+            progress: called with the share that is done.
+        """
+        ...
+
+    def image_labels(self, progress: ShareProgress) -> pa.Array:
+        """Return the labels of whole images, each once, sorted."""
+        ...
+
+    def box_labels(self) -> pa.Array:
+        """Return the labels of boxes, each once, sorted."""
+        ...
+
+    def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
+        """Return, for each of some columns of boxes, how many boxes have a value there that is not null or false."""
+        ...
+
+    def highest_id(self, pattern: str) -> int:
+        """Return the highest original id among those that match a regular expression; 0 where none does."""
+        ...
+
+
+def column(block: pa.Table, name: str) -> pa.Array:
+    """Return a column of a block in one piece."""
+    return block[name].combine_chunks()
+
+
+def file_names(images: AnnotatedImages, block: pa.Table) -> pa.Array:
+    """Return the paths of a block's images, beside the annotation files."""
+    return pc.binary_join_element_wise(images.folder, column(block, FILE_NAME), "")
+
+
+def left_out(images: AnnotatedImages, columns: Sequence[str], format_: str) -> list[str]:
+    """Return in words which values of boxes a format has no place for.
+
+    Args:
+        images: the images whose boxes are written.
+        columns: the columns that the format lacks.
+        format_: its name, as people write it.
+    """
+    counts = images.box_counts(columns)
+    return [
+        f"{counts[name]:,} {_LEFT_OUT[name]} are left out: {format_} files hold none"
+        for name in columns
+        if counts[name]
+    ]
+
+
+def all_labels(images: AnnotatedImages, progress: ShareProgress) -> pa.Array:
+    """Return the labels of whole images and of boxes, as far as they are written, each once, sorted."""
+    labels = images.box_labels()
+    if images.with_labels:
+        labels = pc.unique(pa.concat_arrays([labels, images.image_labels(progress)]))
+    return labels.take(pc.sort_indices(labels))
+
+
+def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:
+    """Return the position, from 0, of each value of all lists among *labels*."""
+    return pc.index_in(lists.flatten(), value_set=labels)
+
+
+def boxes_by_image(block: pa.Table) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
+    """Yield (file name, (width, height) in pixels, boxes) of each image of a block that has boxes.
+
+    The size is None for an image that could not be read.
+
+    Args:
+        block: with ``file_name``, ``width``, ``height`` and ``objects``.
+    """
+    lists = column(block, OBJECTS)
+    some = pc.greater(pc.list_value_length(lists), 0)
+    columns = (column(block, name).filter(some).to_pylist() for name in (FILE_NAME, "width", "height"))
+    for name, width, height, objects in zip(*columns, lists.filter(some).to_pylist(), strict=True):
+        size = None if width is None or height is None else (width, height)
+        yield name, size, [_box(name, each) for each in objects]
+
+
+def _box(name: str, values: dict[str, Any]) -> Box:
+    x, y, width, height = values.pop("bbox")
+    return Box(name, x, y, width, height, **values)
+
+
+def labels_without_box(block: pa.Table) -> pa.ListArray:
+    """Return the labels of each image that none of its boxes has.
+
+    Args:
+        block: with ``objects`` and ``labels``.
+    """
+    labels, objects = column(block, "labels"), column(block, OBJECTS)
+    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(objects).to_numpy())])
+    names = objects.flatten().field("label").to_pylist()
+    rows = zip(labels.to_pylist(), ends[:-1], ends[1:], strict=True)
+    return pa.array([[each for each in own if each not in names[start:end]] for own, start, end in rows], labels.type)

@@ -1,0 +1,22 @@
+"""The command that lists plugins."""
+
+from framedex.cli.options import JsonOption
+from framedex.cli.output import print_json, print_table, say
+from framedex.operations.plugin_list import list_plugins
+
+
+def plugins(as_json: JsonOption = False) -> None:
+    """List the plugins of other packages, and why those that cannot be used were left out."""
+    found = list_plugins()
+    if as_json:
+        print_json([plugin.model_dump(mode="json") for plugin in found])
+    elif not found:
+        say("no plugins are installed")
+    else:
+        print_table(
+            ("name", "group", "package", "status", "error"),
+            [
+                (each.name, each.group, f"{each.distribution} {each.version}".strip(), each.status, each.error or "")
+                for each in found
+            ],
+        )

@@ -1,0 +1,96 @@
+"""The registry of export formats: a row for each. Further rows come from other packages, by entry points."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from framedex.annotations import coco, tables, voc, yolo
+from framedex.errors import InvalidInput
+from framedex.export import json_file, parquet_file
+from framedex.export.annotated import annotation_files
+from framedex.export.chosen import Chosen
+from framedex.export.picture_names import Names, plain_names, voc_names, yolo_names
+from framedex.export.zip_writer import ZipWriter
+from framedex.plugins import Contributions
+from framedex.progress import ShareProgress
+
+WriteExport = Callable[[ZipWriter, Chosen, ShareProgress], tuple[Names, list[str]]]
+"""Writes all but the image files; returns the names of the images, and in words what the format does not hold."""
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format of exports.
+
+    Attributes:
+        name: the format's name.
+        files: the files that it writes, as they are called in the archive.
+        content: what these hold, in words.
+        write: writes them.
+        is_annotations: whether a dataset that is made of an unpacked export has its labels, captions and boxes.
+        is_file_each: whether there is a file for each image, so that its name must be unique on every system.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    content: str
+    write: WriteExport
+    is_annotations: bool = False
+    is_file_each: bool = False
+
+
+_ROWS = (
+    ExportFormat("json", (json_file.FILE,), "all that is known of media and objects", json_file.write_json),
+    ExportFormat("parquet", (parquet_file.FILE,), "all that is known of media and objects", parquet_file.write_parquet),
+    ExportFormat(
+        "coco",
+        (coco.FILE,),
+        "boxes, labels and captions",
+        annotation_files(coco.write, plain_names),
+        is_annotations=True,
+    ),
+    ExportFormat(
+        "csv",
+        (tables.LABELS_CSV, tables.BOXES_CSV),
+        "labels and captions in one table, boxes in another",
+        annotation_files(tables.write, plain_names),
+        is_annotations=True,
+    ),
+    ExportFormat(
+        "yolo",
+        ("data.yaml", "labels/<name>.txt", tables.LABELS_CSV),
+        "boxes, with labels and captions beside them; labels alone as boxes around all of an image",
+        annotation_files(yolo.write, yolo_names),
+        is_annotations=True,
+        is_file_each=True,
+    ),
+    ExportFormat(
+        "voc",
+        ("annotations/<name>.xml", tables.LABELS_CSV),
+        "boxes, with labels and captions beside them",
+        annotation_files(voc.write, voc_names),
+        is_annotations=True,
+        is_file_each=True,
+    ),
+)
+FORMATS: dict[str, ExportFormat] = {each.name: each for each in _ROWS}
+"""The formats that are built in, by name."""
+EXPORT_PLUGINS = Contributions("framedex.export_formats", ExportFormat, taken=lambda: FORMATS)
+"""Formats of other packages."""
+
+
+def format_names() -> str:
+    """Return the names of the formats that are built in, in words."""
+    *others, last = FORMATS
+    return f"{', '.join(others)} or {last}"
+
+
+def find_format(name: str) -> ExportFormat:
+    """Return the format of a name.
+
+    Raises:
+        InvalidInput: there is no format of that name.
+    """
+    if (found := FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) is not None:
+        return found
+    plugins = "".join(f", or {name} of a plugin" for name in EXPORT_PLUGINS.rows())
+    raise InvalidInput(f"format must be {format_names()}{plugins}, not {name!r}")

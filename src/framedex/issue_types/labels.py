@@ -1,0 +1,24 @@
+"""Wrong labels, judged by those of the nearest images in :mod:`framedex.analysis.labels`."""
+
+from framedex.issue_types.base import IssueType, JudgedBy
+
+MISLABEL_LIMIT = 0.2  # support below it is an issue
+OUTLIER_LIMIT = 1.0  # relative distance above it is an issue
+
+MISLABELS = IssueType(
+    "mislabels",
+    "support of the label by those of the nearest pictures, 0 to 1",
+    MISLABEL_LIMIT,
+    worst=0.0,
+    column="label_support",
+    judged_by=JudgedBy.LABELS,
+    details=("suggested_label",),
+)
+LABEL_OUTLIER = IssueType(
+    "label_outlier",
+    "distance to pictures of the same label, 1 at that label's limit",
+    OUTLIER_LIMIT,
+    above=True,
+    column="label_distance",
+    judged_by=JudgedBy.LABELS,
+)

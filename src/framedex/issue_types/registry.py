@@ -1,0 +1,117 @@
+"""All issue types, in the order of exports. Further ones come from other packages, by entry points.
+
+The measures and thresholds of the first six pixel measures are those of CleanVision
+(github.com/cleanlab/cleanvision, 0.3.7), so that results can be compared image by image.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from framedex.errors import InvalidInput
+from framedex.issue_types.base import IssueType, JudgedBy
+from framedex.issue_types.blur import BLUR
+from framedex.issue_types.brightness import BRIGHT, DARK
+from framedex.issue_types.content import GRAYSCALE, LOW_INFORMATION
+from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS
+from framedex.issue_types.size import ODD_ASPECT_RATIO, ODD_SIZE
+from framedex.plugins import Contributions
+
+CORRUPTED = IssueType("corrupted", "the picture cannot be decoded", judged_by=JudgedBy.ERROR)
+DUPLICATES = IssueType(
+    "duplicates",
+    "cosine similarity to the most similar picture",
+    0.96,
+    above=True,
+    worst=1.0,
+    column="duplicate_similarity",
+    judged_by=JudgedBy.GROUP,
+)
+OUTLIERS = IssueType("outliers", "mean cosine distance to the nearest pictures", above=True, column="outlier_distance")
+_BUILT_IN = {
+    each.name: each
+    for each in (
+        BLUR,
+        DARK,
+        BRIGHT,
+        ODD_ASPECT_RATIO,
+        ODD_SIZE,
+        LOW_INFORMATION,
+        GRAYSCALE,
+        CORRUPTED,
+        DUPLICATES,
+        OUTLIERS,
+        MISLABELS,
+        LABEL_OUTLIER,
+    )
+}
+
+
+def _check(row: IssueType, _others: Mapping[str, IssueType]) -> None:
+    """Check that the columns of a contributed type are its own, and that it is judged by a limit.
+
+    Raises:
+        InvalidInput: they are not.
+    """
+    if row.judged_by is not JudgedBy.LIMIT or row.details or row.threshold is None:
+        raise InvalidInput(f"the issue type {row.name!r} of a plugin has a threshold, and is judged by it alone")
+    values = sorted(each.column for each in _BUILT_IN.values() if each.column is not None)
+    if row.has_own_value:
+        if row.column != f"value_{row.name}":
+            raise InvalidInput(f"the value of {row.name!r} is in the column value_{row.name}, not {row.column!r}")
+    elif row.column not in values:
+        raise InvalidInput(f"{row.name!r} has a measure, a derived value, or one of the columns {', '.join(values)}")
+
+
+ISSUE_PLUGINS = Contributions("framedex.issue_types", IssueType, taken=lambda: _BUILT_IN, check=_check)
+"""Issue types of other packages."""
+
+
+def issue_types() -> Mapping[str, IssueType]:
+    """Return all issue types by name."""
+    return {**_BUILT_IN, **ISSUE_PLUGINS.rows()}
+
+
+def find_issue_type(name: object) -> IssueType:
+    """Return the issue type of a name.
+
+    Raises:
+        InvalidInput: there is none of that name.
+    """
+    if isinstance(name, str) and (found := _BUILT_IN.get(name) or ISSUE_PLUGINS.rows().get(name)) is not None:
+        return found
+    raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(issue_types()))}")
+
+
+def is_built_in(issue: IssueType) -> bool:
+    """Return whether an issue type comes with Framedex, not from another package."""
+    return _BUILT_IN.get(issue.name) is issue
+
+
+def measured_types() -> list[IssueType]:
+    """Return the issue types whose value is measured on the pixels."""
+    return [each for each in issue_types().values() if each.measure is not None]
+
+
+def measure_columns() -> list[str]:
+    """Return the columns that pixel measures fill."""
+    return [each.column for each in measured_types() if each.column is not None]
+
+
+def _known(name: str) -> str:
+    try:
+        return find_issue_type(name).name
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+IssueName = Annotated[
+    str,
+    AfterValidator(_known),
+    WithJsonSchema({"type": "string", "title": "IssueName", "examples": sorted(_BUILT_IN)}),
+]
+"""The name of an issue type in models of pydantic.
+
+Names from plugins are allowed, so the JSON Schema lists the others as examples only.
+"""

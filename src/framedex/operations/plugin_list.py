@@ -1,0 +1,26 @@
+"""The plugins that are installed, of all registries."""
+
+from typing import Any
+
+from framedex.annotations.formats import ANNOTATION_PLUGINS
+from framedex.encoders.registry import ENCODER_PLUGINS
+from framedex.enrichers.detectors import DETECTOR_PLUGINS
+from framedex.export.formats import EXPORT_PLUGINS
+from framedex.issue_types.registry import ISSUE_PLUGINS
+from framedex.plugins import Contributions, Plugin
+
+_REGISTRIES: tuple[Contributions[Any], ...] = (
+    ENCODER_PLUGINS,
+    DETECTOR_PLUGINS,
+    ISSUE_PLUGINS,
+    EXPORT_PLUGINS,
+    ANNOTATION_PLUGINS,
+)
+
+
+def list_plugins() -> list[Plugin]:
+    """Return what other packages contribute, by group and name, also what was left out; see docs/plugins.md.
+
+    Plugins that were not needed so far are loaded for that.
+    """
+    return [plugin for registry in _REGISTRIES for plugin in registry.plugins()]

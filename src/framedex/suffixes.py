@@ -1,0 +1,23 @@
+"""Suffixes by which files are taken for images and videos."""
+
+import os
+
+IMAGE_SUFFIXES = frozenset(
+    [".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif"]
+)
+VIDEO_SUFFIXES = frozenset([".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm"])
+
+
+def is_image(name: str) -> bool:
+    """Return whether a file of that name is taken for a picture."""
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES  # noqa: PTH122 - names may be any bytes; no Path needed
+
+
+def is_video(name: str) -> bool:
+    """Return whether a file of that name is taken for a video."""
+    return os.path.splitext(name)[1].lower() in VIDEO_SUFFIXES  # noqa: PTH122
+
+
+def is_media(name: str) -> bool:
+    """Return whether a file of that name is taken for a picture or a video."""
+    return is_image(name) or is_video(name)

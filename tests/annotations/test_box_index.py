@@ -1,0 +1,126 @@
+"""Boxes by their pictures."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.boxes import Box, fit_box
+from framedex.annotations.problems import Problems
+from framedex.annotations.relative_boxes import RelativeBox
+from framedex.annotations.sources import find_boxes, given_boxes, read_boxes
+from framedex.errors import Aborted, InvalidInput
+from tests.boxes import SIZES, box, boxes
+from tests.objects import write_table
+
+HALF, WHOLE = 0.5, 1.0
+
+
+def indexed(*found: Box | RelativeBox, loose: bool = False) -> BoxIndex:
+    index = BoxIndex(Problems(), loose=loose)
+    index.add_all(found)
+    return index
+
+
+def fraction(stem: str, side: float = HALF, *, centre: float = HALF) -> RelativeBox:
+    return RelativeBox(stem, centre, centre, side, side, "cat", None, "labels/a.txt: line 1")
+
+
+@given(boxes("coco", ids=True))
+def test_find__gives_back_what_was_added(found: list[Box]) -> None:
+    """The boxes of each picture come in the order in which they were read, whole, as far as they lie within it."""
+    index = indexed(*found)
+    assert len(index) == len(found)
+    for name, size in SIZES.items():
+        fits = [fit_box(each, *size) for each in found if each.name == name]
+        assert index.find(name, size) == [fit.box for fit in fits if fit.box is not None]
+        assert index.has(name) is bool(fits)
+    assert index.problems.count == sum(fit_box(each, *SIZES[each.name]).problem is not None for each in found)
+    assert index.unmatched == 0
+
+
+def test_find__by_the_bare_name() -> None:
+    """A box of a bare name is in whichever picture has it; one with folders is in that one only."""
+    index = indexed(box("a.jpg", label="bare"), box("x/b.jpg", label="deep"))
+    assert [each.label for each in index.find("deep/er/a.jpg", (100, 100))] == ["bare"]
+    assert index.find("y/b.jpg", (100, 100)) == index.find("b.jpg", (100, 100)) == []
+    assert [each.label for each in index.find("x/b.jpg", (100, 100))] == ["deep"]
+
+
+def test_find__in_files_that_lie_elsewhere() -> None:
+    """Their folders count only if they lead to a picture; names that several pictures share find nothing."""
+    found = [box("train/a.jpg", label="one"), box("train/b.jpg", label="two"), box("val/b.jpg", label="three")]
+    index = indexed(*found, loose=True)
+    assert [each.label for each in index.find("images/a.jpg", (100, 100))] == ["one"]
+    assert index.find("images/b.jpg", (100, 100)) == []
+    assert [each.label for each in index.find("val/b.jpg", (100, 100))] == ["three"]
+    assert index.unmatched == 1
+
+
+def test_find__fractions() -> None:
+    """YOLO's boxes are found by the name without its suffix, and need the size of the picture."""
+    index = indexed(fraction("images/a"))
+    (found,) = index.find("images/a.png", (200, 100))
+    assert (found.x, found.y, found.width, found.height, found.source) == (50, 25, 100, 50, "yolo")
+    assert index.find("images/a.png", None) == []
+    assert "size of the picture is not known" in index.problems.sample[0].reason
+
+
+def test_fractions__around_all_of_a_picture() -> None:
+    """They are labels of the picture, and no objects; nearly all of it is one."""
+    assert len(indexed(fraction("a", WHOLE))) == 0
+    assert len(indexed(fraction("a", 0.999999))) == 1
+
+
+def test_unmatched__counts_pictures() -> None:
+    """A picture whose boxes were never asked for is not there."""
+    index = indexed(box("a.jpg"), box("a.jpg"), box("b.jpg"), fraction("c"))
+    assert index.unmatched == index.pictures == 3
+    index.find("c.png", (10, 10))
+    assert index.unmatched == 2
+
+
+@pytest.mark.parametrize("original", ["0", "7", "007", "-1", "x", "", "123456789012345678901", "1.0"])
+def test_ids__come_back_as_text(original: str) -> None:
+    """Ids of annotations are what the file says, numbers or not."""
+    index = indexed(Box("a.jpg", 1, 1, 2, 2, "cat", original_id=original))
+    assert [each.original_id for each in index.find("a.jpg", (9, 9))] == [original]
+
+
+def test_read__stops_when_told(tmp_path: Path) -> None:
+    """Reading tells how many boxes there are so far, and what that raises ends it."""
+    table = write_table(tmp_path / "object_annotations.csv", [("a.jpg", (1.0, 1.0, 2.0, 2.0), "cat")] * 9000)
+    counts: list[int] = []
+    assert len(read_boxes(find_boxes(tmp_path), counts.append)) == 9000
+    assert counts == [0, 4096, 8192]
+
+    def stop(count: int) -> None:
+        if count:
+            raise Aborted("stopped on request")
+
+    with pytest.raises(Aborted):
+        read_boxes(given_boxes(table), stop)
+
+
+def test_find_boxes__by_their_names(tmp_path: Path) -> None:
+    """Each kind is found by its name, and nothing else is."""
+    (tmp_path / "photo.csv").touch()
+    (tmp_path / "labels").mkdir()
+    assert find_boxes(tmp_path) == []
+    for name in ("annotations.json", "object_annotations.csv", "object_annotations.parquet", "data.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "train" / "Annotations").mkdir(parents=True)
+    (tmp_path / "train" / "Annotations" / "a.xml").touch()
+    assert [each.path.name for each in find_boxes(tmp_path)] == [
+        "annotations.json", "object_annotations.csv", "object_annotations.parquet", tmp_path.name, tmp_path.name,
+    ]  # fmt: skip
+
+
+def test_read__a_folder_that_only_looks_like_one(tmp_path: Path) -> None:
+    """A folder that was found and has no boxes is a problem; one that was named is an error."""
+    (tmp_path / "notes.xml").write_text("<notes/>")
+    index = read_boxes(find_boxes(tmp_path))
+    assert (len(index), index.problems.count) == (0, 2)
+    with pytest.raises(InvalidInput, match="no Pascal VOC file"):
+        read_boxes(given_boxes(tmp_path))

@@ -1,0 +1,197 @@
+"""Boxes of COCO files are read as they are, bad parts fail alone, and what is written comes back."""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from framedex.annotations.boxes import Box
+from framedex.annotations.coco import FILE, read_boxes, write
+from framedex.annotations.problems import Problems
+from framedex.annotations.sources import read_annotations
+from framedex.errors import InvalidInput
+from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
+from tests.boxes import SIZES, box, boxes, flagged
+from tests.laws import examples
+
+IMAGES = [{"id": 1, "file_name": "a.jpg"}, {"id": 90, "file_name": "x/b.jpg"}]
+CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 17, "name": "dog"}]
+
+
+def read(folder: Path, content: Any) -> tuple[list[Box], Problems]:
+    """Return what a file with a content gives."""
+    path, problems = folder / "annotations.json", Problems()
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return list(read_boxes(path, problems)), problems
+
+
+def coco(*annotations: Any, images: Any = IMAGES, categories: Any = CATEGORIES) -> dict[str, Any]:
+    """Return a file's content."""
+    return {"annotations": annotations, "images": images, "categories": categories}
+
+
+def note(**changes: Any) -> dict[str, Any]:
+    """Return an annotation."""
+    return {"id": 5, "image_id": 1, "category_id": 3, "bbox": [1, 2.5, 3, 4]} | changes
+
+
+def test_read__all_there_is(tmp_path: Path) -> None:
+    """Numbers, ids, names, scores and crowds are read; annotations may stand before the images."""
+    content = coco(note(), note(id=7, image_id=90, category_id=17, iscrowd=1, score=0.25, segmentation=[[1, 2]]))
+    found, problems = read(tmp_path, content)
+    assert found == [
+        Box("a.jpg", 1, 2.5, 3, 4, "cat", original_id="5"),
+        Box("x/b.jpg", 1, 2.5, 3, 4, "dog", confidence=0.25, original_id="7", iscrowd=True),
+    ]
+    assert problems.count == 0
+
+
+@pytest.mark.parametrize("order", [("images", "categories", "annotations"), ("annotations", "categories", "images")])
+def test_read__arrays_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """Names are known wherever they stand, and each box comes once."""
+    content = coco(note(), note(image_id=90, category_id=17))
+    found, problems = read(tmp_path, {key: content[key] for key in order})
+    assert [(each.name, each.label) for each in found] == [("a.jpg", "cat"), ("x/b.jpg", "dog")]
+    assert problems.count == 0
+
+
+def test_read__annotations_without_a_box(tmp_path: Path) -> None:
+    """Captions and labels of images are others' business, and no problem."""
+    content = coco({"image_id": 1, "caption": "a cat"}, {"image_id": 1, "category_id": 3}, note(bbox=None))
+    found, problems = read(tmp_path, content)
+    assert (found, problems.count) == ([], 0)
+
+
+@pytest.mark.parametrize("way", [str, float, int])
+def test_read__ids_in_any_form(tmp_path: Path, way: Any) -> None:
+    """An id is the same as a number, as a number with a point, and as text."""
+    images = [{"id": way(image["id"]), "file_name": image["file_name"]} for image in IMAGES]
+    found, problems = read(tmp_path, coco(note(), note(image_id="90", id="x"), note(id=None), images=images))
+    assert [(each.name, each.original_id) for each in found] == [("a.jpg", "5"), ("x/b.jpg", "x"), ("a.jpg", None)]
+    assert problems.count == 0
+
+
+def test_read__ids_of_annotations_may_be_doubled(tmp_path: Path) -> None:
+    """Nothing is found by the id of an annotation, so both stay."""
+    found, problems = read(tmp_path, coco(note(), note()))
+    assert [each.original_id for each in found] == ["5", "5"]
+    assert problems.count == 0
+
+
+def test_read__images_that_share_an_id(tmp_path: Path) -> None:
+    """No picture can be told by it, so its boxes are problems, and those of others are not."""
+    images = [*IMAGES, {"id": 1, "file_name": "c.jpg"}, {"id": 90, "file_name": "x/b.jpg"}]
+    found, problems = read(tmp_path, coco(note(), note(image_id=90), images=images))
+    assert [each.name for each in found] == ["x/b.jpg"]
+    assert problems.count == 2
+    assert "several have this one" in problems.sample[1].reason
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        (note(bbox=[1, 2, 3]), "annotations[1] (id 5): [1, 2, 3]: 'bbox' must be"),
+        (note(bbox=[1, 2, 3, "4"]), "'bbox' must be"),
+        (note(bbox=[1, 2, 3, float("nan")]), "nan]: 'bbox' must be"),
+        (note(bbox=[1, 2, 3, 10**400]), "'bbox' must be"),
+        (note(bbox={"x": 1}), "'bbox' must be"),
+        (note(image_id=4), "annotations[1] (id 5): 4: 'image_id' must be the id of one of 'images'; none has"),
+        (note(image_id=[1]), "'image_id'"),
+        (note(image_id=True), "'image_id'"),
+        (note(category_id=None), "'category_id'"),
+        (note(category_id=4), "'category_id'"),
+        (note(score=1.5), "'score'"),
+        (note(score="high"), "'score'"),
+        ("text", "annotations[1]: 'text': an annotation must be an object"),
+    ],
+)
+def test_read__bad_annotations_fail_alone(tmp_path: Path, annotation: Any, told: str) -> None:
+    """A bad annotation is told with its place and value; those around it are read."""
+    found, problems = read(tmp_path, coco(note(), annotation, note()))
+    assert len(found) == 2
+    assert problems.count == 1
+    assert told in str(problems.sample[0])
+
+
+@pytest.mark.parametrize("image", [{"id": 1}, {"file_name": "a.jpg"}, {"id": None, "file_name": "a.jpg"}, "a.jpg"])
+def test_read__bad_images_fail_alone(tmp_path: Path, image: Any) -> None:
+    """An image without id or name is told, and then each box of it."""
+    found, problems = read(tmp_path, coco(note(), note(image_id=90), images=[image, IMAGES[1]]))
+    assert [each.name for each in found] == ["x/b.jpg"]
+    assert problems.count == 2
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", "{", '{"images": {}}', '{"annotations": []}', '{"images": [], "annotations": {"a": 1}}']
+)
+def test_read__of_another_kind(tmp_path: Path, content: str) -> None:
+    """A file that is not in COCO format is an error that names it."""
+    with pytest.raises(InvalidInput, match=r"annotations\.json"):
+        read(tmp_path, content)
+
+
+def test_read__of_no_file(tmp_path: Path) -> None:
+    """A file that is not there is an error that names it."""
+    with pytest.raises(InvalidInput, match=r"none\.json"):
+        list(read_boxes(tmp_path / "none.json", Problems()))
+
+
+def written(folder: Path, images: ImagesInMemory) -> list[Box]:
+    """Return the boxes that come back from the file that is written."""
+    write(FolderFiles(folder), images, no_progress)
+    problems = Problems()
+    again = list(read_boxes(folder / FILE, problems))
+    assert problems.count == 0
+    return again
+
+
+@examples(50)
+@given(boxes("coco", ids=True))
+def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
+    """What an export writes is read again: numbers, names, ids and crowds, in order; others get ids above these."""
+    given_boxes = flagged(given_boxes, "iscrowd")
+    with tempfile.TemporaryDirectory() as folder:
+        again = written(Path(folder), ImagesInMemory(SIZES, given_boxes, folder=""))
+    assert [
+        replace(new, original_id=old.original_id) for old, new in zip(given_boxes, again, strict=True)
+    ] == given_boxes
+    assert all(
+        new.original_id == old.original_id for old, new in zip(given_boxes, again, strict=True) if old.original_id
+    )
+
+
+def test_write__numbers_boxes_without_an_id(tmp_path: Path) -> None:
+    """Other tools need an id for each annotation; new ones are above those that are there, which stay."""
+    given_boxes = [box(), Box("a.jpg", 1, 2, 3, 4, "cat", original_id="7"), box(x=9)]
+    again = written(tmp_path, ImagesInMemory({"a.jpg": (10, 10), "empty.jpg": (5, 4)}, given_boxes))
+    content = json.loads((tmp_path / FILE).read_text())
+    assert [each["id"] for each in content["annotations"]] == [8, 7, 9]
+    assert content["images"][1] == {
+        "id": 2, "file_name": "images/empty.jpg", "width": 5, "height": 4, "media_id": "id-1", "labels": [],
+    }  # fmt: skip
+    assert [each.x for each in again] == [1, 1, 9]
+
+
+def test_write__labels_beside_boxes(tmp_path: Path) -> None:
+    """An image lists its labels, and those that none of its boxes has are annotations; captions, too."""
+    images = ImagesInMemory(
+        {"a.jpg": (9, 9)}, [box(label="cat")], labels={"a.jpg": ["dog", "cat"]}, captions={"a.jpg": "a pair"}, folder=""
+    )
+    assert [each.label for each in written(tmp_path, images)] == ["cat"]
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("dog", "cat"), "a pair")
+    content = json.loads((tmp_path / FILE).read_text())
+    assert [sorted(each) for each in content["annotations"]] == [
+        ["category_id", "id", "image_id"],
+        ["area", "bbox", "category_id", "id", "image_id", "iscrowd"],
+        ["caption", "id", "image_id"],
+    ]
+
+
+def test_write__without_images(tmp_path: Path) -> None:
+    """A file without images and boxes is a COCO file."""
+    assert written(tmp_path, ImagesInMemory({})) == []

@@ -1,0 +1,75 @@
+"""JSON objects are read item by item, wherever the text is cut into parts."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex.annotations import json_items
+from framedex.errors import InvalidInput
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def whole(found: Any) -> dict[str, Any]:
+    """Return the object of items."""
+    made: dict[str, Any] = {}
+    for key, place, value in found:
+        if place is None:
+            made[key] = value
+        else:
+            assert place == len(made[key])
+            made[key].append(value)
+    return made
+
+
+@given(st.dictionaries(st.text(max_size=3), _values, max_size=5), st.sampled_from([None, 1]), st.integers(1, 7))
+def test_items__are_the_object(content: dict[str, Any], indent: int | None, chunk: int) -> None:
+    """The items are what the standard library reads, in order, however few characters are read at a time."""
+    file = io.StringIO(json.dumps(content, indent=indent))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_items, "_CHUNK", chunk)
+        assert whole(json_items._Items(file, Path("x")).members()) == content
+
+
+def test_items__come_one_at_a_time(tmp_path: Path) -> None:
+    """The first items of a file are there although its end is broken."""
+    path = tmp_path / "a.json"
+    path.write_text('{"a": [1, 2, ' + " " * 2**21 + "oops")
+    found = json_items.read_items(path)
+    assert [next(found) for _ in range(3)] == [("a", None, []), ("a", 0, 1), ("a", 1, 2)]
+    with pytest.raises(InvalidInput, match=f"character {13 + 2**21 + 1}"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"1", b"{", b'{"a"', b'{"a": }', b'{"a": [1 2]}', b'{"a": [1,]}', b'{"a": 1} x', b'{a: 1}',
+     b'{"a": 1,}',
+     b'{"a": "\xff"}', b'{"a": ' + b"[" * 99999, b'{"a": {"b": ' + b"[" * 99999,
+     b'{"a": ' + b"9" * 9999 + b"}"],
+)  # fmt: skip
+def test_items__of_what_is_no_object(content: bytes, tmp_path: Path) -> None:
+    """Anything else than a JSON object is an error that names the file."""
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"a\.json"):
+        list(json_items.read_items(path))
+
+
+def test_items__are_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single item of any length would be read into memory; it is refused."""
+    monkeypatch.setattr(json_items, "_LONGEST", 1000)
+    monkeypatch.setattr(json_items, "_CHUNK", 100)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"a": ["x" * 10**6]}))
+    with pytest.raises(InvalidInput, match="64 Mi"):
+        list(json_items.read_items(path))

@@ -1,0 +1,56 @@
+"""Labels are understood in the forms in which tables hold them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framedex.annotations.labels import parse_labels
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        (None, ()),
+        ("", ()),
+        ("   ", ()),
+        (float("nan"), ()),
+        ([], ()),
+        ("[]", ()),
+        ("dog", ("dog",)),
+        (" hot dog ", ("hot dog",)),
+        ("dog, puppy", ("dog, puppy",)),
+        ('["dog", "puppy"]', ("dog", "puppy")),
+        ("[dog, puppy]", ("dog", "puppy")),
+        ("['dog', 'puppy']", ("dog", "puppy")),
+        ("[dog]", ("dog",)),
+        ("[1, 2]", ("1", "2")),
+        ("[dog,]", ("dog",)),
+        (["dog", "puppy", "dog", " "], ("dog", "puppy")),
+        (("a",), ("a",)),
+        (["a", None], ("a",)),
+        ('["a", null]', ("a",)),
+        (3, ("3",)),
+        (0, ("0",)),
+        (True, ("True",)),
+        ("[not closed", ("[not closed",)),
+    ],
+)
+def test_parse_labels__forms(cell: Any, labels: tuple[str, ...]) -> None:
+    """A list, a JSON array, a bare list and a single label are understood; empty ones mean none."""
+    assert parse_labels(cell) == labels
+
+
+@given(st.lists(st.text()))
+def test_parse_labels__law(names: list[str]) -> None:
+    """A list gives its names without surrounding space, each once, in order, and again unchanged."""
+    parsed = parse_labels(names)
+    assert parsed == tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    assert parse_labels(parsed) == parsed
+
+
+def test_parse__null_characters_and_depth() -> None:
+    """Null characters are shown by U+FFFD; brackets that are nested deep do not end the program."""
+    assert parse_labels("a\0b") == ("a\ufffdb",)
+    assert len(parse_labels("[" * 20_000 + "]")) == 1

@@ -1,0 +1,270 @@
+"""Labels and captions beside the pictures are found, joined by file name, and refused with a clear error if broken."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from framedex.annotations.formats import label_files
+from framedex.annotations.label_index import Annotations, ImageLabels
+from framedex.annotations.sources import read_annotations
+from framedex.errors import InvalidInput
+
+COCO: dict[str, Any] = {
+    "images": [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "sub/b.jpg"}, {"id": 3, "file_name": "c.jpg"}],
+    "categories": [{"id": 7, "name": "cat"}, {"id": 8, "name": "dog"}],
+    "annotations": [
+        {"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 5, 5]},
+        {"id": 2, "image_id": 1, "category_id": 8},
+        {"id": 3, "image_id": 1, "category_id": 7},
+        {"id": 4, "image_id": 2, "caption": "a dog"},
+        {"id": 5, "image_id": 2, "caption": "runs"},
+    ],
+}
+
+
+def write_coco(folder: Path, content: Any) -> None:
+    """Write a COCO file, or any other content under its name."""
+    (folder / "annotations.json").write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def changed(**parts: Any) -> dict[str, Any]:
+    """Return the COCO file with other parts."""
+    return {**COCO, **parts}
+
+
+def test_read__nothing_there(tmp_path: Path) -> None:
+    """A folder without annotation files has no annotations; a folder of that name is no file."""
+    (tmp_path / "annotations.json").mkdir()
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == ((), None)
+    assert found.unmatched == 0
+
+
+def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
+    """Categories of an image are its labels, each once in order; captions are joined by lines."""
+    write_coco(tmp_path, COCO)
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("cat", "dog"), None)
+    assert found.find("sub/b.jpg") == ((), "a dog\nruns")
+    assert found.find("c.jpg") == ((), None)
+
+
+def test_coco__labels_of_an_image(tmp_path: Path) -> None:
+    """An image that lists its labels has these, also where its annotations have others; captions are as ever."""
+    images = [
+        {"id": 1, "file_name": "a.jpg", "labels": ["dog", " cat "]},
+        {"id": 2, "file_name": "b.jpg", "labels": []},
+        {"id": 3, "file_name": "c.jpg", "labels": None},
+    ]
+    categories = [{"id": 1, "name": "bird"}]
+    annotations = [{"image_id": number, "category_id": 1, "caption": "a text"} for number in (1, 2, 3)]
+    write_coco(tmp_path, {"images": images, "categories": categories, "annotations": annotations})
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("dog", "cat"), "a text")
+    assert found.find("b.jpg") == ((), "a text")
+    assert found.find("c.jpg") == (("bird",), "a text")
+
+
+def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
+    """Labels follow one rule, whichever file they come from: no space around them, none that is empty, each once."""
+    categories = [{"id": 7, "name": " cat "}, {"id": 8, "name": "cat"}, {"id": 9, "name": " "}]
+    notes = [{"image_id": 1, "category_id": number} for number in (7, 8, 9)]
+    write_coco(tmp_path, changed(categories=categories, annotations=notes))
+    assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat",), None)
+
+
+def test_find__what_is_named_without_annotations(tmp_path: Path) -> None:
+    """A picture that is listed, of which nothing is said, is not given what is said of another of its name."""
+    (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,dog,\nx/a.jpg,,\n")
+    found = read_annotations(str(tmp_path))
+    assert found.find("x/a.jpg") == ((), None)
+    assert found.find("y/a.jpg") == (("dog",), None)
+    images = [{"id": 1, "file_name": "b.jpg"}, {"id": 2, "file_name": "x/b.jpg"}]
+    write_coco(tmp_path, changed(images=images, annotations=[{"image_id": 1, "category_id": 7}]))
+    found = read_annotations(str(tmp_path))
+    assert found.find("b.jpg") == (("cat",), None)
+    assert found.find("x/b.jpg") == ((), None)
+    assert found.unmatched == 1
+
+
+def test_find__names_with_backslashes() -> None:
+    """A name with a backslash is that of the file that has one, or else a path as Windows writes it."""
+    found = Annotations()
+    found.add(ImageLabels("a\\b.jpg", ("as it is",), None))
+    assert found.find("a/b.jpg")[0] == ("as it is",)
+    assert found.unmatched == 0
+    found.add(ImageLabels("a/b.jpg", ("with a slash",), None))
+    assert found.find("a/b.jpg")[0] == ("with a slash",)
+    assert found.find("a\\b.jpg")[0] == ("as it is",)
+
+
+def test_csv__long_fields(tmp_path: Path) -> None:
+    """Fields may be longer than the csv module's limit, which is as before afterwards."""
+    limit = csv.field_size_limit()
+    text = "long, " * 100_000
+    (tmp_path / "image_annotations.csv").write_text(f'filename,caption\na.jpg,"{text}"\n')
+    assert read_annotations(str(tmp_path)).find("a.jpg") == ((), text)
+    assert csv.field_size_limit() == limit
+    (tmp_path / "image_annotations.csv").write_text('filename,caption\na.jpg,"not closed\n')
+    with pytest.raises(InvalidInput):
+        read_annotations(str(tmp_path))
+    assert csv.field_size_limit() == limit
+
+
+def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:
+    """The path within the source is preferred; the bare name finds a file in any folder."""
+    found = Annotations()
+    found.add(ImageLabels("a.jpg", ("bare",), None))
+    found.add(ImageLabels("x/a.jpg", ("path",), None))
+    found.add(ImageLabels("./y//b.jpg", ("clean",), None))
+    found.add(ImageLabels("z\\c.jpg", ("windows",), None))
+    assert found.find("x/a.jpg")[0] == ("path",)
+    assert found.find("deep/er/a.jpg")[0] == ("bare",)
+    assert found.find("y/b.jpg")[0] == ("clean",)
+    assert found.find("z/c.jpg")[0] == ("windows",)
+    assert found.find("b.jpg")[0] == ()
+
+
+def test_unmatched__counts_annotated_files_that_no_picture_has(tmp_path: Path) -> None:
+    """Files are counted once, and those that were found are not counted."""
+    write_coco(tmp_path, COCO)
+    found = read_annotations(str(tmp_path))
+    assert found.unmatched == 2
+    found.find("a.jpg")
+    found.find("a.jpg")
+    assert found.unmatched == 1
+
+
+def test_coco__with_byte_order_mark_and_odd_content(tmp_path: Path) -> None:
+    """A BOM, names of numbers, missing parts and null parts are no reason to fail."""
+    content = {"images": [{"id": "x", "file_name": 5}], "annotations": None, "categories": None}
+    (tmp_path / "annotations.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(content).encode())
+    assert read_annotations(str(tmp_path)).find("5") == ((), None)
+    write_coco(tmp_path, {"images": [{"id": 1, "file_name": "a"}]})
+    assert read_annotations(str(tmp_path)).unmatched == 0
+
+
+def test_coco__text_becomes_such_that_can_be_stored(tmp_path: Path) -> None:
+    """Half of a surrogate pair, which JSON can spell, is replaced."""
+    images = [{"id": 1, "file_name": "a.jpg"}]
+    notes = [{"image_id": 1, "category_id": 7}, {"image_id": 1, "caption": "x\ud800"}]
+    write_coco(tmp_path, {"images": images, "annotations": notes, "categories": [{"id": 7, "name": "\udfff!"}]})
+    labels, caption = read_annotations(str(tmp_path)).find("a.jpg")
+    assert "".join([*labels, caption or ""]).encode() == b"?!x?"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("{", id="cut off"),
+        pytest.param("[" * 100_000, id="too deep"),
+        pytest.param('{"images": [], "x": ' + "1" * 5000 + "}", id="huge number"),
+        pytest.param([], id="array"),
+        pytest.param({}, id="no images"),
+        pytest.param({"images": {}}, id="images no array"),
+        pytest.param(changed(images=["a.jpg"]), id="image no object"),
+        pytest.param(changed(images=[{"id": 1}]), id="image without a name"),
+        pytest.param(changed(images=[{"file_name": "a.jpg"}]), id="image without an id"),
+        pytest.param(changed(images=[{"id": [1], "file_name": "a.jpg"}]), id="image id no scalar"),
+        pytest.param(changed(images=[{"id": 1, "file_name": name} for name in "ab"]), id="image id doubled"),
+        pytest.param(changed(categories=[{"id": 7}]), id="category without a name"),
+        pytest.param(changed(categories=7), id="categories no array"),
+        pytest.param(changed(annotations=7), id="annotations no array"),
+        pytest.param(changed(annotations=[7]), id="annotation no object"),
+        pytest.param(changed(annotations=[{"category_id": 7}]), id="annotation without an image"),
+        pytest.param(changed(annotations=[{"image_id": 9, "category_id": 7}]), id="unknown image"),
+        pytest.param(changed(annotations=[{"image_id": [1], "category_id": 7}]), id="image of a list"),
+        pytest.param(changed(annotations=[{"image_id": 1, "category_id": 99}]), id="unknown category"),
+        pytest.param(changed(annotations=[{"image_id": 1, "category_id": {}}]), id="category of an object"),
+    ],
+)
+def test_coco__malformed(tmp_path: Path, content: Any) -> None:
+    """A file that cannot be understood is an error that names it."""
+    write_coco(tmp_path, content)
+    with pytest.raises(InvalidInput, match=r"annotations\.json"):
+        read_annotations(str(tmp_path))
+
+
+def test_coco__bytes_that_are_no_text(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are an error that names the file."""
+    (tmp_path / "annotations.json").write_bytes(b'{"images": "\xff"}')
+    with pytest.raises(InvalidInput, match=r"annotations\.json"):
+        read_annotations(str(tmp_path))
+
+
+def test_csv__labels_and_captions(tmp_path: Path) -> None:
+    """One label, lists of labels and captions are read; a file may have several rows."""
+    rows = 'filename,label,caption\na.jpg,"[dog, puppy]","a, b"\na.jpg,dog,second\nx/b.jpg,cat,\nc.jpg,,\n'
+    (tmp_path / "image_annotations.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("dog", "puppy"), "a, b\nsecond")
+    assert found.find("x/b.jpg") == (("cat",), None)
+    assert found.find("c.jpg") == ((), None)
+
+
+def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
+    """Short rows lack what they do not say, and cells too many are ignored; a row needs a file name."""
+    (tmp_path / "image_annotations.csv").write_text("label,filename\ncat,a.jpg,more\n\ndog\n")
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("cat",), None)
+    assert found.unmatched == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"],
+)
+def test_csv__malformed(tmp_path: Path, content: bytes) -> None:
+    """Missing columns, broken quotes and bytes that are no UTF-8 are errors that name the file."""
+    (tmp_path / "image_annotations.csv").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"image_annotations\.csv"):
+        read_annotations(str(tmp_path))
+
+
+def test_parquet__labels_and_captions(tmp_path: Path) -> None:
+    """Lists and single labels, in any of Arrow's types, are read."""
+    table = pa.table(
+        {
+            "filename": ["a.jpg", "b.jpg", None],
+            "label": pa.array([["dog", "puppy"], None, ["x"]], pa.large_list(pa.string())),
+            "caption": ["x", None, "y"],
+            "other": [1, 2, 3],
+        }
+    )
+    pq.write_table(table, tmp_path / "image_annotations.parquet")
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("dog", "puppy"), "x")
+    assert found.find("b.jpg") == ((), None)
+    found.find("None")
+    assert found.unmatched == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1" + bytes(40) + b"PAR1"])
+def test_parquet__malformed(tmp_path: Path, content: bytes) -> None:
+    """A file that is no Parquet is an error that names it."""
+    (tmp_path / "image_annotations.parquet").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"image_annotations\.parquet"):
+        read_annotations(str(tmp_path))
+
+
+def test_parquet__needs_its_columns(tmp_path: Path) -> None:
+    """A table without the file names, or with nothing to say, is an error that lists what is needed."""
+    pq.write_table(pa.table({"name": ["a.jpg"], "label": ["x"]}), tmp_path / "image_annotations.parquet")
+    with pytest.raises(InvalidInput, match=r"it needs 'filename' and 'label' or 'caption'"):
+        read_annotations(str(tmp_path))
+
+
+def test_read__several_files_are_joined(tmp_path: Path) -> None:
+    """What the three files say of one picture is put together."""
+    write_coco(tmp_path, COCO)
+    (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,pet,one\n")
+    table = pa.table({"filename": ["a.jpg"], "label": ["cat"], "caption": ["two"]})
+    pq.write_table(table, tmp_path / "image_annotations.parquet")
+    assert len(label_files()) == 3
+    assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat", "dog", "pet"), "one\ntwo")

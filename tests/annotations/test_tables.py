@@ -1,0 +1,150 @@
+"""Boxes of tables: columns, bad rows, and the way back to the last bit."""
+
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+
+from framedex.annotations.boxes import Box
+from framedex.annotations.problems import Problems
+from framedex.annotations.tables import BOXES_CSV, read_csv_boxes, read_parquet_boxes, write
+from framedex.errors import InvalidInput
+from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
+from tests.boxes import SIZES, boxes
+from tests.laws import examples
+
+HEADER = "filename,col_x,row_y,width,height,label"
+
+
+def read_csv(folder: Path, content: str | bytes) -> tuple[list[Box], Problems]:
+    """Return what a CSV file with a content gives."""
+    path, problems = folder / "object_annotations.csv", Problems()
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(read_csv_boxes(path, problems)), problems
+
+
+def read_parquet(folder: Path, **columns: Any) -> tuple[list[Box], Problems]:
+    """Return what a Parquet file with some columns replaced gives."""
+    rows = len(next(iter(columns.values())))
+    whole: dict[str, Any] = {"filename": ["a.jpg"] * rows, "label": ["cat"] * rows}
+    whole |= {name: [1.0] * rows for name in ("col_x", "row_y", "width", "height")}
+    path, problems = folder / "object_annotations.parquet", Problems()
+    pq.write_table(pa.table(whole | columns), path)
+    return list(read_parquet_boxes(path, problems)), problems
+
+
+def test_csv__rows(tmp_path: Path) -> None:
+    """Columns may be in any order, with others between; the confidence may be empty."""
+    text = "label,filename,col_x,row_y,other,width,height,confidence\n cat ,x/a.jpg,1,2.5,?,3,4,\n"
+    text += "dog,b.jpg,0,0,?,1,1,0.5\n"
+    found, problems = read_csv(tmp_path, f"\ufeff{text}")
+    assert found == [
+        Box("x/a.jpg", 1, 2.5, 3, 4, "cat", source="csv"),
+        Box("b.jpg", 0, 0, 1, 1, "dog", 0.5, source="csv"),
+    ]
+    assert problems.count == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("a.jpg,1,2,3,x,cat", "object_annotations.csv: line 3: {'col_x': '1'"),
+        ("a.jpg,1,2,3,NaN,cat", "finite"),
+        ("a.jpg,1,2,3,,cat", "finite"),
+        ("a.jpg,1,2", "'label' must be"),
+        ("a.jpg,1,2,3,4,", "'label' must be"),
+        (",1,2,3,4,cat", "'filename' must be"),
+        ("a.jpg,1,2,3,4,cat,2", "'confidence' must be"),
+        ("a.jpg,1,2,3,4,cat,sure", "'sure': 'confidence' must be"),
+    ],
+)
+def test_csv__bad_rows_fail_alone(tmp_path: Path, row: str, told: str) -> None:
+    """A bad row is told with its line and value; those around it are read."""
+    good = "a.jpg,1,2,3,4,cat"
+    found, problems = read_csv(tmp_path, f"{HEADER},confidence\n{good}\n{row}\n{good}\n")
+    assert (len(found), problems.count) == (2, 1)
+    assert told in str(problems.sample[0])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "lacks the columns filename, col_x"),
+        (b"filename,label\n", "lacks the columns col_x, row_y, width, height;"),
+        (f'{HEADER}\n"a'.encode(), "as CSV"),
+        (f"{HEADER}\n".encode() + b"\xff", "as CSV"),
+    ],
+)
+def test_csv__of_another_kind(tmp_path: Path, content: bytes, told: str) -> None:
+    """A file without the columns, or that is no CSV, is an error that names it."""
+    with pytest.raises(InvalidInput, match=f"object_annotations\\.csv.*{told}"):
+        read_csv(tmp_path, content)
+
+
+def test_parquet__types(tmp_path: Path) -> None:
+    """Numbers may be of any type, also text; classes may be numbered."""
+    found, problems = read_parquet(
+        tmp_path, col_x=[1], row_y=["2.5"], width=[Decimal("3.25")], height=pa.array([4], pa.float32()), label=[7]
+    )
+    assert found == [Box("a.jpg", 1, 2.5, 3.25, 4, "7", source="parquet")]
+    assert problems.count == 0
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"col_x": [1, None, 1]}, {"width": [1, float("nan"), 1]}, {"label": ["a", None, "b"]},
+     {"filename": ["a", "", "b"]}, {"row_y": ["1", "x", "2"]}, {"confidence": [None, 1.5, float("nan")]}],
+)  # fmt: skip
+def test_parquet__bad_rows_fail_alone(tmp_path: Path, columns: dict[str, Any]) -> None:
+    """A bad row is told with its number; those around it are read."""
+    found, problems = read_parquet(tmp_path, **columns)
+    assert (len(found), problems.count) == (2, 1)
+    assert problems.sample[0].place == "object_annotations.parquet: row 1"
+
+
+def test_parquet__of_another_kind(tmp_path: Path) -> None:
+    """A file without the columns, or that is no Parquet, is an error that names it."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"filename": ["a"]}), path)
+    with pytest.raises(InvalidInput, match=r"a\.parquet.*lacks the columns col_x"):
+        list(read_parquet_boxes(path, Problems()))
+    path.write_bytes(b"PAR1")
+    with pytest.raises(InvalidInput, match=r"a\.parquet.*as Parquet"):
+        list(read_parquet_boxes(path, Problems()))
+
+
+@examples(50)
+@given(boxes("csv"))
+def test_csv__round_trip(given_boxes: list[Box]) -> None:
+    """What an export writes is read again, to the last bit and in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(FolderFiles(Path(folder)), ImagesInMemory(SIZES, given_boxes, folder=""), no_progress)
+        problems = Problems()
+        assert list(read_csv_boxes(Path(folder) / BOXES_CSV, problems)) == given_boxes
+    assert problems.count == 0
+
+
+@examples(50)
+@given(boxes("parquet"))
+def test_parquet__any_boxes(given_boxes: list[Box]) -> None:
+    """A Parquet table of any writer is read, to the last bit and in order."""
+    columns = {
+        "filename": [each.name for each in given_boxes],
+        "col_x": [each.x for each in given_boxes],
+        "row_y": [each.y for each in given_boxes],
+        "width": [each.width for each in given_boxes],
+        "height": [each.height for each in given_boxes],
+        "label": [each.label for each in given_boxes],
+        "confidence": pa.array([each.confidence for each in given_boxes], pa.float64()),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "object_annotations.parquet"
+        pq.write_table(pa.table(columns), path)
+        problems = Problems()
+        assert list(read_parquet_boxes(path, problems)) == given_boxes
+    assert problems.count == 0

@@ -1,0 +1,122 @@
+"""Annotated images in memory, and a folder that files are written to."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from framedex.annotations.boxes import Box
+from framedex.annotations.written import IMAGES, Output
+from framedex.progress import ShareProgress
+
+_BOX = pa.struct(
+    [
+        pa.field("label", pa.string()),
+        pa.field("bbox", pa.list_(pa.float64(), 4)),
+        pa.field("confidence", pa.float64()),
+        pa.field("original_id", pa.string()),
+        *(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult")),
+    ]
+)
+_SCHEMA = pa.schema(
+    [
+        pa.field("file_name", pa.string()),
+        pa.field("media_id", pa.string()),
+        pa.field("width", pa.int32()),
+        pa.field("height", pa.int32()),
+        pa.field("labels", pa.list_(pa.string())),
+        pa.field("caption", pa.string()),
+        pa.field("objects", pa.list_(_BOX)),
+    ]
+)
+
+
+class ImagesInMemory:
+    """Images with their boxes, as the writers take them.
+
+    Args:
+        sizes: width and height in pixels by file name; None for an image that could not be read.
+        boxes: the boxes of all images, by their ``name``.
+        labels: the labels of whole images, by file name.
+        captions: their captions, by file name.
+        with_boxes: whether the images are ones with boxes, even where there are none.
+        folder: where the image files are: ``images/``, or nowhere.
+    """
+
+    title, author, with_labels = "pets", "tester@example.org", True
+
+    def __init__(
+        self,
+        sizes: Mapping[str, tuple[int, int] | None],
+        boxes: Sequence[Box] = (),
+        *,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        captions: Mapping[str, str] | None = None,
+        with_boxes: bool = True,
+        folder: str = IMAGES,
+    ) -> None:
+        assert {box.name for box in boxes} <= set(sizes)
+        self._boxes, self.with_boxes, self.folder = list(boxes), with_boxes, folder
+        self._labels = {name: list((labels or {}).get(name, ())) for name in sizes}
+        rows = [
+            {
+                "file_name": name,
+                "media_id": f"id-{number}",
+                "width": size and size[0],
+                "height": size and size[1],
+                "labels": self._labels[name],
+                "caption": (captions or {}).get(name),
+                "objects": [_values(box) for box in boxes if box.name == name],
+            }
+            for number, (name, size) in enumerate(sizes.items())
+        ]
+        self._table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:
+        """Yield two images at a time."""
+        for start in range(0, len(self._table), 2):
+            yield self._table.select(columns).slice(start, 2)
+        progress(1.0)
+
+    def image_labels(self, progress: ShareProgress) -> pa.Array:
+        progress(1.0)
+        return pa.array(sorted({each for labels in self._labels.values() for each in labels}), pa.string())
+
+    def box_labels(self) -> pa.Array:
+        return pa.array(sorted({box.label for box in self._boxes}), pa.string())
+
+    def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
+        return {name: sum(getattr(box, name) not in (None, False) for box in self._boxes) for name in columns}
+
+    def highest_id(self, pattern: str) -> int:
+        ids = pa.array([box.original_id for box in self._boxes], pa.string())
+        numbers = [int(each) for each in ids.filter(pa.compute.match_substring_regex(ids, pattern)).to_pylist() if each]
+        return max(numbers, default=0)
+
+
+def _values(box: Box) -> dict[str, object]:
+    names = ("label", "confidence", "original_id", "iscrowd", "truncated", "difficult")
+    return {"bbox": [box.x, box.y, box.width, box.height], **{name: getattr(box, name) for name in names}}
+
+
+class FolderFiles:
+    """Files below a folder; no name may come twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, data: bytes, /) -> None:
+        with self.member(name) as file:
+            file.write(data)
+
+    @contextmanager
+    def member(self, name: str, /, *, compressed: bool = False) -> Iterator[Output]:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            yield file
+
+
+def no_progress(_share: float) -> None:
+    """Take a share of progress, and do nothing."""

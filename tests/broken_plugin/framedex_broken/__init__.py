@@ -1,0 +1,1 @@
+"""A package whose contributions to Framedex cannot be used."""

@@ -1,0 +1,3 @@
+"""A module that ends the interpreter."""
+
+raise SystemExit("not on this machine")

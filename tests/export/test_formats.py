@@ -1,0 +1,61 @@
+"""Each format of exports is one row of a registry, of which messages, help and docs are made."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from framedex import InvalidInput, Workspace
+from framedex.annotations.formats import FORMATS as ANNOTATIONS
+from framedex.export.formats import FORMATS, find_format, format_names
+from tests.boxes import box
+from tests.gallery import Averages
+from tests.objects import write_table
+from tests.pictures import photo, write
+from tests.processes import run
+
+EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, format_: str) -> None:
+    """An export of a dataset with boxes has the files that its row names, and no others."""
+    write(tmp_path / "source" / "a.png", photo(1), "PNG")
+    edges = box("a.png")
+    write_table(
+        tmp_path / "source" / "object_annotations.csv",
+        [("a.png", (edges.x, edges.y, edges.width, edges.height), edges.label)],
+    )
+    dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
+    dataset.export(tmp_path / "out.zip", format_, include_images=True)
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        names = {name for name in archive.namelist() if not name.startswith("images/")}
+    assert names == {name.replace("<name>", "a") for name in FORMATS[format_].files}
+
+
+def test_docs__name_each_format_and_its_files() -> None:
+    """The table of the docs has the formats of the registry, in its order, with their files."""
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", EXPORTS_DOC.read_text(), re.MULTILINE)
+    table = {name: set(re.findall(r"`([^`]+\.\w+)`", files)) for name, files in rows[: len(FORMATS)]}
+    assert list(table) == list(FORMATS)
+    for name, files in table.items():
+        assert files <= set(FORMATS[name].files)
+        assert FORMATS[name].files[0] in files
+
+
+def test_message__names_the_formats() -> None:
+    """An unknown format is refused with those that there are."""
+    with pytest.raises(InvalidInput, match=f"^format must be {format_names()}, not 'pascal'$"):
+        find_format("pascal")
+
+
+def test_help__names_the_formats() -> None:
+    """The command line's help has the same words."""
+    out = run("from framedex.cli import main; import sys; sys.argv[1:] = ['export', '--help']; main()")
+    assert format_names() in re.sub(r"[\s│]+", " ", out)
+
+
+def test_annotations__that_are_written_are_read() -> None:
+    """Each export of annotations has a format of that name that reads it."""
+    assert {name for name, each in FORMATS.items() if each.is_annotations} <= {each.name for each in ANNOTATIONS}
