@@ -129,7 +129,7 @@ def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
     assert "table.zip: 7 media\n" in out
     status, out, _ = run("export", "pets", str(tmp_path / "coco.zip"), "--format", "coco", "--include-images")
     assert status == 0
-    assert "coco.zip: 7 media, 7 pictures\n" in out
+    assert "coco.zip: 7 media, 7 images\n" in out
     status, out, _ = run("export", "pets", str(tmp_path / "voc.zip"), "--format", "voc", "--objects")
     assert status == 0
     assert "voc.zip: 0 objects in 0 media\n" in out

@@ -117,8 +117,8 @@ def _message(chosen: Chosen, copied: Copied, notes: list[str]) -> str:
     )
     if chosen.with_objects and not chosen.boxes_only:
         written += f", {chosen.n_objects:,} objects"
-    written += f", {copied.count:,} pictures" if chosen.include_images else ""
-    missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
+    written += f", {copied.count:,} images" if chosen.include_images else ""
+    missing = [f"{copied.failed:,} images could not be read"] if copied.failed else []
     if copied.outside:
         missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
     return "; ".join([written, *missing, *notes])

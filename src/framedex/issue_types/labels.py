@@ -7,7 +7,7 @@ OUTLIER_LIMIT = 1.0  # relative distance above it is an issue
 
 MISLABELS = IssueType(
     "mislabels",
-    "support of the label by those of the nearest pictures, 0 to 1",
+    "support of the label by the labels of the nearest images, 0 to 1",
     MISLABEL_LIMIT,
     worst=0.0,
     column="label_support",
@@ -16,7 +16,7 @@ MISLABELS = IssueType(
 )
 LABEL_OUTLIER = IssueType(
     "label_outlier",
-    "distance to pictures of the same label, 1 at that label's limit",
+    "distance to images of the same label, 1 at the limit of the label",
     OUTLIER_LIMIT,
     above=True,
     column="label_distance",

@@ -18,17 +18,17 @@ from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS
 from framedex.issue_types.size import ODD_ASPECT_RATIO, ODD_SIZE
 from framedex.plugins import Contributions
 
-CORRUPTED = IssueType("corrupted", "the picture cannot be decoded", judged_by=JudgedBy.ERROR)
+CORRUPTED = IssueType("corrupted", "the image cannot be decoded", judged_by=JudgedBy.ERROR)
 DUPLICATES = IssueType(
     "duplicates",
-    "cosine similarity to the most similar picture",
+    "cosine similarity to the most similar image",
     0.96,
     above=True,
     worst=1.0,
     column="duplicate_similarity",
     judged_by=JudgedBy.GROUP,
 )
-OUTLIERS = IssueType("outliers", "mean cosine distance to the nearest pictures", above=True, column="outlier_distance")
+OUTLIERS = IssueType("outliers", "mean cosine distance to the nearest images", above=True, column="outlier_distance")
 _BUILT_IN = {
     each.name: each
     for each in (
