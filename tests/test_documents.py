@@ -116,7 +116,7 @@ def test_links__lead_to_files(document: Path) -> None:
 def test_index__lists_all_pages() -> None:
     """docs/README.md links to each page."""
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in DOCUMENTS if page.parent.name == "docs" and f"({page.name})" not in index] == [
+    assert [page.name for page in DOCUMENTS if page.parent == ROOT / "docs" and f"({page.name})" not in index] == [
         "README.md"
     ]
 
