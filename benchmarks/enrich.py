@@ -132,7 +132,7 @@ def encode(source: Any) -> dict[str, float]:
     """Encode a dataset anew; return the seconds of each stage, in order."""
     begun: dict[str, float] = {}
     task = source.enrich({"MULTIMODEL_IMAGE_ENCODING": "encoder"}, wait=False).task
-    task.wait(watcher=lambda stage, _share: begun.setdefault(stage, time.perf_counter()))
+    task.wait(progress=lambda stage, _share: begun.setdefault(stage, time.perf_counter()))
     ends = [*list(begun.values())[1:], time.perf_counter()]
     return {stage: end - start for (stage, start), end in zip(begun.items(), ends, strict=True)}
 

@@ -75,7 +75,7 @@ def reindex(folder: Path, **_: Any) -> Answer:
 
 def _wait(dataset: Dataset, stages: Stages) -> None:
     assert dataset.task is not None, "it was started here"
-    dataset.task.wait(watcher=stages)
+    dataset.task.wait(progress=stages)
 
 
 @contextmanager

@@ -278,12 +278,12 @@ def _agreement(kind: Kind, names: list[str], ours: Judged, theirs: Judged, grey:
         },
     }
     if kind.name not in ("grayscale", "duplicates"):  # CleanVision has no value for these, or another quantity
-        cannot_link = np.array(
+        differences = np.array(
             [abs(min(ours.values[name], 1) - theirs.values[name]) for name in names if name not in explained]
         )
         found |= {
-            "typical_difference": float(np.median(cannot_link)),
-            "p99_difference": float(np.quantile(cannot_link, 0.99)),
+            "typical_difference": float(np.median(differences)),
+            "p99_difference": float(np.quantile(differences, 0.99)),
         }
     found["differences"] = [
         {

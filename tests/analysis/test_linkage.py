@@ -87,9 +87,9 @@ def test_average_linkage__law(count: int, dimension: int, k: int, cuts: list[flo
         np.testing.assert_array_equal(labels, number_by_first_row(labels))
         sums = np.stack([(vectors * weights[:, None])[labels == each].sum(axis=0) for each in range(labels.max() + 1)])
         means = sums / np.bincount(labels, weights)[:, None]
-        cannot_link = 1 - means @ means.T
-        np.fill_diagonal(cannot_link, np.inf)
-        assert cannot_link.min() > cut - 1e-4
+        distances = 1 - means @ means.T
+        np.fill_diagonal(distances, np.inf)
+        assert distances.min() > cut - 1e-4
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

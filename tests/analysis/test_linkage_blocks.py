@@ -178,6 +178,6 @@ def test_blocks__law(count: int, dimension: int, k: int, block_rows: int, slack:
         labels = found[:, level]
         sums = np.stack([(vectors * weights[:, None])[labels == each].sum(axis=0) for each in range(labels.max() + 1)])
         means = sums / np.bincount(labels, weights)[:, None]
-        cannot_link = 1 - means @ means.T
-        np.fill_diagonal(cannot_link, np.inf)
-        assert cannot_link.min() > cut - 1e-4
+        distances = 1 - means @ means.T
+        np.fill_diagonal(distances, np.inf)
+        assert distances.min() > cut - 1e-4

@@ -42,7 +42,7 @@ STUCK = """
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = workspace.dataset("d").export(sys.argv[2], wait=False)
-        task._report.watcher = pause
+        task._report.progress = pause
     assert pause.reached.wait(60)
     print(task.id, flush=True)
     sys.stdin.readline()
@@ -294,7 +294,7 @@ def test_wait__gives_up_in_time(workspace: Workspace, dataset: Dataset, tmp_path
     assert task.wait(60).status is ExportStatus.COMPLETED
 
 
-def test_wait__watcher(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
+def test_wait__progress(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
     heard: list[float] = []
     with all_export_threads_busy(workspace):
@@ -423,14 +423,14 @@ def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
                 pass
 
             def interrupt():
-                wait_until(lambda: task._report.watcher is waited_for)  # then the main thread waits
+                wait_until(lambda: task._report.progress is waited_for)  # then the main thread waits
                 os.kill(os.getpid(), signal.SIGINT)
                 assert task._report.cancelled.wait(60)
                 pause.opened.set()
 
             threading.Thread(target=interrupt).start()
             try:
-                task.wait(watcher=waited_for)
+                task.wait(progress=waited_for)
             except KeyboardInterrupt:
                 print("interrupted", dataset.exports()[0].status)
         """,

@@ -171,7 +171,7 @@ def test_similar__bounding_box(gallery: Gallery) -> None:
         (photo(1), {"bounding_box": "1,2,three,4"}, InvalidInput, "X,Y,W,H"),
         (photo(1), {"bounding_box": (1, 2, float("nan"), 4)}, InvalidInput, "finite"),
         (photo(1), {"threshold": 3}, InvalidInput, "0 to 2"),
-        (photo(1), {"compared": 0}, InvalidInput, "from 1"),
+        (photo(1), {"n_candidates": 0}, InvalidInput, "from 1"),
         (photo(1), {"limit": -1}, InvalidInput, "limit"),
         (photo(1), {"limit": True}, InvalidInput, "limit"),
         (photo(1), {"diversity": 2}, InvalidInput, "diversity"),

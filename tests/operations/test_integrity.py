@@ -119,6 +119,7 @@ def test_check__finds_nothing_where_nothing_is_wrong(workspace: Workspace) -> No
     ("pattern", "damage"),
     [
         ("cache/thumbnails/*/*/*.jpg", empty),
+        ("cache/thumbnails/*/*/*.jpg", flip),
         ("cache/thumbnails/*/*/*.jpg", cut),
         ("cache/thumbnails/*/*/*.jpg", zero),
         ("cache/text/**/*.text", flip),
@@ -147,9 +148,9 @@ def test_check__damaged_vector_index_is_removed(workspace: Workspace) -> None:
     (index / "part").mkdir(parents=True)
     (index / "index.json").write_text("{}")
     (index / "part" / "part.json").write_text("{}")
-    (index / "part" / "fine.npy").write_bytes(b"no array")
+    (index / "part" / "residual.npy").write_bytes(b"no array")
     result = dataset.check(repair=True)
-    assert [line.partition(" is")[0] for line in lines(result)] == ["fine.npy:"]
+    assert [line.partition(" is")[0] for line in lines(result)] == ["residual.npy:"]
     assert not (index / "part").exists()
     assert index.exists()
 
@@ -310,7 +311,10 @@ def test_check__command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     thumbnail = first(home, "cache/thumbnails/*/*/*.jpg")
     empty(thumbnail)
     assert run("check", "pets", "--workspace", str(home)) == 1
-    assert f"{thumbnail}: is no whole JPEG (`--repair` removes it" in capsys.readouterr().out
+    assert (
+        f"{thumbnail}: is damaged: its content does not fit the checksum at its end (`--repair` removes it"
+        in capsys.readouterr().out
+    )
     assert run("check", "pets", "--repair", "--json", "--workspace", str(home)) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["repaired"] is True
     assert run("check", "nobody", "--workspace", str(home)) == 1

@@ -104,7 +104,7 @@ def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
     found = workspace.create_dataset("few", crowd(count)).benchmark_search(queries=7)
     assert {row.n_candidates for row in found.rows if row.selectivity == 1} == {None, count}
     assert all(row.recall == 1 for row in found.rows)
-    assert found.default_compared == found.best_for(1.0) == count
+    assert found.default_n_candidates == found.best_for(1.0) == count
     assert "keep the default" in found.advice(0.9)
     ElementTree.fromstring(found.plot())
 
@@ -148,7 +148,7 @@ def test_benchmark_search__bad_input(dataset: Dataset, arguments: dict[str, obje
 def timings(*rows: tuple[float, int | None, float]) -> SearchBenchmark:
     """Return a benchmark with rows of (selectivity, compared, recall); 4,096 is the default."""
     return SearchBenchmark(
-        dataset_id="d", n_vectors=10**5, dimension=8, k=10, queries=100, threads=2, default_compared=4096,
+        dataset_id="d", n_vectors=10**5, dimension=8, k=10, queries=100, threads=2, default_n_candidates=4096,
         build_s=1, open_s=1, disk_bytes=1, memory_bytes=None, exact_memory_bytes=None,
         rows=[
             SearchTiming(
@@ -195,7 +195,7 @@ def test_shown(measured: SearchBenchmark) -> None:
     """It is a table for programs, and a plot and a table for people."""
     table = measured.to_arrow()
     assert table.column_names == list(SearchTiming.model_fields)
-    assert table["compared"].to_pylist() == [row.n_candidates for row in measured.rows]
+    assert table["n_candidates"].to_pylist() == [row.n_candidates for row in measured.rows]
     assert json.loads(measured.model_dump_json())["k"] == 10
     assert "(default)" in measured._repr_html_()
     assert "SearchBenchmark" in repr(measured)

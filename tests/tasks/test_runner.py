@@ -101,11 +101,11 @@ def test_wait__twice(workspace: Workspace, folder: Path) -> None:
     assert dataset.task.wait() == dataset.task.wait(0) == dataset.task.record
 
 
-def test_wait__watcher(workspace: Workspace, tmp_path: Path) -> None:
+def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
     _, task, gate = held(workspace, fill(tmp_path / "p", 40))
     heard: list[tuple[str, float]] = []
-    waiting = threading.Thread(target=task.wait, kwargs={"watcher": lambda *progress: heard.append(progress)})
+    waiting = threading.Thread(target=task.wait, kwargs={"progress": lambda *told: heard.append(told)})
     waiting.start()
     wait_until(lambda: run_of(task).progress.progress is not None)
     gate.opened.set()

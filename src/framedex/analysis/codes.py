@@ -22,7 +22,7 @@ _SHARE = 65_536  # rows that one thread takes at a time
 
 @dataclass(frozen=True)
 class Codes:
-    """Vectors: ``scale * (coarse + fine / 254)``.
+    """Vectors: ``scale * (int8 + residual / 254)``.
 
     Attributes:
         int8: int8, shape (M, D).

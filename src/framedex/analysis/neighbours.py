@@ -297,9 +297,7 @@ def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: ShareP
         lists.put(np.arange(start, start + len(found[0])), found[0] + start, found[1])
 
     run_all(engine, within, starts, after=note)
-    pairs = [
-        (a, b) for cannot_link in range(1, len(starts)) for a, b in zip(starts, starts[cannot_link:], strict=False)
-    ]
+    pairs = [(a, b) for distance in range(1, len(starts)) for a, b in zip(starts, starts[distance:], strict=False)]
 
     def handed(pair: tuple[int, int]) -> tuple[slice, slice, Vectors, Vectors]:
         # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.

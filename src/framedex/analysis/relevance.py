@@ -84,12 +84,12 @@ def query_relevance(random_pairs: Similarities, count: int, *, least_spread: flo
 
     Texts and pictures lie apart in the space of most multimodal encoders, and short questions apart from long captions;
     so what is like what among those that are searched says nothing of the query. It matches what is nearer than the
-    nearest of as many strangers would be, and most of what is searched is a stranger to it.
+    nearest of as many random pairs would be, and most of what is searched has nothing to do with it.
 
     Args:
         random_pairs: float32, shape (B,): similarities of the query to a sample of what is searched.
         count: how much is searched.
-        least_spread: of strangers' similarities, where more is known of it than a small sample tells.
+        least_spread: of the similarities of random pairs, where more is known of it than a small sample tells.
     """
     if not len(random_pairs):
         return NO_SAMPLE

@@ -118,7 +118,7 @@ class SearchBenchmark(SearchTimings):
         )
 
 
-_ARROW = {"rows": pa.int64(), "compared": pa.int64(), "is_default": pa.bool_()}
+_ARROW = {"rows": pa.int64(), "n_candidates": pa.int64(), "is_default": pa.bool_()}
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

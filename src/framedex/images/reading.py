@@ -179,7 +179,7 @@ def cached_thumbnail(
     """
     _check_id(media_id)  # it becomes part of a path
     path = thumbnail_path(folder, media_id, size)
-    if (held := _read_sealed(path)) is not None:
+    if (held := _read_cached(path)) is not None:
         return held
     picture = read_picture(media, media_id, settings, detail=size)
     data = thumbnail(picture.pixels, size=size)
@@ -190,12 +190,15 @@ def cached_thumbnail(
     return data
 
 
-def _read_sealed(path: Path) -> bytes | None:
-    """Return the JPEG in a file of the cache; None where there is none, or it is not as it was written."""
+def _read_cached(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        return unsealed(path.read_bytes())
     except OSError:
         return None
+
+
+def unsealed(content: bytes) -> bytes | None:
+    """Return the JPEG in the content of a cached thumbnail; None where it is not as it was written."""
     data, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
     if data and seal == _seal(data):
         return data

@@ -88,7 +88,7 @@ def image_query(
     most: float | None = None,
     n_candidates: int | None = None,
 ) -> VectorQuery:
-    """Return the question for media like a picture.
+    """Return the query for media like a picture.
 
     Args:
         context: the workspace.
@@ -105,7 +105,7 @@ def image_query(
     """
     if most is not None and not (is_number(most) and 0 <= most <= 2):
         raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {most!r}")
-    check_integer("compared", n_candidates, minimum=1, optional=True)
+    check_integer("n_candidates", n_candidates, minimum=1, optional=True)
     return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
 
 
@@ -135,7 +135,7 @@ def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = N
 
 
 def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
-    """Return the question for media that fit a text.
+    """Return the query for media that fit a text.
 
     Args:
         searcher: of the dataset.

@@ -99,7 +99,7 @@ def _measured(
     index, facts = _opened(searcher, scratch, indices, progress)
     before = facts.pop("before")
     asked = _queries(index, queries)
-    default = max(facts["compared"] or len(index), 4 * k)
+    default = max(facts["n_candidates"] or len(index), 4 * k)
     for query in asked:
         index.nearest(query, k, n_candidates=default)
     memory = _growth(before)
@@ -109,7 +109,7 @@ def _measured(
     rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -asked))]
     exact_memory = _growth(before)
     for number, each in enumerate(filters):
-        sizes = _settings(len(each.places), default, exhaustive=facts["compared"] is None)
+        sizes = _settings(len(each.places), default, exhaustive=facts["n_candidates"] is None)
         rows += _sweep(index, asked, each, least[number], sizes, default, k, _part(progress, number, len(filters)))
     return SearchTimings(
         dataset_id=searcher.media.dataset_id,
@@ -118,7 +118,7 @@ def _measured(
         k=k,
         queries=queries,
         threads=os.cpu_count() or 1,
-        default_compared=min(default, len(places)),
+        default_n_candidates=min(default, len(places)),
         build_s=facts["build_s"],
         open_s=facts["open_s"],
         disk_bytes=facts["disk_bytes"],
@@ -157,7 +157,7 @@ def _opened(
         "before": before,
         "build_s": build_s,
         "open_s": time.perf_counter() - start,
-        "compared": n_candidates,
+        "n_candidates": n_candidates,
         "disk_bytes": sum(status.st_size for _, status in files_below(scratch)),
     }
 

@@ -40,7 +40,7 @@ class SearchTimings(Record):
         n_vectors, dimension: what was searched.
         k: how many nearest were asked for.
         queries, threads: how many queries; and how many at a time where they run in parallel.
-        default_compared: how many rows searches compare by default.
+        default_n_candidates: how many rows searches compare by default.
         build_s: making the index, from the dataset's table.
         open_s: opening it again.
         disk_bytes: of the index; 0 where it is small enough to be made in memory each time.
@@ -56,7 +56,7 @@ class SearchTimings(Record):
     k: int
     queries: int
     threads: int
-    default_compared: int
+    default_n_candidates: int
     build_s: float
     open_s: float
     disk_bytes: int
@@ -105,11 +105,12 @@ class SearchTimings(Record):
             return f"{wanted}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
         tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
         row = max(tried, key=lambda row: row.n_candidates or 0)
-        if best == self.default_compared:
+        if best == self.default_n_candidates:
             setting = f"keep the default, which compares {best:,} rows"
         else:
-            enough = "finds enough, too" if self.recall_of(self.default_compared) >= recall else "does not find enough"
-            setting = f"compare {best:,} rows (the default, {self.default_compared:,}, {enough})"
+            default = self.default_n_candidates
+            enough = "finds enough, too" if self.recall_of(default) >= recall else "does not find enough"
+            setting = f"compare {best:,} rows (the default, {default:,}, {enough})"
         return (
             f"{wanted}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
             f"without one {row.queries_per_s:,.0f} queries a second, {row.p50_ms:.3g} ms each; "

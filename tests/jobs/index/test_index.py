@@ -40,7 +40,7 @@ def build(path: Path, vectors: list[Any], **columns: list[Any]) -> Table:
 
 def indexed(table: Table, **options: Any) -> tuple[pa.Table, dict[str, float | None]]:
     """Return the index columns and the limits of the issues."""
-    result = index(table, CUTS, progress=options.get("tell", lambda _stage, _share: None))
+    result = index(table, CUTS, progress=options.get("progress", lambda _stage, _share: None))
     new = Table(table.path, result.version)
     assert new.schema.names == [*table.schema.names, *(n for n in index_schema().names if n not in table.schema.names)]
     return new.scan(index_schema().names).read_all(), result.thresholds

@@ -11,6 +11,7 @@ import numpy as np
 from framedex.errors import CannotDecode
 from framedex.fulltext.segment_file import SUFFIX, is_sound
 from framedex.ids import objects_dataset
+from framedex.images.reading import unsealed
 from framedex.media.decode import decode
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
@@ -73,9 +74,9 @@ def _fault(path: Path, changed_s: float) -> str | None:
 
 def _thumbnail_fault(path: Path) -> str | None:
     with path.open("rb") as file:
-        data = file.read(_MOST_BYTES)
-    if not (data.startswith(b"\xff\xd8") and data.endswith(b"\xff\xd9")):
-        return "is no whole JPEG"
+        data = unsealed(file.read(_MOST_BYTES))
+    if data is None:
+        return "is damaged: its content does not fit the checksum at its end"
     try:
         decode(data, max_pixels=_MOST_PIXELS)
     except CannotDecode as error:

@@ -25,7 +25,7 @@ from framedex.search.vectors.folder import publish
 
 UNFINISHED = ".part"
 _META = "segment.json"
-_FORMAT = 1
+_FORMAT = 2
 _MAPPED = ("int8", "residual")  # the others are small, and held in memory
 _ARRAYS = (*_MAPPED, "scale", "starts", "centroids", "low", "high", "key_text")
 
@@ -115,7 +115,7 @@ class SegmentWriter:
             np.save(self._path / f"{name}.npy", array)
         arrays = {**small, "int8": self.codes.int8, "residual": self.codes.residual}
         sums = {name: _sum(array) for name, array in arrays.items()}
-        (self._path / _META).write_text(json.dumps({"format": _FORMAT, "compared": n_candidates, "sums": sums}))
+        (self._path / _META).write_text(json.dumps({"format": _FORMAT, "n_candidates": n_candidates, "sums": sums}))
         return _segment(arrays, n_candidates, publish(self._path))
 
     def give_up(self) -> None:
@@ -133,7 +133,7 @@ def read_caption_segment(folder: Path, dimension: int) -> CaptionSegment | None:
         texts = len(arrays["key_text"])
         fits = arrays["int8"].shape == arrays["residual"].shape == (texts, dimension)
         if meta["format"] == _FORMAT and fits and {name: _sum(arrays[name]) for name in _ARRAYS} == meta["sums"]:
-            return _segment(arrays, int(meta["compared"]), folder)
+            return _segment(arrays, int(meta["n_candidates"]), folder)
     return None
 
 

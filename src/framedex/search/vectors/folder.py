@@ -24,7 +24,7 @@ from framedex.analysis.quantized_ivf import Block
 from framedex.ids import new_id
 from framedex.storage.disk import sync_file
 
-_FORMAT = 1
+_FORMAT = 2
 _ARRAYS = ("int8", "residual", "scale", "starts", "numbers")
 _UNFINISHED = ".part"
 
@@ -73,7 +73,7 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
                 continue
             centroids = np.load(each / "centroids.npy")
             parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
-            found.append(StoredIndex(centroids, int(meta["compared"]), parts, each))
+            found.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each))
     return found
 
 
@@ -109,7 +109,7 @@ def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
 
 def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int) -> Path:
     """Make an index appear under its name, and return its folder."""
-    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "compared": n_candidates}
+    meta = {"format": _FORMAT, "column": column, "dimension": dimension, "n_candidates": n_candidates}
     (path / "index.json").write_text(json.dumps(meta))
     return publish(path)
 

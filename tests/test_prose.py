@@ -1,0 +1,139 @@
+"""Rules of names and docstrings that can be read off the syntax tree."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import framedex
+
+PACKAGE = Path(framedex.__file__).parent
+PRONOUNS = {
+    "How",
+    "That",
+    "These",
+    "This",
+    "Those",
+    "What",
+    "Whatever",
+    "When",
+    "Where",
+    "Whether",
+    "Which",
+    "Who",
+    "Whose",
+}
+VERBS = set(
+    """
+    Abort Accept Add Allow Append Apply Ask Assign Bound Bring Build Call Cancel Carry Change Check Choose
+    Clear Close Collect Combine Commit Compact Compare Compile Complete Compute Confirm Connect Continue
+    Convert Copy Count Create Cut Decide Decode Delete Describe Discard Divide Do Draw Drop Empty Encode End
+    Enrich Exchange Execute Explain Explore Export Extend Fail Fetch Fill Find Finish Forget Format Free Fuse
+    Gather Give Group Hand Handle Hash Have Hold Import Index Ingest Insert Inspect Invert Iterate Join Keep
+    Know Label Leave Let Link List Load Lock Look Make Map Mark Match Measure Merge Move Name Normalize Note
+    Offer Open Order Parse Pass Pause Place Plan Prepare Print Process Propose Prune Publish Put Raise Rank
+    Read Rebuild Record Recover Reduce Refine Refuse Register Reindex Release Remove Rename Render Renew
+    Repair Repeat Replace Report Reserve Reset Resolve Restore Resume Retry Return Rewrite Roll Rotate Round
+    Run Sample Save Say Scale Scan Search See Select Send Separate Set Settle Share Show Shrink Sort Split
+    Stack Start Stop Store Stream Subsample Suppress Switch Sync Tag Take Test Tile Touch Train Transform Try
+    Turn Undo Update Upload Use Validate Verify Vote Wait Walk Warn Withdraw Work Write Yield
+    """.split()  # noqa: SIM905 - a list would take a line for each
+)
+NOUNS = {
+    "Count",
+    "Display",
+    "Format",
+    "Group",
+    "Hash",
+    "Index",
+    "Label",
+    "List",
+    "Map",
+    "Match",
+    "Measure",
+    "Name",
+    "Order",
+}
+NOUNS |= {"Plan", "Record", "Sample"}
+"""Verbs that are nouns, too."""
+AVOIDED = {"anew": "rebuild, again"}
+SHARED: dict[str, str] = {}
+"""Public names that several modules define, with the reason."""
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules of the package with their syntax trees; migrations are written by a tool."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if "migrations" not in name:
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def documented() -> Iterator[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef, str]]:
+    """Yield (place, node, docstring) of all that has a docstring."""
+    for name, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+                yield f"{name}:{getattr(node, 'lineno', 1)}", node, text
+
+
+def first_word(text: str) -> str:
+    """Return the first word of a docstring."""
+    return re.split(r"[^\w'`-]", text.strip(), maxsplit=1)[0]
+
+
+def is_property(node: ast.AST) -> bool:
+    """Return whether a function is a property, whose docstring is a noun phrase."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any("property" in ast.unparse(each) for each in decorators)
+
+
+def test_docstrings__begin_with_the_thing() -> None:
+    """No docstring of a module, class or property begins with a pronoun."""
+    wrong = [f"{place}: {text.splitlines()[0]}" for place, _, text in documented() if first_word(text) in PRONOUNS]
+    assert wrong == []
+
+
+def test_docstrings__of_functions_begin_with_a_verb() -> None:
+    """The docstring of a function or method begins with a verb in the imperative."""
+    wrong = [
+        f"{place}: {text.splitlines()[0]}"
+        for place, node, text in documented()
+        if isinstance(node, ast.FunctionDef) and not is_property(node) and first_word(text) not in VERBS
+    ]
+    assert wrong == []
+
+
+def test_docstrings__of_classes_begin_with_a_noun() -> None:
+    """The docstring of a class or property begins with a noun phrase, not with a verb in the imperative."""
+    wrong = [
+        f"{place}: {text.splitlines()[0]}"
+        for place, node, text in documented()
+        if (isinstance(node, ast.ClassDef) or is_property(node)) and first_word(text) in VERBS - NOUNS
+    ]
+    assert wrong == []
+
+
+def test_words__are_the_standard_ones() -> None:
+    """Docstrings leave out words for which the glossary has another."""
+    wrong = [
+        f"{place}: {word} (say: {instead})"
+        for place, _, text in documented()
+        for word, instead in AVOIDED.items()
+        if re.search(rf"(?i)\b{word}\b", text)
+    ]
+    assert wrong == []
+
+
+def test_names__have_one_meaning() -> None:
+    """No public name is defined in two modules, but for those of one meaning that are listed."""
+    modules = defaultdict(list)
+    for name, tree in trees():
+        if not name.startswith(("cli/", "vql/keys/")):
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                    modules[node.name].append(name)
+    several = {name: places for name, places in modules.items() if len(places) > 1}
+    assert {name: places for name, places in several.items() if name not in SHARED} == {}
+    assert [name for name in SHARED if name not in several] == []
