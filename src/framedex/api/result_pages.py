@@ -106,7 +106,7 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     rest = len(names) - len(shown)
     noun = "objects" if view.entity_type == EntityType.OBJECTS else "images"
     return html.card(
-        html.heading(f"{len(names):,} {noun}, up to {group.similarity:.4f} alike", 3),
+        html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
         html.row(
             html.picture(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")

@@ -6,7 +6,7 @@ from framedex.operations.plugin_list import list_plugins
 
 
 def plugins(as_json: JsonOption = False) -> None:
-    """List the plugins of other packages, and why those that cannot be used were left out."""
+    """List the plugins of other packages, with the reason for those that were left out."""
     found = list_plugins()
     if as_json:
         print_json([plugin.model_dump(mode="json") for plugin in found])
