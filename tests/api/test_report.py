@@ -117,7 +117,7 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     for summary in gallery.dataset.where([]).issue_summaries():
         assert (f"{summary.issue_type}: {summary.count:,}" in texts) == (summary.count > 0)
     for group in gallery.dataset.duplicates():
-        assert f"{len(group.media_ids)} pictures, up to {group.similarity:.4f} alike" in texts
+        assert f"{len(group.media_ids)} images, similarity up to {group.similarity:.4f}" in texts
     assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
     assert len(pictures_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)
