@@ -17,7 +17,6 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
-from framedex.export.formats import format_names
 
 if TYPE_CHECKING:
     from framedex.records import DuplicateGroup
@@ -133,7 +132,9 @@ def issues(
 def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="ZIP file to write.")],
-    file_format: Annotated[str, typer.Option("--format", help=f"{format_names()}.")] = "json",
+    file_format: Annotated[
+        str, typer.Option("--format", help="json, parquet, coco, csv, yolo, voc, or the format of a plugin.")
+    ] = "json",
     include_images: Annotated[bool, typer.Option("--include-images", help="Add the image files to the ZIP.")] = False,
     objects: Annotated[
         bool, typer.Option("--objects", help="Export objects with their images; filters then apply to objects.")

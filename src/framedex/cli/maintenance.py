@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from framedex.api.workspace import Workspace
+import framedex
 from framedex.cli.options import (
     JsonOption,
     LimitOption,
@@ -22,7 +22,6 @@ from framedex.cli.options import (
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput, WorkspaceError
 from framedex.render.sizes import bytes_text
-from framedex.settings import load_settings
 
 if TYPE_CHECKING:
     from framedex.records import CheckResult, CleanupResult
@@ -148,7 +147,7 @@ def recover(
     as_json: JsonOption = False,
 ) -> None:
     """Rebuild a missing or damaged catalog from the folders of the datasets."""
-    result = Workspace.recover(folder)
+    result = framedex.Workspace.recover(folder)
     if as_json:
         print_json(result)
         return
@@ -171,6 +170,8 @@ def vacuum(
     as_json: JsonOption = False,
 ) -> None:
     """Delete table versions and files that no dataset and no snapshot references."""
+    from framedex.settings import load_settings
+
     with open_workspace(workspace) as ws:
         kept_s = load_settings().keep_versions_s
         if older_than is not None and 0 <= older_than < kept_s:

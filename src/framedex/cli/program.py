@@ -11,10 +11,10 @@ from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, sho
 from framedex.cli.demo import demo
 from framedex.cli.edits import not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
-from framedex.cli.extending import plugins
 from framedex.cli.inspect import duplicates, explore, export, issues, report
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.output import printable, say
+from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
 from framedex.errors import Error
 

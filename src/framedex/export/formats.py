@@ -90,7 +90,8 @@ def find_format(name: str) -> ExportFormat:
     Raises:
         InvalidInput: there is no format of that name.
     """
-    if (found := FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) is not None:
-        return found
+    row = (FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) if isinstance(name, str) else None
+    if row is not None:
+        return row
     plugins = "".join(f", or {name} of a plugin" for name in EXPORT_PLUGINS.rows())
     raise InvalidInput(f"format must be {format_names()}{plugins}, not {name!r}")

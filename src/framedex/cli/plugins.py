@@ -1,13 +1,13 @@
 """The command that lists plugins."""
 
+import framedex
 from framedex.cli.options import JsonOption
 from framedex.cli.output import print_json, print_table, say
-from framedex.operations.plugin_list import list_plugins
 
 
 def plugins(as_json: JsonOption = False) -> None:
     """List the plugins of other packages, with the reason for those that were left out."""
-    found = list_plugins()
+    found = framedex.list_plugins()
     if as_json:
         print_json([plugin.model_dump(mode="json") for plugin in found])
     elif not found:
