@@ -1,4 +1,4 @@
-"""The README and the pages of docs/: their examples run, their links lead somewhere, their words are those of the glossary."""
+"""The README and the pages of docs/: their examples, links and words."""
 
 import contextlib
 import io
