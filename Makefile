@@ -37,9 +37,9 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 2097152 {
 test: $(VENV)/.dev
 	$(call tests_in,$(or $(MEMORY),$${TMPDIR:-/tmp})) -m "not slow"
 
-# All tests at full length, also those that `make test` runs: here their files are on a disk, as those of /var/tmp are.
+# What `make test` leaves out: the long tests, and the laws on all their examples; here their files are on a disk.
 test-all: $(VENV)/.dev
-	$(call tests_in,/var/tmp) --hypothesis-profile=full
+	$(call tests_in,/var/tmp) -m "slow or law" --hypothesis-profile=full
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
