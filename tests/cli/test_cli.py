@@ -154,7 +154,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("issues", "pets", "--type", "ugly"), "no issue 'ugly'"),
         (("duplicates", "pets", "--threshold", "7"), "threshold must be a similarity"),
         (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
-        (("export", "pets", "x.zip", "--format", "xml"), "'csv', 'yolo' or 'voc', not 'xml'"),
+        (("export", "pets", "x.zip", "--format", "xml"), "csv, yolo or voc, not 'xml'"),
         (("create", "new", "."), "no pictures in"),
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),
