@@ -88,7 +88,7 @@ def compared_rows() -> Iterator[list[int]]:
 
     def listened(*given: Any, **options: Any) -> Any:
         graph = nearest(*given, **options)
-        counts.append(int(graph.compared))
+        counts.append(int(graph.n_comparisons))
         return graph
 
     users = [module for name, module in sys.modules.items() if name.startswith("framedex.") and _uses(module)]
@@ -154,7 +154,7 @@ def neighbours(
     graph = nearest(held, k=k, **_given(exact=exact, recall=recall))
     seconds = time.perf_counter() - started
     np.save(target, graph.rows[rows])
-    return {"seconds": seconds, "compared": int(graph.compared)}
+    return {"seconds": seconds, "compared": int(graph.n_comparisons)}
 
 
 def framedex(

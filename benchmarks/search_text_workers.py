@@ -133,13 +133,13 @@ def _write(folder: Path, block: Any) -> int:
 
 def _media(folder: Path, version: int, generation: str) -> Any:
     """Return media of the table, as if it were of that generation."""
-    from framedex.records import Generation
     from framedex.storage.datasets import now
+    from framedex.storage.generation import Generation, Summary
     from framedex.storage.media import Media
     from framedex.storage.sql import Sql
     from framedex.storage.tables import Table
 
-    state = Generation(id=generation, dataset_id="d", tables={}, n_images=0, created_at=now(), summary={})
+    state = Generation(id=generation, dataset_id="d", tables={}, n_images=0, created_at=now(), summary=Summary())
     return Media("d", state, Table(folder / "media.lance", version), Sql(), ())
 
 

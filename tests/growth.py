@@ -40,7 +40,7 @@ def columns_of(dataset: Dataset, names: Sequence[str] = GROUPS) -> dict[str, lis
 
 def summary_of(dataset: Dataset) -> dict[str, Any]:
     """Return what the dataset's generation stores beside its tables; of the times of additions which there are."""
-    found = open_media(dataset._context, dataset.id).generation.summary
+    found = open_media(dataset._context, dataset.id).generation.summary.model_dump(mode="json")
     return found | {"added_at": sorted(found.get("added_at", {}))}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.enrichers import TransformersCaptioner
-from framedex.enrichers.captioner_loading import load_engine
+from framedex.enrichers.captioner_loading import load_transformers
 from tests.shapes import BACKGROUNDS, COLOURS, PAIRS, SHAPES, SIZES, Scene, draw, gallery
 
 CAPTIONER = "shapes-captioner"
@@ -35,7 +35,7 @@ def make_captioner(folder: Path) -> None:
     import torch
 
     begun_s = time.monotonic()
-    load_engine()
+    load_transformers()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.encoders import OpenClipEncoder
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from tests.make_captioner import CAPTIONER, make_captioner
 from tests.shapes import BACKGROUNDS, HELD_OUT, PAIRS, SEEN, SIZES, Pixels, Scene, draw, gallery, queries
 
@@ -62,7 +62,7 @@ def make_clip(folder: Path) -> None:
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "open_clip_config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
-    engine = load_engine()
+    engine = load_open_clip()
     tokenizer = engine.get_tokenizer(f"local-dir:{folder}")
     _write(*_train(engine, tokenizer), folder / "open_clip_model.safetensors")
     encoder = OpenClipEncoder(folder, device="cpu")

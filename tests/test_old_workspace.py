@@ -99,7 +99,6 @@ def without_measure(dataset: Dataset) -> None:
             dataset.id,
             tables=versions,
             n_images=head.n_images,
-            status=dataset.info.status_new,
             config=dataset.embedding_config,
             summary=head.summary,
         )

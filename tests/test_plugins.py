@@ -1,4 +1,4 @@
-"""Packages that add encoders, detectors and issue types by entry points: what they bring is used, what fails named."""
+"""Plugins add encoders, detectors and issue types by entry points: contributions are used, and failures are named."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def pictures(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Install packages for the processes that are started from then on."""
+    """Install packages for processes that start later."""
     before = os.environ.get("PYTHONPATH", "")
 
     def call(*names: str) -> None:
@@ -48,7 +48,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
 
 
 def test_plugins__are_used(use: Use, tmp_path: Path, pictures: Path) -> None:
-    """Another package's encoder indexes a dataset, its issue types are found in every way, its detector enriches."""
+    """A plugin's encoder indexes a dataset, its issue types work in all queries, and its detector enriches."""
     use("example_plugin")
     code = """
         import json, sys, zipfile
@@ -93,7 +93,7 @@ def test_plugins__are_used(use: Use, tmp_path: Path, pictures: Path) -> None:
 
 
 def test_plugins__formats(use: Use, tmp_path: Path, pictures: Path) -> None:
-    """Labels are read from another package's format and written in it; an unknown format names it."""
+    """Labels are read and written in a plugin's format; the error for an unknown format names it."""
     use("example_plugin")
     (pictures / "lines.txt").write_text("red.png\tpaint\nspot.png\tlamp\n")
     code = """
@@ -117,7 +117,7 @@ def test_plugins__formats(use: Use, tmp_path: Path, pictures: Path) -> None:
 
 
 def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, pictures: Path) -> None:
-    """Images that were added without an issue type's plugin get its value at the next reindex; all else works."""
+    """Images added without the plugin of an issue type get its value at the next reindex; everything else works."""
     make = "import sys; from framedex import Workspace; Workspace(sys.argv[1]).create_dataset('d', sys.argv[2], 'gist')"
     add = """
         import json, sys
@@ -158,7 +158,7 @@ def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, picture
 
 
 def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pictures: Path) -> None:
-    """Each contribution that cannot be used has a reason and one line in the log; the others and all else work."""
+    """Each contribution that cannot be used has a reason and one line in the log; everything else works."""
     use("broken_plugin", "example_plugin")
     code = """
         import json, sys
@@ -189,7 +189,7 @@ def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pic
         ),
         ("issue_types", "exits", broken): "SystemExit: not on this machine",
         ("issue_types", "odd_column", broken): (
-            "the value of 'odd_column' is in the column value_odd_column, not 'embedding'"
+            "the value of 'odd_column' must be in the column value_odd_column, not 'embedding'"
         ),
         ("issue_types", "red_cast", "framedex-example"): "the name 'red_cast' is taken by another plugin",
     }
@@ -203,7 +203,7 @@ def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pic
 
 
 def test_plugins__on_the_command_line(use: Use) -> None:
-    """The command lists what was loaded and what was left out; without plugins it says that there are none."""
+    """The command lists loaded and left-out contributions; without plugins it says that there are none."""
     code = "import sys; from framedex.cli import main; main(['plugins', *sys.argv[1:]])"
     assert "no plugins are installed" in run(code)
     use("example_plugin")
@@ -220,7 +220,7 @@ def test_plugins__on_the_command_line(use: Use) -> None:
 
 
 def test_document__shows_the_example_package(use: Use) -> None:
-    """The entry points of the document are those of the example package, and its blocks of Python run."""
+    """The entry points of the document are those of the example package, and its Python blocks run."""
     use("example_plugin")
     here = Path(__file__).parent
     text = (here.parent / "docs" / "plugins.md").read_text("utf-8")

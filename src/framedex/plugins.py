@@ -1,7 +1,7 @@
-"""Contributions of other packages, found by their entry points; see docs/plugins.md.
+"""Contributions of other packages (plugins), which entry points declare; see docs/plugins.md.
 
-Nothing is looked for before a registry is asked for the first time. A contribution that cannot be used is left out and
-named in the log; it never stops what asked for it.
+A registry loads its contributions on the first request. A contribution that cannot be used is left out with a warning
+in the log; it never stops the request.
 """
 
 import logging
@@ -30,17 +30,17 @@ Row = TypeVar("Row", bound=_Named)
 
 
 class PluginStatus(StrEnum):
-    """Whether a contribution can be used."""
+    """The state of a contribution: loaded or left out."""
 
     LOADED = "loaded"
     LEFT_OUT = "left out"
 
 
 class Plugin(Record):
-    """A contribution of another package: an entry point of one of the groups in docs/plugins.md.
+    """A contribution of another package: an entry point in one of the groups of docs/plugins.md.
 
-    ``distribution`` and ``version`` are those of the package that was installed, and empty where its metadata lacks
-    them. ``error`` says why the contribution was left out, and is None where it was loaded.
+    ``distribution`` and ``version`` are those of the installed package; they are empty if its metadata lacks them.
+    ``error`` is the reason why the contribution was left out, or None if it was loaded.
     """
 
     name: str
@@ -52,15 +52,15 @@ class Plugin(Record):
 
 
 class Contributions(Generic[Row]):
-    """The rows that other packages contribute to one registry, loaded when they are first asked for.
+    """The rows that other packages contribute to one registry. They are loaded on the first request.
 
-    Safe to share between threads.
+    It is safe to share between threads.
 
     Args:
-        group: of the entry points.
-        kind: the class of a row, with a ``name`` that must be that of its entry point.
+        group: the group of the entry points.
+        kind: the class of a row. A row has a ``name``, which must be the name of its entry point.
         taken: returns the names that contributions cannot have.
-        check: raises an :class:`~framedex.Error` for a row that does not fit those before it, which it is given.
+        check: called with a row and the rows loaded before it; raises an :class:`~framedex.Error` if they conflict.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Contributions(Generic[Row]):
         self._lock = forks.RLock()
 
     def rows(self) -> Mapping[str, Row]:
-        """Return the contributed rows by name, in the order of their names."""
+        """Return the contributed rows by name, sorted by name."""
         with self._lock:
             if not self._loaded:
-                self._loaded = True  # first, as a package that is imported may ask for what it contributes to
+                self._loaded = True  # set first, because an imported plugin may call this registry
                 self._load()
             return self._rows
 
     def plugins(self) -> list[Plugin]:
-        """Return what was found, whether it was loaded or left out."""
+        """Return all contributions, loaded and left out."""
         with self._lock:
             self.rows()
             return list(self._plugins)
@@ -112,11 +112,11 @@ class Contributions(Generic[Row]):
                 _LOG.warning("the plugin %r of %s (%s) was left out: %s", entry.name, source, self.group, error)
 
     def _add(self, entry: "EntryPoint") -> str | None:
-        """Take the row of an entry point; return why that cannot be, None if it was done."""
+        """Add the row of an entry point; return the reason if it cannot be used, otherwise None."""
         try:
             row = entry.load()
             self._rows[entry.name] = self._checked(entry, row)
-        except (Exception, SystemExit) as error:  # whatever the other package does
+        except (Exception, SystemExit) as error:  # a plugin may raise anything
             said = str(error).partition("\n")[0]
             return said if isinstance(error, InvalidInput) else f"{type(error).__name__}: {said}"
         return None
@@ -138,14 +138,14 @@ class Contributions(Generic[Row]):
 
 @lru_cache(maxsize=16)
 def _installed(_path: tuple[str, ...], group: str) -> "EntryPoints":
-    """Return the entry points of a group of all packages on the module search path."""
-    from importlib.metadata import entry_points  # reads all packages, so it loads late
+    """Return the entry points of a group, of all packages on the module search path."""
+    from importlib.metadata import entry_points  # it reads all packages, so it is imported late
 
     return entry_points(group=group)
 
 
 def _distribution(entry: "EntryPoint") -> tuple[str, str]:
-    """Return the name and the version of the package that has an entry point."""
+    """Return the name and the version of the package with an entry point."""
     if entry.dist is None:
         return "", ""
     return entry.dist.metadata["Name"] or "", entry.dist.metadata["Version"] or ""

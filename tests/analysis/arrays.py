@@ -1,11 +1,11 @@
-"""Made vectors of several kinds, deterministic, float32 and of unit length."""
+"""Deterministic test vectors of several kinds, float32 of unit length."""
 
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.neighbours import Graph
+from framedex.analysis.neighbours import NeighbourGraph
 
 Vectors = npt.NDArray[np.float32]
 
@@ -21,7 +21,7 @@ def uniform(count: int, dimension: int, *, seed: int = 0) -> Vectors:
 
 
 def at_angles(*degrees: float) -> Vectors:
-    """Return vectors of the plane at angles."""
+    """Return vectors in the plane at angles in degrees."""
     turn = np.radians(degrees)
     return unit(np.stack([np.cos(turn), np.sin(turn)], axis=1))
 
@@ -36,7 +36,7 @@ def clustered(count: int, dimension: int, *, seed: int = 0, centres: int = 12, s
 
 
 def same_partition(left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]) -> bool:
-    """Return whether two labellings group the same items."""
+    """Return whether two partitions are equal, whatever their numbers."""
     pairs = {(int(a), int(b)) for a, b in zip(left, right, strict=True)}
     return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
@@ -51,7 +51,7 @@ def reference_clusters(vectors: Vectors, cut: float) -> npt.NDArray[np.int32]:
 
 
 def reference_components(vectors: Vectors, level: float) -> npt.NDArray[np.int32]:
-    """Return the connected parts of the full matrix at a similarity."""
+    """Return the connected components of all pairs with at least a similarity."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -60,7 +60,7 @@ def reference_components(vectors: Vectors, level: float) -> npt.NDArray[np.int32
 
 
 def pair_f1(found: npt.NDArray[np.integer], truth: npt.NDArray[np.integer]) -> float:
-    """Return the F1 of the pairs of items that two labellings group."""
+    """Return the F1 score of the pairs of items that two partitions group together."""
 
     def pairs(label: npt.NDArray[np.integer]) -> int:
         sizes = np.bincount(np.unique(label, return_inverse=True)[1]).astype(np.int64)
@@ -71,13 +71,13 @@ def pair_f1(found: npt.NDArray[np.integer], truth: npt.NDArray[np.integer]) -> f
 
 
 def crowd(centre: npt.NDArray[np.floating], count: int, *, spread: float, seed: int = 0) -> Vectors:
-    """Return directions about one: their distance from it is about half the square of *spread*."""
+    """Return directions around a centre, at a cosine distance of about half the square of *spread*."""
     noise = np.random.default_rng(seed).normal(size=(count, len(centre))) / np.sqrt(len(centre))
     return unit(centre + spread * noise)
 
 
 def mapped(path: Path, values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Return values in a file, mapped into memory for reading only."""
+    """Return values in a file that is memory-mapped read-only."""
     path.write_bytes(np.ascontiguousarray(values).tobytes())
     return np.memmap(path, dtype=values.dtype, mode="r", shape=values.shape)
 
@@ -89,13 +89,13 @@ def true_neighbours(vectors: npt.NDArray[np.floating], k: int) -> npt.NDArray[np
     return np.sort(scores, axis=1)[:, ::-1][:, :k]
 
 
-def recall_of(graph: Graph, vectors: npt.NDArray[np.floating]) -> float:
+def recall_of(graph: NeighbourGraph, vectors: npt.NDArray[np.floating]) -> float:
     """Return the share of listed neighbours that are as near as the true ones."""
     least = true_neighbours(vectors, graph.k)[:, -1:]
     return float((graph.similarity >= least - 1e-6).mean())
 
 
-def assert_sound(graph: Graph, vectors: npt.NDArray[np.floating], k: int) -> None:
+def assert_sound(graph: NeighbourGraph, vectors: npt.NDArray[np.floating], k: int) -> None:
     """Check what holds for every graph: full lists in order, without the row itself or repeats, true similarities."""
     count = len(vectors)
     assert graph.rows.shape == graph.similarity.shape == (count, max(0, min(k, count - 1)))

@@ -1,4 +1,4 @@
-"""Rows that are added to an index get the neighbours, clusters and groups that indexing all anew would give them."""
+"""Rows that are added to an index get the neighbours, clusters and groups of a rebuilt index."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from framedex.analysis import additions, cluster_means, lookup
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.linkage import Labels, average_linkage
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
 from tests.analysis.arrays import (
@@ -33,14 +33,14 @@ ONE = CpuProducts(1)  # for few rows it is quicker without threads
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
-def extended(before: Graph, vectors: Vectors, **options: Any) -> tuple[Graph, npt.NDArray[np.bool_]]:
-    """Return the graph with all rows behind those that it knows."""
+def extended(before: NeighbourGraph, vectors: Vectors, **options: Any) -> tuple[NeighbourGraph, npt.NDArray[np.bool_]]:
+    """Return a graph extended by all rows after the indexed ones."""
     known = len(before.rows)
     return extend(before, VectorsInMemory(vectors[:known]), vectors[known:], **options)
 
 
-def assert_touched(touched: npt.NDArray[np.bool_], graph: Graph, before: Graph) -> None:
-    """Check that the rows whose neighbours changed are named: those with added neighbours, and the added ones."""
+def assert_touched(touched: npt.NDArray[np.bool_], graph: NeighbourGraph, before: NeighbourGraph) -> None:
+    """Check that touched rows are those with added neighbours, and the added rows."""
     known = len(before.rows)
     assert touched[known:].all()
     np.testing.assert_array_equal(touched[:known], (graph.rows[:known] >= known).any(axis=1))
@@ -50,7 +50,7 @@ def assert_touched(touched: npt.NDArray[np.bool_], graph: Graph, before: Graph) 
 
 @pytest.mark.parametrize(("known", "count"), [(100, 101), (1000, 1500), (2000, 2001), (30, 2000), (700, 700)])
 def test_extend__equals_comparing_all(known: int, count: int) -> None:
-    """The graph of known rows, extended, is that of all rows; rows whose neighbours changed are named."""
+    """The extended graph equals the graph of all rows, and rows with changed neighbours are marked."""
     vectors = clustered(count, 16, seed=count, centres=8, spread=0.8)
     before = nearest(vectors[:known], k=10)
     graph, touched = extended(before, vectors, k=10)
@@ -60,7 +60,7 @@ def test_extend__equals_comparing_all(known: int, count: int) -> None:
 
 
 def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More added rows than are compared at a time, with more rows than a tile has, find each other too."""
+    """More added rows than one batch of queries, and more rows than one tile, find each other, too."""
     monkeypatch.setattr(lookup, "_QUERIES", 64)
     monkeypatch.setattr(lookup, "_TILE", 100)
     vectors = clustered(700, 12, centres=4, spread=0.8)
@@ -74,7 +74,7 @@ def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("added", [0, 1, 1000])
 def test_extend__by_cells(added: int) -> None:
-    """Added rows are sorted into the cells that are there, and find nearly as many neighbours as all anew would."""
+    """Added rows use the existing cells, and find nearly as many neighbours as in a rebuilt graph."""
     vectors = clustered(4000 + added, 24, centres=40, spread=0.6)
     before = nearest(vectors[:4000], k=10, exact=False)
     assert before.cells is not None
@@ -91,8 +91,8 @@ def test_extend__by_cells(added: int) -> None:
     assert shares[-1] == 1
 
 
-def test_extend__again_and_again() -> None:
-    """Rows that come in many parts end with the graph of all, exact or with its recall."""
+def test_extend__repeatedly() -> None:
+    """Rows that are added in many steps give the graph of all rows, exactly or with the same recall."""
     vectors = clustered(3000, 16, centres=30, spread=0.6)
     for exact, recall in ((True, 1.0), (False, 0.94)):
         graph = nearest(vectors[:2000], k=8, exact=exact)
@@ -102,8 +102,8 @@ def test_extend__again_and_again() -> None:
         assert recall_of(graph, vectors) >= recall
 
 
-def test_extend__fewer_known_rows_than_neighbours() -> None:
-    """A graph whose lists were short because there were few rows gets full ones, and all rows are named."""
+def test_extend__fewer_indexed_rows_than_neighbours() -> None:
+    """A graph with fewer rows than neighbours gets full lists, and all rows are marked as changed."""
     vectors = uniform(60, 8)
     for known in (0, 1, 5):
         graph, touched = extended(nearest(vectors[:known], k=20), vectors, k=20)
@@ -111,8 +111,8 @@ def test_extend__fewer_known_rows_than_neighbours() -> None:
         assert touched.all()
 
 
-def test_extend__copies_of_known_rows() -> None:
-    """An added copy is the nearest of its original, and the other way round, also where copies fill all lists."""
+def test_extend__copies_of_indexed_rows() -> None:
+    """An added copy and its original are nearest neighbours, even if copies fill all lists."""
     vectors = uniform(500, 12)
     added = vectors[[7, 7, 9]]
     graph, touched = extended(nearest(vectors, k=2), np.concatenate([vectors, added]), k=2)
@@ -124,7 +124,7 @@ def test_extend__copies_of_known_rows() -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
-    """Which of equally near rows are listed is the same in every run."""
+    """Ties are resolved in the same way in every run."""
     signs = np.random.default_rng(0).random((5000, 10)) < 0.5
     vectors = unit(np.where(signs, 1.0, -1.0))
     before = nearest(vectors[:2500], k=5, exact=exact)
@@ -137,7 +137,7 @@ def test_extend__ties_do_not_depend_on_the_threads(exact: bool) -> None:
 @examples(60)
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 8), st.booleans(), st.integers(0, 2**16))
 def test_extend__law(known: int, added: int, k: int, by_cells: bool, seed: int) -> None:
-    """Few rows, ties and tiny cells too: full lists, right similarities, and what changed is named."""
+    """Lists are full, similarities are right and changed rows are marked, even with few rows, ties and tiny cells."""
     vectors = unit(np.random.default_rng(seed).integers(-2, 3, (known + added, 3)) + 0.5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("framedex.analysis.cells._CELL_ROWS", 5)
@@ -151,7 +151,7 @@ def test_extend__law(known: int, added: int, k: int, by_cells: bool, seed: int) 
 def joined(
     known: Vectors, added: Vectors, *, k: int = 20, cuts: Sequence[float] = CUTS, with_sums: bool = False
 ) -> tuple[Labels, Labels, list[int]]:
-    """Return the clusters of known rows, those of rows that are added to them, and the next free numbers."""
+    """Return the clusters of indexed rows, the clusters of added rows, and the next free numbers."""
     vectors = np.concatenate([known, added])
     graph = nearest(known, k=k, engine=ONE)
     labels = average_linkage(known, np.ones(len(known), np.int64), graph, cuts)
@@ -178,7 +178,7 @@ def assert_nested(labels: Labels) -> None:
 
 
 def test_join_clusters__a_copy_joins_its_original() -> None:
-    """A copy of a known row that stands for itself alone is in that row's cluster at every level."""
+    """An added copy of an indexed row is in the same cluster at every level."""
     known = clustered(300, 24, spread=0.1)
     labels = average_linkage(known, np.ones(300, np.int64), nearest(known), CUTS)
     alone = np.flatnonzero(np.bincount(labels[:, 0])[labels[:, 0]] == 1)
@@ -188,7 +188,7 @@ def test_join_clusters__a_copy_joins_its_original() -> None:
 
 
 def test_join_clusters__more_than_a_neighbour_list_holds() -> None:
-    """A crowd of added rows that are nearer to each other than to a known one joins the cluster of that one."""
+    """A crowd of added rows that are nearest to each other joins the cluster of an indexed row near them."""
     known = clustered(600, 32, centres=20, spread=0.3)
     centre = crowd(known[0], 1, spread=0.1)[0]
     added = crowd(centre, 60, spread=0.01)
@@ -197,8 +197,8 @@ def test_join_clusters__more_than_a_neighbour_list_holds() -> None:
     assert found.tolist() == [labels[0].tolist()] * 60
 
 
-def test_join_clusters__far_rows_found_their_own() -> None:
-    """Rows that are far from all known ones are clusters of their own; two that are near each other share one."""
+def test_join_clusters__far_rows_start_new_clusters() -> None:
+    """Rows far from all indexed rows start new clusters; two near ones share a cluster."""
     known = clustered(300, 32, centres=5, spread=0.2)
     far = uniform(3, 32, seed=9)
     near = crowd(far[0], 1, spread=0.05)
@@ -210,7 +210,7 @@ def test_join_clusters__far_rows_found_their_own() -> None:
 
 
 def test_join_clusters__too_far_for_the_finest_level() -> None:
-    """A row joins at the level at which its cluster is within the cut, and is in all coarser ones then."""
+    """A row joins a cluster at the first level at which it is within the cut, and so its coarser clusters."""
     known = np.eye(4, dtype=np.float32)
     added = unit(np.array([[0.9, 0.0, 0.0, np.sqrt(1 - 0.81)]]))
     labels, found, _ = joined(known, added, k=4, cuts=(0.05, 0.2, 0.3))
@@ -219,10 +219,10 @@ def test_join_clusters__too_far_for_the_finest_level() -> None:
 
 
 @pytest.mark.parametrize("large", [None, 1, 4, 100])
-def test_join_clusters__agree_with_linking_all_anew(large: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where clusters are well apart, those of added rows are what average linkage of all rows finds."""
-    monkeypatch.setattr(cluster_means, "_LARGE", large or 8)
-    monkeypatch.setattr(cluster_means, "_MOST_KEPT", 1)
+def test_join_clusters__agree_with_linking_all_rows(large: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For well-separated clusters, added rows get the clusters of average linkage over all rows."""
+    monkeypatch.setattr(cluster_means, "_MIN_ROWS", large or 8)
+    monkeypatch.setattr(cluster_means, "_MAX_STORED", 1)
     monkeypatch.setattr(cluster_means, "_CHUNK", 100)
     monkeypatch.setattr(additions, "_PAIRS", 50)
     vectors = clustered(900, 48, centres=25, spread=0.15)
@@ -236,7 +236,7 @@ def test_join_clusters__agree_with_linking_all_anew(large: int | None, monkeypat
 
 
 def test_join_clusters__by_the_weights() -> None:
-    """Rows that stand for many items pull the mean of their cluster, and so decide who is near enough."""
+    """The mean of a cluster is weighted by items, so heavy rows decide whether an added row is within the cut."""
     vectors = unit(np.array([[1, 0, 0], [0.95, 0.3122499, 0], [0.8, 0.6, 0]]))
     labels = np.zeros((2, 1), np.int32)
     cut = 1 - float(vectors[2] @ (vectors[0] + vectors[1])) / 2
@@ -249,7 +249,7 @@ def test_join_clusters__by_the_weights() -> None:
 
 @pytest.mark.parametrize(("known", "added"), [(0, 0), (0, 30), (30, 0), (1, 1)])
 def test_join_clusters__few_rows(known: int, added: int) -> None:
-    """Nothing known, nothing added, or one of each."""
+    """Clusters can be joined with no indexed rows, no added rows, or one of each."""
     vectors = clustered(known + added, 8, centres=3, spread=0.3)
     labels, found, free = joined(vectors[:known], vectors[known:])
     assert len(labels) == known
@@ -263,7 +263,7 @@ def test_join_clusters__few_rows(known: int, added: int) -> None:
 @examples(60)
 @given(st.integers(0, 40), st.integers(0, 30), st.integers(1, 12), st.integers(0, 2**16))
 def test_join_clusters__law(known: int, added: int, k: int, seed: int) -> None:
-    """Clusters stay nested, with ties too, and rows of one new cluster are as near to it as the cut says."""
+    """Clusters stay nested, even with ties, and rows of a new cluster are within its cut."""
     vectors = unit(np.random.default_rng(seed).integers(-2, 3, (known + added, 4)) + 0.5)
     labels, found, _ = joined(vectors[:known], vectors[known:], k=k)
     every = np.concatenate([labels, found])
@@ -273,7 +273,7 @@ def test_join_clusters__law(known: int, added: int, k: int, seed: int) -> None:
             members = vectors[every[:, level] == number]
             pairs = members @ members.T
             count = len(members)
-            # Clusters that grew at finer levels are within those cuts; so the mean of all pairs is within this one.
+            # Clusters that grew at finer levels are within those cuts, so the mean of all pairs is within this cut.
             assert count == 1 or 1 - (pairs.sum() - np.trace(pairs)) / (count * (count - 1)) <= cut + 1e-4
 
 
@@ -320,7 +320,7 @@ def grouped(groups: list[list[int]], items: list[tuple[int, int, float]], free: 
 def test_join_groups__by_pairs(
     groups: list[list[int]], pairs: list[tuple[int, int, float]], expected: list[list[int]], free: list[int]
 ) -> None:
-    """Groups that a pair connects are one, with the number of the largest; items without one found a new group."""
+    """Groups that a pair connects become one, with the number of the largest; items without a group start a new one."""
     found, later = grouped(groups, pairs, [5, 5])
     assert found.tolist() == expected
     assert later == free
@@ -329,7 +329,7 @@ def test_join_groups__by_pairs(
 @examples(100)
 @given(st.integers(0, 25), st.integers(0, 15), st.integers(0, 2**16))
 def test_join_groups__equal_the_components_of_all_pairs(known: int, added: int, seed: int) -> None:
-    """Groups of known items, joined by the pairs with an added one, are the connected parts of all pairs."""
+    """Groups of indexed items, joined by the pairs with an added item, are the connected components of all pairs."""
     random = np.random.default_rng(seed)
     count, levels = known + added, (0.9, 0.99)
     rows, columns = np.triu_indices(count, 1)

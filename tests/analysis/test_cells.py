@@ -1,4 +1,4 @@
-"""Cells hold rows that are near each other, and a row looks into enough of them."""
+"""Cells contain near rows, and each row probes enough of them."""
 
 from itertools import pairwise
 
@@ -17,13 +17,13 @@ ENGINE = CpuProducts(2)
 
 
 def test_cell_count__grows_with_the_rows() -> None:
-    """There is at least one cell, about 500 rows in each, and fewer cells than rows warrant above a million."""
+    """The number of cells is at least one, one per 500 rows, and grows more slowly above a million rows."""
     counts = [cell_count(rows) for rows in (1, 499, 1000, 50_000, 1_000_000, 100_000_000)]
     assert counts == [1, 1, 2, 100, 2000, 20_000]
 
 
 def test_find_centroids__are_directions_of_clusters() -> None:
-    """With more cells than clusters nearly all rows are near a centroid; the seed decides all."""
+    """With more cells than clusters nearly all rows are near a centroid, and the result depends on the seed only."""
     vectors = clustered(3000, 32, centres=6, spread=0.1)
     found = [
         find_centroids(vectors, 30, engine=ENGINE, random=np.random.default_rng(seed), progress=ignore_progress)
@@ -42,15 +42,15 @@ def test_assign__is_the_nearest_centroid() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(10, 12))
-def test_grouped__law(groups: list[int], count: int) -> None:
-    """The rows of each group stand together, in their order, from its start to the next one's."""
+def test_group_rows__law(groups: list[int], count: int) -> None:
+    """The rows of each group are consecutive and in order, from its start to the start of the next group."""
     order, starts = group_rows(np.array(groups, dtype=np.int64), count)
     parts = [order[a:b].tolist() for a, b in pairwise(starts)]
     assert parts == [[row for row, own in enumerate(groups) if own == group] for group in range(count)]
 
 
-def test_measure_reach__more_recall_reaches_further() -> None:
-    """The reach and the rows compared grow with the recall, and the reach is what finds that share of neighbours."""
+def test_measure_reach__grows_with_the_recall() -> None:
+    """Reach and candidates grow with the recall, and probing within the reach gives that recall."""
     vectors = clustered(6000, 24, centres=40, spread=0.8)
     centroids = find_centroids(vectors, 12, engine=ENGINE, random=np.random.default_rng(0), progress=ignore_progress)
     found = [
@@ -74,13 +74,13 @@ def test_measure_reach__more_recall_reaches_further() -> None:
 @given(
     st.integers(0, 60), st.integers(1, 12), st.floats(0, 1.5), st.integers(0, 80), st.booleans(), st.integers(0, 2**16)
 )
-def test_look__law(count: int, cells: int, reach: float, least: int, others: bool, seed: int) -> None:
-    """Rows look into all cells within reach but their own, into none twice, and see enough rows where there are any."""
+def test_probe_cells__law(count: int, cells: int, reach: float, least: int, others: bool, seed: int) -> None:
+    """Rows probe all other cells within the reach, none twice, and get enough candidates if there are enough."""
     random = np.random.default_rng(seed)
     vectors, centroids = (unit(random.normal(size=(rows, 3))) for rows in (count, cells))
     held = random.integers(0, 5, cells) if others else None
     cell, looks = probe_cells(
-        vectors, centroids, reach, least=least, held=held, engine=ENGINE, progress=ignore_progress
+        vectors, centroids, reach, min_rows=least, occupancy=held, engine=ENGINE, progress=ignore_progress
     )
     scores = vectors @ centroids.T
     np.testing.assert_array_equal(cell, scores.argmax(axis=1))
@@ -98,10 +98,10 @@ def test_look__law(count: int, cells: int, reach: float, least: int, others: boo
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.1])
-def test_look__rows_without_direction_look_everywhere(reach: float) -> None:
-    """A vector of zeros is as near to one centroid as to any other."""
+def test_probe_cells__zero_vectors_probe_all_cells(reach: float) -> None:
+    """A vector of zeros is equally near to all centroids, so it probes all cells."""
     cell, looks = probe_cells(
-        np.zeros((3, 4), np.float32), uniform(5, 4), reach, least=0, engine=ENGINE, progress=ignore_progress
+        np.zeros((3, 4), np.float32), uniform(5, 4), reach, min_rows=0, engine=ENGINE, progress=ignore_progress
     )
     assert sorted([*looks.rows.tolist(), *range(3)]) == sorted([*range(3)] * 5)
     assert len(set(cell.tolist())) == 1

@@ -1,4 +1,4 @@
-"""Means of clusters are the same whether their sums were kept, grew by rows, or are added up when asked for."""
+"""Means of clusters are the same from stored sums, from sums with added rows, and from sums on request."""
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,14 @@ def mean(vectors: Vectors, weights: Ints, label: npt.NDArray[np.int32], number: 
 
 @examples(60)
 @given(st.integers(1, 120), st.integers(0, 40), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**16))
-def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, few: float, seed: int) -> None:
-    """Kept sums, sums with added rows, and rows read one by one or in blocks all lead to the mean of the members."""
+def test_of__is_the_mean_with_or_without_stored_sums(known: int, added: int, large: int, few: float, seed: int) -> None:
+    """Stored sums, sums with added rows, and sums of rows read one by one or in blocks give the mean of the members."""
     random = np.random.default_rng(seed)
     vectors, labels = uniform(known + added, 5, seed=seed), nested(known + added, random)
     weights = random.integers(1, 4, known + added)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_means, "_LARGE", large)
-        patch.setattr(cluster_means, "_MOST_KEPT", float(random.choice([0.1, 5])))
+        patch.setattr(cluster_means, "_MIN_ROWS", large)
+        patch.setattr(cluster_means, "_MAX_STORED", float(random.choice([0.1, 5])))
         patch.setattr(cluster_means, "_FEW", few)
         patch.setattr(cluster_means, "_CHUNK", 16)
         kept = cluster_sums(vectors[:known], weights[:known], labels[:known], engine=ONE)
@@ -53,23 +53,23 @@ def test_of__is_the_mean_whatever_is_kept(known: int, added: int, large: int, fe
             np.testing.assert_allclose(means.of(level, chosen), np.reshape(expected, (-1, 5)), atol=2e-6)
 
 
-def test_cluster_sums__keeps_the_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clusters with many rows are kept, at each level, and fewer of them where those are a large part of all rows."""
+def test_cluster_sums__of_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums are stored for clusters with many rows, at each level, up to a share of all rows."""
     sizes = [200, 100, *[1] * 700]
     labels = np.repeat(np.arange(len(sizes)), sizes)[:, None].astype(np.int32).repeat(2, axis=1)
     sums = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
     assert sums.find(0, np.array([0, 1, 2])).tolist() == [0, 1, -1]
     assert sums.find(1, np.array([0, 1, 2])).tolist() == [2, 3, -1]
     assert sums.weights.tolist() == [200, 100, 200, 100]
-    monkeypatch.setattr(cluster_means, "_MOST_KEPT", 0.0)
-    monkeypatch.setattr(cluster_means, "_LARGE", 2)
+    monkeypatch.setattr(cluster_means, "_MAX_STORED", 0.0)
+    monkeypatch.setattr(cluster_means, "_MIN_ROWS", 2)
     fewer = cluster_sums(uniform(1000, 3), np.ones(1000, np.int64), labels, engine=ONE)
     assert fewer.find(0, np.array([0, 1])).tolist() == [0, -1]
     assert len(fewer.keys) == 2
 
 
 def test_cluster_sums__of_no_rows() -> None:
-    """Without rows there is nothing to keep, and nothing is found."""
+    """Without rows no sums are stored or found."""
     sums = cluster_sums(uniform(0, 3), np.empty(0, np.int64), np.empty((0, 5), np.int32), engine=ONE)
     assert len(sums.keys) == 0
     assert sums.find(2, np.array([1, 2])).tolist() == [-1, -1]

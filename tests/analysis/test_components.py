@@ -1,4 +1,4 @@
-"""Connected components, against SciPy's."""
+"""Connected components equal those of SciPy."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,7 +12,7 @@ from framedex.analysis.components import connected_components
 
 @given(data=st.data(), count=st.integers(1, 40))
 def test_connected_components__are_those_of_scipy(data: st.DataObject, count: int) -> None:
-    """Components and their numbers are the same, whatever the pairs."""
+    """Components and their numbers equal those of SciPy for any pairs."""
     nodes = st.integers(0, count - 1)
     pairs = np.array(data.draw(st.lists(st.tuples(nodes, nodes), max_size=60)), dtype=np.int64).reshape(-1, 2)
     links = scipy.sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
@@ -25,7 +25,7 @@ def test_connected_components__are_those_of_scipy(data: st.DataObject, count: in
 
 @pytest.mark.parametrize("shape", ["path", "shuffled path", "star", "zigzag"])
 def test_connected_components__of_long_chains(shape: str) -> None:
-    """One component is found whatever its shape and the order of its nodes."""
+    """A connected graph is one component, whatever its shape and the order of its nodes."""
     count = 50_000
     order = np.random.default_rng(0).permutation(count) if shape == "shuffled path" else np.arange(count)
     a, b = order[:-1], order[1:]
@@ -40,7 +40,7 @@ def test_connected_components__of_long_chains(shape: str) -> None:
 
 
 def test_connected_components__without_pairs() -> None:
-    """Nodes without pairs are components of their own; without nodes there is none."""
+    """Without pairs every node is a component; without nodes the result is empty."""
     nothing = np.empty(0, dtype=np.int64)
     assert connected_components(3, nothing, nothing)[1].tolist() == [0, 1, 2]
     assert connected_components(0, nothing, nothing)[0] == 0

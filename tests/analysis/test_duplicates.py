@@ -1,4 +1,4 @@
-"""Groups of near-duplicates are the connected parts at each level, nested from loose to strict."""
+"""Near-duplicate groups are the connected components at each level, nested from loose to strict."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def groups(vectors: Vectors, levels: tuple[float, ...] = DUPLICATE_LEVELS) -> tu
 
 
 def test_groups__chains_are_connected() -> None:
-    """A group holds whatever is linked by near pairs, although its ends may be far from each other."""
+    """A group contains all items that are linked by near pairs, even if its ends are far from each other."""
     found, _ = groups(at_angles(0, 15, 30, 90), (0.96,))  # the cosine of 15° is 0.966, that of 30° is 0.866
     assert found == [[0], [0], [0], [-1]]
 
@@ -57,7 +57,7 @@ def test_groups__exact_copies_are_groups_at_every_level() -> None:
 
 
 def test_groups__copies_but_for_rounding_count_as_copies() -> None:
-    """The last bit of a float does not separate equal pictures."""
+    """Rounding errors do not separate equal images."""
     vectors = np.tile(uniform(1, 64), (2, 1))
     vectors[1, 0] = np.nextafter(vectors[1, 0], np.float32(2))
     assert groups(vectors)[0] == [[0] * 8] * 2
@@ -80,7 +80,7 @@ def test_groups__nothing_to_compare_with(count: int) -> None:
 @examples(60)
 @given(st.integers(2, 60), st.integers(2, 4), st.integers(0, 2**16))
 def test_groups__law(count: int, dimension: int, seed: int) -> None:
-    """Groups have at least two members, are numbered from zero, are nested, and hold every pair at their level."""
+    """Groups have at least two members, are numbered from zero, are nested, and contain every pair of their level."""
     rng = np.random.default_rng(seed)
     vectors = unit(rng.integers(-3, 4, (count, dimension)) + 0.5)
     found = np.array(groups(vectors)[0])
@@ -100,7 +100,7 @@ def test_groups__law(count: int, dimension: int, seed: int) -> None:
 
 
 def test_duplicate_groups__more_near_duplicates_than_neighbours() -> None:
-    """Two crowds, each larger than a neighbour list, are one group where their members are alike across them."""
+    """Two crowds, each larger than a neighbour list, are one group if their members are near-duplicates."""
     random = np.random.default_rng(0)
     centres = random.normal(size=(2, 64))
     centres[1] = centres[0] + 0.15 * centres[1]
@@ -120,7 +120,7 @@ def test_duplicate_groups__more_near_duplicates_than_neighbours() -> None:
 
 
 def crowds(count: int) -> Vectors:
-    """Return pairs of crowds of 40, alike across a pair at 0.98 or so, and directions that have nothing in common."""
+    """Return pairs of crowds of 40, with a similarity of about 0.98 within a pair, and unrelated directions."""
     centres = uniform(count, 32, seed=5)
     pairs = [(each, crowd(each, 1, spread=0.2, seed=place)[0]) for place, each in enumerate(centres)]
     parts = [
@@ -134,7 +134,7 @@ def crowds(count: int) -> Vectors:
 @pytest.mark.parametrize("all_pairs", [0, 100_000])
 @pytest.mark.parametrize("exact", [True, False])
 def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Crowds that fill each other's lists are the connected parts of the full matrix, by cells or all compared."""
+    """Groups of crowds that fill their own lists are the components of all pairs, by cells or by all comparisons."""
     monkeypatch.setattr(duplicates, "_ALL_PAIRS", all_pairs)
     vectors, levels = crowds(20), (0.9, 0.97, 0.99, 0.9995, 1.0)
     graph = nearest(vectors, k=6, exact=exact)
@@ -156,7 +156,7 @@ def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatc
 
 
 def test_crowds__larger_than_a_block() -> None:
-    """Equal vectors that are not one row, more than are compared at a time, are one group with those near them."""
+    """More unmerged equal vectors than one block are one group with the vectors near them."""
     vectors = np.concatenate([np.tile(at_angles(0), (2500, 1)), at_angles(10, 20, 100)])
     found, similarity = duplicate_groups(
         VectorsInMemory(vectors), nearest(vectors, k=4), np.arange(len(vectors)), (0.96, 1.0)
@@ -168,7 +168,7 @@ def test_crowds__larger_than_a_block() -> None:
 @examples(40)
 @given(st.integers(1, 80), st.integers(1, 6), st.integers(0, 2**16))
 def test_crowds__law(count: int, k: int, seed: int) -> None:
-    """Short lists and complete ones lead to the same groups: those of the full matrix."""
+    """Short and complete lists give the same groups: the components of all pairs."""
     vectors = clustered(count, 6, seed=seed, centres=4, spread=0.3)
     found, _ = duplicate_groups(VectorsInMemory(vectors), nearest(vectors, k=k), np.arange(count), (0.9, 0.99))
     for level, column in zip((0.9, 0.99), found.T, strict=True):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.issues import confidence
+from framedex.analysis.issues import issue_confidence
 from framedex.issue_types import JudgedBy, issue_types
 from tests.laws import examples
 
@@ -21,7 +21,7 @@ def values_of(*values: float) -> npt.NDArray[np.float32]:
 
 
 def test_issue_types__all_but_corrupted_have_a_value() -> None:
-    """All issues but the one that comes from decoding have a value; each says what it means."""
+    """All issues except the decoding error have a value and its description."""
     assert [each.name for each in issue_types().values() if each.column is None] == ["corrupted"]
     assert issue_types()["corrupted"].judged_by is JudgedBy.ERROR
     assert all(each.meaning for each in issue_types().values())
@@ -29,28 +29,30 @@ def test_issue_types__all_but_corrupted_have_a_value() -> None:
 
 @pytest.mark.parametrize("issue", TYPES)
 def test_confidence__half_at_the_limit_and_one_at_the_worst(issue: str) -> None:
-    """Just beyond the limit it is 0.5, at the most extreme value 1, and on the good side there is no issue."""
+    """The confidence is 0.5 just beyond the limit and 1 at the worst value; values on the other side are no issue."""
     rule = TYPES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
     step = 2e-5 if rule.above else -2e-5
-    at_limit, beyond, within = confidence(values_of(limit + step, limit + 3 * step, limit - step), rule, limit).tolist()
+    at_limit, beyond, within = issue_confidence(
+        values_of(limit + step, limit + 3 * step, limit - step), rule, limit
+    ).tolist()
     assert at_limit == pytest.approx(0.5, abs=5e-3)
     assert 0.5 <= at_limit <= beyond
     assert np.isnan(within)
     if rule.worst is not None:
-        assert confidence(values_of(rule.worst), rule, limit).tolist() == [1]
+        assert issue_confidence(values_of(rule.worst), rule, limit).tolist() == [1]
 
 
 @pytest.mark.parametrize(("issue", "rule"), LIMITED)
-def test_confidence__what_was_not_measured_is_no_issue(issue: str, rule: object) -> None:
-    """A missing value raises no issue and no warning."""
-    assert np.isnan(confidence(values_of(np.nan), TYPES[issue], 0.3)).all()
+def test_confidence__a_missing_value_is_no_issue(issue: str, rule: object) -> None:
+    """A missing value gives no issue and no warning."""
+    assert np.isnan(issue_confidence(values_of(np.nan), TYPES[issue], 0.3)).all()
 
 
 @pytest.mark.parametrize("issue", ["outliers", "odd_size"])
 def test_confidence__an_unset_limit_finds_nothing(issue: str) -> None:
     """With an infinite limit, as in small datasets, nothing is an issue."""
-    assert np.isnan(confidence(values_of(0, 1, 2, np.nan), TYPES[issue], np.inf)).all()
+    assert np.isnan(issue_confidence(values_of(0, 1, 2, np.nan), TYPES[issue], np.inf)).all()
 
 
 @examples(100)
@@ -60,7 +62,7 @@ def test_confidence__law(issue: str, values: list[float]) -> None:
     rule = TYPES[issue]
     limit = 0.4 if rule.threshold is None else rule.threshold
     ordered = values_of(*sorted(values, reverse=not rule.above))
-    found = confidence(ordered, rule, limit)
+    found = issue_confidence(ordered, rule, limit)
     passed = ordered > limit if rule.above else ordered < limit
     np.testing.assert_array_equal(np.isfinite(found), passed)
     assert np.all((found[passed] >= 0.5) & (found[passed] <= 1))

@@ -1,4 +1,4 @@
-"""Which picture of a group is best to keep: the same in whatever order the members come."""
+"""The best image of a group does not depend on the order of its members."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from framedex.analysis.keeping import BestMembers, Criterion, best_members
 
 TOLERANCES = ((0.01, 0.0), (0.0, 0.02), (0.02, 0.0), (0.0, 2.0))
-"""Relative and absolute, of the four criteria of each test."""
+"""The relative and the absolute tolerance of the four criteria in each test."""
 KNOWN = st.one_of(st.sampled_from([0.0, 0.5, 0.51, 0.52, 100.0, 99.0, 98.9]), st.floats(-1e6, 1e6))
 MEMBER = st.tuples(*[st.one_of(st.just(math.nan), KNOWN)] * len(TOLERANCES))
 GROUPS = st.lists(st.lists(MEMBER, min_size=1, max_size=6), min_size=1, max_size=5)
@@ -26,7 +26,7 @@ def kept(groups: list[list[Member]], order: npt.NDArray[np.int64] | None = None)
 
 
 def by_words(group: list[Member]) -> int:
-    """Return the place of the best member as the documentation says it, one step at a time."""
+    """Return the position of the best member by applying the documented rules one by one."""
     left = list(range(len(group)))
     for place, (relative, absolute) in enumerate(TOLERANCES):
         known = [member for member in left if not math.isnan(group[member][place])]
@@ -41,15 +41,15 @@ def same(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
 
 
 @given(GROUPS)
-def test_best_members__is_what_the_words_say(groups: list[list[Member]]) -> None:
-    """Each criterion leaves those as good as the best, and the first of the last is best: group by group."""
+def test_best_members__follow_the_documented_rules(groups: list[list[Member]]) -> None:
+    """Each criterion keeps the members that tie with the best, and the first remaining member is the result."""
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     assert kept(groups).best.tolist() == [start + by_words(group) for start, group in zip(starts, groups, strict=True)]
 
 
 @given(GROUPS, st.randoms(use_true_random=False))
-def test_best_members__whatever_the_order(groups: list[list[Member]], random: Any) -> None:
-    """Members in another order give the same best member, the same rivals and the same numbers."""
+def test_best_members__do_not_depend_on_the_order(groups: list[list[Member]], random: Any) -> None:
+    """Shuffled members give the same best members, excluded members and counts."""
     sizes = [len(group) for group in groups]
     starts = np.cumsum([0, *sizes[:-1]])
     shuffled = np.concatenate(
@@ -66,8 +66,8 @@ def test_best_members__whatever_the_order(groups: list[list[Member]], random: An
 
 
 @given(GROUPS)
-def test_best_members__groups_do_not_touch(groups: list[list[Member]]) -> None:
-    """A group has the same best member alone as among others, on every call."""
+def test_best_members__groups_are_independent(groups: list[list[Member]]) -> None:
+    """A group has the same result alone and among other groups."""
     start = 0
     whole = kept(groups)
     assert same(whole.best, kept(groups).best)
@@ -79,8 +79,8 @@ def test_best_members__groups_do_not_touch(groups: list[list[Member]]) -> None:
 
 
 @given(GROUPS)
-def test_best_members__known_before_unknown(groups: list[list[Member]]) -> None:
-    """The best member has a known value of the first criterion if any has one; what is left never grows from 1 down."""
+def test_best_members__values_before_missing_values(groups: list[list[Member]]) -> None:
+    """The best member has a value of the first criterion if any member has one, and criteria never add members."""
     found = kept(groups)
     flat = [member for group in groups for member in group]
     for number, group in enumerate(groups):
@@ -90,8 +90,8 @@ def test_best_members__known_before_unknown(groups: list[list[Member]]) -> None:
         assert left[-1] >= 1
 
 
-def test_best_members__tells_how() -> None:
-    """How many were left, the best of those left out, and whether a value was known, are told of each criterion."""
+def test_best_members__explain_the_choice() -> None:
+    """Each criterion has the number of remaining members, the best excluded one, and whether any value was known."""
     nan = math.nan
     found = kept([[(100, 0.5, nan, 0), (99.5, 0.6, nan, 0), (50, 0.9, nan, 0), (70, 0.9, nan, 0), (nan, 1, nan, 0)]])
     assert found.best.tolist() == [1]
@@ -101,7 +101,7 @@ def test_best_members__tells_how() -> None:
 
 
 def test_best_members__of_no_groups() -> None:
-    """No groups have no best members."""
+    """No groups give empty results."""
     nothing = np.empty(0)
     found = best_members(np.empty(0, np.int64), [Criterion(nothing)], np.empty(0, np.int64))
     assert (len(found.best), found.left.shape) == (0, (0, 1))

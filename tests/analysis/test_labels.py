@@ -1,4 +1,4 @@
-"""Neighbours tell wrong labels, and items that are unlike the others of their label."""
+"""Neighbours reveal wrong labels, and items that are unlike the others of their label."""
 
 from collections.abc import Sequence
 
@@ -21,35 +21,35 @@ Codes = npt.NDArray[np.int32]
 
 
 def labels_of(items: Sequence[Sequence[int]], count: int | None = None) -> Labels:
-    """Return labels, given each item's."""
+    """Return labels from a list of labels per item."""
     codes = np.array([code for item in items for code in item], dtype=np.int32)
     offsets = np.cumsum([0, *map(len, items)], dtype=np.int64)
     return Labels(codes, offsets, int(codes.max(initial=-1)) + 1 if count is None else count)
 
 
 def single(codes: npt.NDArray[np.integer]) -> Labels:
-    """Return labels of items that have one each."""
+    """Return labels from one label per item."""
     return labels_of([[int(code)] for code in codes])
 
 
 def quality_of(vectors: Vectors, labels: Labels, *, k: int = 20) -> LabelQuality:
-    """Return how well labels fit."""
+    """Return the label quality."""
     first, inverse = unique_rows(vectors)
     return label_quality(nearest(vectors[first], k=k), inverse, labels)
 
 
 def mislabelled(quality: LabelQuality) -> list[int]:
-    """Return the items whose label is an issue."""
+    """Return the items with a mislabel issue."""
     return np.flatnonzero(np.isfinite(quality.mislabel_confidence)).tolist()
 
 
 def outliers(quality: LabelQuality) -> list[int]:
-    """Return the items that are unlike the others of their label."""
+    """Return the items with a label outlier issue."""
     return np.flatnonzero(np.isfinite(quality.outlier_confidence)).tolist()
 
 
 def groups(count: int = 4, members: int = 30, *, spread: float = 0.4) -> tuple[Vectors, Codes]:
-    """Return vectors around some centres, and the number of each one's centre."""
+    """Return vectors around some centres, and the number of each vector's centre."""
     random = np.random.default_rng(7)
     true = np.repeat(np.arange(count, dtype=np.int32), members)
     noise = random.normal(size=(len(true), 32)) * spread / np.sqrt(32)
@@ -65,7 +65,7 @@ def digits() -> tuple[Vectors, Codes]:
 
 
 def flipped(true: Codes, share: float, *, seed: int = 0) -> tuple[Codes, Mask]:
-    """Return labels of which a share was replaced by another one, and where."""
+    """Return labels with a share of them replaced by other labels, and the positions of these."""
     random = np.random.default_rng(seed)
     wrong = np.zeros(len(true), dtype=bool)
     wrong[random.choice(len(true), round(share * len(true)), replace=False)] = True
@@ -73,8 +73,8 @@ def flipped(true: Codes, share: float, *, seed: int = 0) -> tuple[Codes, Mask]:
     return np.where(wrong, (true + random.integers(1, count, len(true))) % count, true).astype(np.int32), wrong
 
 
-def test_mislabels__wrong_labels_are_found_and_mended() -> None:
-    """In clear groups all wrong labels are issues, no others are, and the right ones are suggested."""
+def test_mislabels__wrong_labels_are_found_and_corrected() -> None:
+    """In clear groups exactly the wrong labels are issues, and the right labels are suggested."""
     vectors, true = groups()
     given_, wrong = flipped(true, 0.05)
     quality = quality_of(vectors, single(given_))
@@ -98,7 +98,7 @@ def test_mislabels__digits_are_ranked_as_well_as_by_a_classifier() -> None:
 
 
 def test_labels__right_labels_are_hardly_ever_issues() -> None:
-    """With labels that are right, at most one in a hundred is called wrong or an outlier, give or take."""
+    """With right labels, about one in a hundred at most is an issue or an outlier."""
     vectors, true = digits()
     quality = quality_of(vectors, single(true))
     assert len(mislabelled(quality)) < 0.005 * len(true)
@@ -106,7 +106,7 @@ def test_labels__right_labels_are_hardly_ever_issues() -> None:
 
 
 def test_mislabels__confidence_rises_as_support_falls() -> None:
-    """Issues have a confidence from 0.5 to 1, and those that are wrong a higher one than false alarms."""
+    """Issues have a confidence from 0.5 to 1, which is higher for wrong labels than for false positives."""
     vectors, true = digits()
     labels, wrong = flipped(true, 0.05)
     quality = quality_of(vectors, single(labels))
@@ -121,7 +121,7 @@ def test_mislabels__confidence_rises_as_support_falls() -> None:
 @pytest.mark.parametrize("k", [0, 1, 20])
 @pytest.mark.parametrize("kind", ["equal", "different", "none"])
 def test_labels__nothing_to_compare(count: int, k: int, kind: str) -> None:
-    """Few items, no neighbours, labels that are all equal, all different or missing: no issue and no warning."""
+    """Few items, no neighbours, and labels that are equal, different or missing give no issue and no warning."""
     own: dict[str, list[list[int]]] = {"equal": [[0]] * count, "different": [[code] for code in range(count)]}
     quality = quality_of(uniform(count, 8), labels_of(own.get(kind, [[]] * count)), k=k)
     assert mislabelled(quality) == outliers(quality) == []
@@ -131,13 +131,13 @@ def test_labels__nothing_to_compare(count: int, k: int, kind: str) -> None:
 
 @pytest.mark.parametrize("kinds", [2, 10, 100])
 def test_labels__unrelated_labels_are_no_issues(kinds: int) -> None:
-    """Labels that have nothing to do with the vectors disagree with the neighbours all the time, which says nothing."""
+    """Labels that are unrelated to the vectors disagree with the neighbours, and are no issues."""
     labels = np.random.default_rng(kinds).integers(0, kinds, 1000)
     quality = quality_of(clustered(1000, 16), single(labels))
     assert mislabelled(quality) == outliers(quality) == []
 
 
-def test_labels__unlabelled_items_neither_vote_nor_are_judged() -> None:
+def test_labels__unlabelled_items_have_no_votes_and_no_results() -> None:
     """Items without a label have no values, and neighbours without a label neither support nor oppose."""
     vectors, true = groups(members=40)
     items = [[int(code)] if place % 2 else [] for place, code in enumerate(true)]
@@ -149,8 +149,8 @@ def test_labels__unlabelled_items_neither_vote_nor_are_judged() -> None:
     assert mislabelled(quality) == [1]
 
 
-def test_mislabels__of_several_labels_the_worst_counts() -> None:
-    """One wrong label beside a right one is found; a label that is missing, or one that others lack, is no issue."""
+def test_mislabels__the_worst_of_several_labels_counts() -> None:
+    """A wrong label next to a right one is found; a missing label, or one that neighbours lack, is no issue."""
     vectors, true = groups()
     items = [[int(code), 4 + int(code)] for code in true]
     items[0] = [0, 7]
@@ -163,7 +163,7 @@ def test_mislabels__of_several_labels_the_worst_counts() -> None:
 
 
 def test_labels__order_and_repetition_do_not_matter() -> None:
-    """A label that an item has twice is one label, in whatever place."""
+    """Repeated labels of an item count once, and the order of its labels has no effect."""
     vectors, true = groups()
     once = quality_of(vectors, labels_of([[int(code), 9] for code in true]))
     twice = quality_of(vectors, labels_of([[9, int(code), int(code), 9] for code in true]))
@@ -172,7 +172,7 @@ def test_labels__order_and_repetition_do_not_matter() -> None:
 
 
 def test_mislabels__copies_vote() -> None:
-    """Of copies with different labels the one against the many is wrong, even where no other item is near."""
+    """Among copies with different labels the minority is wrong, even if no other item is near."""
     vectors, true = groups()
     copied = np.concatenate([vectors, np.tile(-vectors[:1], (12, 1))])
     labels = np.concatenate([true, np.full(11, 4), [0]])
@@ -182,7 +182,7 @@ def test_mislabels__copies_vote() -> None:
 
 
 def test_mislabels__an_item_does_not_vote_for_itself() -> None:
-    """The only item with its label has no support, among other labels and with any number of copies of others."""
+    """The only item with its label has no support, whatever the number of copies with other labels."""
     vectors, true = groups()
     labels = true.copy()
     labels[5] = 4
@@ -201,14 +201,14 @@ def test_mislabels__one_near_duplicate_does_not_outvote_the_others() -> None:
 
 @pytest.mark.parametrize(("k", "found"), [(2, []), (3, [7])])
 def test_mislabels__three_votes_are_needed(k: int, found: list[int]) -> None:
-    """Two neighbours are too few to call a label wrong, however they agree."""
+    """Two neighbours are too few to call a label wrong, even if they agree."""
     vectors, true = groups()
     true[7] = 2
     assert mislabelled(quality_of(vectors, single(true), k=k)) == found
 
 
-def test_mislabels__overlapping_groups_are_told_from_wrong_labels() -> None:
-    """Where groups overlap, neighbours contradict many right labels, but only wrong ones clearly enough."""
+def test_mislabels__overlapping_groups_differ_from_wrong_labels() -> None:
+    """In overlapping groups, neighbours contradict many right labels, but only wrong labels clearly enough."""
     vectors, true = groups(60, spread=1.3)
     labels, wrong = flipped(true, 0.05)
     quality = quality_of(vectors, single(labels))
@@ -225,7 +225,7 @@ def test_mislabels__thousands_of_copies_with_labels_of_their_own() -> None:
 
 
 def test_outliers__are_beyond_the_fence_of_their_label() -> None:
-    """An item between the groups, and one amid another label, are unlike their label; members are not."""
+    """An item between the groups, and one within another label, are outliers; other members are not."""
     vectors, true = groups()
     between = unit(vectors[:1] + vectors[40:41] + vectors[80:81])
     labels = np.append(true, 0)
@@ -239,7 +239,7 @@ def test_outliers__are_beyond_the_fence_of_their_label() -> None:
 
 
 def test_outliers__amid_a_tighter_label() -> None:
-    """Two wrongly labelled items in a tight group have near neighbours, even each other, but none of their label."""
+    """Two wrongly labelled items in a tight group are outliers of their label, although they are near each other."""
     loose, _ = groups(2, spread=0.8)
     tight, _ = groups(3, spread=0.1)
     labels = np.repeat(np.arange(3), 30)
@@ -249,13 +249,13 @@ def test_outliers__amid_a_tighter_label() -> None:
 
 @pytest.mark.parametrize(("members", "judged"), [(9, False), (10, True)])
 def test_outliers__need_ten_of_a_label(members: int, judged: bool) -> None:
-    """Of a label with fewer than ten items nothing is said."""
+    """A label with fewer than ten items has no outliers."""
     vectors, true = groups(members=members)
     assert np.isfinite(quality_of(vectors, single(true)).distance).tolist() == [judged] * len(true)
 
 
 def test_outliers__copies_in_few_rows_are_near_each_other() -> None:
-    """Items of a label that are copies of a few pictures find each other, through one neighbour or none."""
+    """Items of a label that are copies of a few images find each other, with one neighbour or none."""
     vectors, true = groups(count=4, members=2)
     quality = quality_of(np.tile(vectors, (8, 1)), single(np.tile(true, 8)))
     assert outliers(quality) == []
@@ -263,7 +263,7 @@ def test_outliers__copies_in_few_rows_are_near_each_other() -> None:
 
 
 def test_labels__same_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much is held at a time changes nothing, and progress ends with everything done."""
+    """The size of blocks does not change the result, and progress ends at one."""
     vectors, true = groups()
     labels = single(flipped(true, 0.1)[0])
     whole = quality_of(vectors, labels)
@@ -282,7 +282,7 @@ def test_labels__same_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     [([0, 1], [0, 1]), ([0, 1], [0, 1, 1]), ([0, 1], [0, 3, 2]), ([0, 2], [0, 1, 2]), ([-1, 0], [0, 1, 2])],
 )
 def test_labels__wrong_input_is_refused(codes: list[int], offsets: list[int]) -> None:
-    """Offsets that do not fit, and codes outside their range, are named."""
+    """Invalid offsets and codes are refused with a message that names them."""
     labels = Labels(np.array(codes, dtype=np.int32), np.array(offsets), 2)
     with pytest.raises(InvalidInput, match="must"):
         quality_of(uniform(2, 4), labels)
@@ -320,7 +320,7 @@ def reference_support(vectors: Vectors, items: Sequence[set[int]], k: int) -> li
 @examples(80)
 @given(st.integers(1, 40), st.integers(0, 6), st.integers(1, 6), st.integers(0, 2**16))
 def test_mislabels__law(count: int, k: int, kinds: int, seed: int) -> None:
-    """Support is what counting vote by vote gives, with copies, unlabelled items and several labels."""
+    """Support equals that of counting each vote, with copies, unlabelled items and several labels."""
     random = np.random.default_rng(seed)
     vectors = unit(random.integers(-1, 2, (count, 3)) + 0.5)
     items = [set(random.choice(kinds, random.integers(0, min(kinds, 3) + 1), replace=False).tolist()) for _ in vectors]

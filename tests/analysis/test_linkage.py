@@ -22,7 +22,7 @@ ONE = CpuProducts(1)  # for few rows it is quicker without threads
 def clusters(
     vectors: Vectors, *, k: int = 20, cuts: Any = CUTS, weights: npt.NDArray[np.int64] | None = None
 ) -> Labels:
-    """Return the clusters of vectors that stand for one item each, unless weighted."""
+    """Return the clusters of vectors, by default with the weight 1."""
     if weights is None:
         weights = np.ones(len(vectors), np.int64)
     return average_linkage(vectors, weights, nearest(vectors, k=k, engine=ONE), cuts)
@@ -40,7 +40,7 @@ def clusters(
 )
 @pytest.mark.parametrize("k", [2, 20])
 def test_average_linkage__equals_scipy(vectors: Vectors, k: int) -> None:
-    """At every cut the partition is scipy's, whatever the quality of the first candidates."""
+    """At every cut the partition equals SciPy's, whatever the quality of the neighbour graph."""
     found = clusters(vectors, k=k)
     for level, cut in enumerate(CUTS):
         assert same_partition(found[:, level], reference_clusters(vectors, cut)), cut
@@ -48,7 +48,7 @@ def test_average_linkage__equals_scipy(vectors: Vectors, k: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_average_linkage__a_weight_stands_for_identical_rows(seed: int) -> None:
-    """Distinct rows with weights give the clusters that scipy finds when every copy is a row of its own."""
+    """Weighted distinct rows give SciPy's clusters of all rows with copies."""
     rng = np.random.default_rng(seed)
     distinct = clustered(120, 12, seed=seed, centres=6, spread=1.0)
     every = distinct[rng.permutation(np.repeat(np.arange(120), rng.integers(1, 6, 120)))]
@@ -75,7 +75,7 @@ def test_average_linkage__does_not_depend_on_the_candidates(count: int, dimensio
     st.integers(0, 2**16),
 )
 def test_average_linkage__law(count: int, dimension: int, k: int, cuts: list[float], seed: int) -> None:
-    """Clusters are nested, numbered by first rows, and no two left at a cut lie within it; ties are allowed."""
+    """Clusters are nested, numbered by first rows, and no two remaining clusters are within a cut, even with ties."""
     rng = np.random.default_rng(seed)
     vectors = unit(rng.integers(-2, 3, (count, dimension)) + 0.5)
     weights = rng.integers(1, 5, count)
@@ -94,7 +94,7 @@ def test_average_linkage__law(count: int, dimension: int, k: int, cuts: list[flo
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_average_linkage__few_rows(count: int) -> None:
-    """No row, one row and two rows are clusters too."""
+    """No rows, one row and two rows can be clustered."""
     vectors = unit(np.array([[1.0, 0.0], [1.0, 0.6]])[:count]) if count else np.zeros((0, 2), np.float32)
     expected = {0: [], 1: [[0] * 5], 2: [[0, 0, 0, 0, 0], [1, 1, 0, 0, 0]]}[count]
     assert clusters(vectors).tolist() == expected
@@ -106,14 +106,14 @@ def test_average_linkage__one_dimension() -> None:
     assert clusters(vectors, cuts=[0.1, 1.9, 2.0]).tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 0]]
 
 
-def test_average_linkage__pairs_at_the_very_cut_belong_together() -> None:
-    """A distance that equals the cut is within it, however it was rounded."""
+def test_average_linkage__pairs_exactly_at_the_cut_belong_together() -> None:
+    """A distance equal to the cut is within it, despite rounding."""
     vectors = np.array([[1, 0], [0.6, 0.8]], np.float32)
     assert clusters(vectors, cuts=[0.39, 0.4]).tolist() == [[0, 0], [1, 0]]
 
 
 def test_average_linkage__thousands_of_copies_are_one_cluster() -> None:
-    """Copies of one vector are one item of that weight."""
+    """Copies of one vector are one row with that weight."""
     vectors = np.tile(uniform(1, 32), (5000, 1))
     first, inverse = unique_rows(vectors)
     assert len(first) == 1
@@ -121,7 +121,7 @@ def test_average_linkage__thousands_of_copies_are_one_cluster() -> None:
 
 
 def test_average_linkage__unmerged_copies_are_one_cluster_as_well() -> None:
-    """Without collapsing them first, equal vectors still end in one cluster."""
+    """Equal vectors are one cluster, even if they were not merged into one row."""
     assert not clusters(np.tile(uniform(1, 8), (300, 1))).any()
 
 
@@ -135,7 +135,7 @@ def test_average_linkage__cuts_must_ascend(cuts: list[float]) -> None:
 
 
 def test_average_linkage__can_be_stopped() -> None:
-    """What progress raises ends the work."""
+    """An error raised by progress ends the work."""
 
     def stop(share: float) -> None:
         raise InterruptedError(f"at {share}")
@@ -146,6 +146,6 @@ def test_average_linkage__can_be_stopped() -> None:
 
 
 def test_number_by_first_row__keeps_the_partition() -> None:
-    """Numbers are given in order of first appearance."""
+    """Clusters are numbered in order of first appearance."""
     assert number_by_first_row(np.array([7, 3, 7, 9, 3])).tolist() == [0, 1, 0, 2, 1]
     assert number_by_first_row(np.array([], dtype=np.int64)).tolist() == []

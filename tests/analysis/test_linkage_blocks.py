@@ -1,4 +1,4 @@
-"""Clusters of many rows, linked block by block, are those of linking all at a time: exactly so, or within the slack."""
+"""Linking in blocks gives the clusters of linking all rows at once, exactly or within the slack."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def clusters(
     block_rows: int = 40,
     **options: Any,
 ) -> Labels:
-    """Return the clusters that small blocks lead to, for rows of one item each unless weighted."""
+    """Return the clusters from small blocks, by default of rows with the weight 1."""
     if weights is None:
         weights = np.ones(len(vectors), np.int64)
     with pytest.MonkeyPatch.context() as patch:
@@ -60,14 +60,14 @@ def assert_nested(found: Labels) -> None:
 @pytest.mark.parametrize("block_rows", [30, 100])
 @pytest.mark.parametrize("k", [3, 20, 400])
 def test_blocks__without_slack_equal_scipy(vectors: Vectors, block_rows: int, k: int) -> None:
-    """Without slack every merge is in the exact order, and the partition at each cut is scipy's."""
+    """Without slack every merge is in the exact order, and the partition at each cut equals SciPy's."""
     found = clusters(vectors, k=k, block_rows=block_rows, slack=0.0)
     for level, cut in enumerate(CUTS):
         assert same_partition(found[:, level], reference_clusters(vectors, cut)), cut
 
 
 def test_blocks__without_slack_weights_stand_for_identical_rows() -> None:
-    """Weighted rows give the clusters that scipy finds when every copy is a row of its own."""
+    """Weighted rows give SciPy's clusters of all rows with copies."""
     random = np.random.default_rng(0)
     distinct, weights = clustered(150, 12, centres=6, spread=1.0), random.integers(1, 5, 150)
     found = clusters(distinct, weights=weights, slack=0.0)
@@ -77,8 +77,8 @@ def test_blocks__without_slack_weights_stand_for_identical_rows() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_blocks__with_slack_are_near_the_exact_ones(seed: int) -> None:
-    """Pairs that share a cluster of clustered data do so with the slack as well, with few exceptions."""
+def test_blocks__with_slack_are_nearly_exact(seed: int) -> None:
+    """In clustered data, the slack changes few pairs of rows in a common cluster."""
     vectors = clustered(1200, 32, seed=seed, centres=30, spread=0.5)
     found = clusters(vectors, dense_rows=100, block_rows=150)
     assert_nested(found)
@@ -87,7 +87,7 @@ def test_blocks__with_slack_are_near_the_exact_ones(seed: int) -> None:
 
 
 def test_blocks__progress_ascends_to_one() -> None:
-    """The share that is done never falls from one round to the next, and ends at one."""
+    """Progress never falls from one round to the next, and ends at one."""
     shares: list[float] = []
     clusters(clustered(500, 8, centres=3, spread=1.5), progress=shares.append)
     assert shares == sorted(shares)
@@ -96,7 +96,7 @@ def test_blocks__progress_ascends_to_one() -> None:
 
 
 def test_blocks__can_be_stopped() -> None:
-    """What progress raises within a round ends the work."""
+    """An error raised by progress within a round ends the work."""
 
     def stop(share: float) -> None:
         if share > 0.3:
@@ -107,8 +107,8 @@ def test_blocks__can_be_stopped() -> None:
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.005])
-def test_blocks__many_around_one(slack: float) -> None:
-    """Rows that are near one hub, and beyond the widest cut from each other: the hub takes as many as in scipy."""
+def test_blocks__hub_with_many_neighbours(slack: float) -> None:
+    """A hub joins as many rows as in SciPy if they are near it, and beyond the widest cut from each other."""
     spokes = np.eye(151, dtype=np.float64)
     vectors = unit(0.25 * spokes[:1] + np.sqrt(1 - 0.25**2) * spokes)
     vectors[0] = spokes[0]
@@ -122,7 +122,7 @@ def test_blocks__many_around_one(slack: float) -> None:
 
 @pytest.mark.parametrize("slack", [0.0, 0.005])
 def test_blocks__no_two_near_ones_share_a_block(slack: float) -> None:
-    """A ring whose neighbours lie in different blocks, all equally near, still comes to an end."""
+    """Linking ends for a ring of equally near rows whose neighbours are in different blocks."""
     count = 60
     ring = (np.eye(count) + np.roll(np.eye(count), 1, axis=1))[np.r_[0:count:2, 1:count:2]]
     found = clusters(unit(ring), k=4, cuts=[0.3, 0.9], block_rows=10, slack=slack)
@@ -133,7 +133,7 @@ def test_blocks__no_two_near_ones_share_a_block(slack: float) -> None:
 
 @pytest.mark.parametrize("slack", [0.0, 0.005])
 def test_blocks__that_wait_for_each_other(slack: float) -> None:
-    """Rows along a circle, each nearest to the next, with a block border here and there: all are one in the end."""
+    """Rows along a circle that is cut into blocks, each nearest to the next one, end as one cluster."""
     angles = np.cumsum(np.linspace(0.02, 0.001, 300))
     vectors = unit(np.stack([np.cos(angles), np.sin(angles)], axis=1))[np.random.default_rng(0).permutation(300)]
     found = clusters(vectors, k=2, cuts=[0.001, 2.0], slack=slack)
@@ -144,7 +144,7 @@ def test_blocks__that_wait_for_each_other(slack: float) -> None:
 
 @pytest.mark.parametrize("slack", [0.0, 0.005])
 def test_blocks__equal_vectors_are_one_cluster(slack: float) -> None:
-    """Copies that were not made one weighted row, more than a block holds, end in one cluster at every cut."""
+    """More unmerged copies than one block are one cluster at every cut."""
     vectors = np.repeat(uniform(3, 16), 120, axis=0)
     found = clusters(vectors, k=5, slack=slack)
     assert np.all(found.reshape(3, 120, -1) == found[::120, None])
@@ -152,7 +152,7 @@ def test_blocks__equal_vectors_are_one_cluster(slack: float) -> None:
 
 
 def test_blocks__of_half_precision_in_a_file(tmp_path: Path) -> None:
-    """Half floats that are mapped for reading only give the clusters of their values."""
+    """Memory-mapped, read-only float16 vectors give the clusters of their values."""
     values = clustered(300, 16).astype(np.float16)
     found = clusters(mapped(tmp_path / "values", values))
     np.testing.assert_array_equal(found, clusters(values.astype(np.float32)))
@@ -168,7 +168,7 @@ def test_blocks__of_half_precision_in_a_file(tmp_path: Path) -> None:
     st.integers(0, 2**16),
 )
 def test_blocks__law(count: int, dimension: int, k: int, block_rows: int, slack: float, seed: int) -> None:
-    """With ties, weights and tiny blocks it ends, nested; without slack no two clusters are left within a cut."""
+    """Clusters are nested with ties, weights and tiny blocks; without slack no two of them are within a cut."""
     random = np.random.default_rng(seed)
     vectors = unit(random.integers(-2, 3, (count, dimension)) + 0.5)
     weights = random.integers(1, 5, count)

@@ -1,4 +1,4 @@
-"""The neighbour graph of few rows is exact, whatever the shape of the input; :mod:`test_recall` has that of many."""
+"""The neighbour graph of few rows is exact for any input; :mod:`test_recall` tests that of many rows."""
 
 import threading
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_nearest__equals_brute_force(vectors: Vectors) -> None:
     ("count", "k", "columns"), [(0, 5, 0), (1, 5, 0), (2, 5, 1), (6, 5, 5), (5, 100, 4), (5, 0, 0)]
 )
 def test_nearest__at_most_all_others(count: int, k: int, columns: int) -> None:
-    """With fewer rows than neighbours asked for, all other rows come back, and never the row itself."""
+    """If k is larger than the number of other rows, all other rows are returned, and never the row itself."""
     graph = nearest(uniform(count, 8), k=k)
     assert graph.rows.shape == graph.similarity.shape == (count, columns)
     assert graph.k == columns
@@ -55,7 +55,7 @@ def test_nearest__one_dimension() -> None:
 
 
 def test_nearest__equal_vectors_and_ties_are_in_row_order() -> None:
-    """Neighbours of the same similarity stand in row order."""
+    """Neighbours with the same similarity are in row order."""
     same = np.tile(np.array([[0.6, 0.8]], np.float32), (5, 1))
     graph = nearest(same, k=4)
     assert graph.rows.tolist() == [[other for other in range(5) if other != row] for row in range(5)]
@@ -78,18 +78,18 @@ def test_nearest__blocks_are_joined_and_reported() -> None:
 
 @pytest.mark.parametrize("count", [1023, 1024, 1025, 1026, 2048, 2049, 3073, 4200])
 def test_nearest__across_the_borders_of_tiles(count: int) -> None:
-    """One row more or less than fills a tile, and rows of several tiles, have the neighbours of all rows."""
+    """Neighbours are exact for one row more or less than a tile, and for several tiles."""
     vectors = clustered(count, 12, seed=count, centres=5, spread=1.0)
     graph = nearest(vectors, k=9)
     assert_sound(graph, vectors, 9)
     np.testing.assert_allclose(graph.similarity, true_neighbours(vectors, 9), atol=2e-6)
     assert graph.cells is None
-    assert graph.compared >= count * (count - 1) // 2
+    assert graph.n_comparisons >= count * (count - 1) // 2
 
 
 @pytest.mark.parametrize("k", [1, 1023, 1030, 5000])
 def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
-    """Lists that are longer than a tile, and all other rows where more are asked for."""
+    """Lists may be longer than a tile, and have all other rows if k is larger than their number."""
     vectors = uniform(1100, 5)
     graph = nearest(vectors, k=k)
     assert_sound(graph, vectors, k)
@@ -97,7 +97,7 @@ def test_nearest__as_many_neighbours_as_a_tile_has_rows(k: int) -> None:
 
 
 def test_nearest__of_half_precision(tmp_path: Path) -> None:
-    """Half floats have the neighbours that their values have, in memory or in a file mapped for reading only."""
+    """Float16 vectors have the neighbours of their values, in memory or in a memory-mapped, read-only file."""
     values = clustered(2100, 16).astype(np.float16)
     graph = nearest(values, k=6)
     assert_sound(graph, values, 6)
@@ -105,8 +105,8 @@ def test_nearest__of_half_precision(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nearest(mapped(tmp_path / "values", values), k=6).rows, graph.rows)
 
 
-def test_nearest__however_the_vectors_lie_in_memory(tmp_path: Path) -> None:
-    """Columns first, every other row, backwards or in a file: the same values have the same neighbours."""
+def test_nearest__does_not_depend_on_the_memory_layout(tmp_path: Path) -> None:
+    """Column-major, strided, reversed and memory-mapped vectors have the same neighbours."""
     vectors = clustered(1500, 10)
     wide = np.zeros((3000, 20), np.float32)
     wide[::2, ::2] = vectors
@@ -119,7 +119,7 @@ def test_nearest__however_the_vectors_lie_in_memory(tmp_path: Path) -> None:
 
 
 def test_nearest__more_equal_vectors_than_neighbours() -> None:
-    """Equal vectors fill each other's lists, in several tiles too, and the others still have theirs."""
+    """Equal vectors fill each other's lists, also across tiles, and other rows keep their neighbours."""
     vectors = np.concatenate([np.tile(uniform(1, 8), (2500, 1)), uniform(60, 8, seed=1)])
     graph = nearest(vectors, k=5)
     assert_sound(graph, vectors, 5)
@@ -128,7 +128,7 @@ def test_nearest__more_equal_vectors_than_neighbours() -> None:
 
 
 def test_nearest__half_of_the_vectors_are_zero() -> None:
-    """Vectors without direction are as similar to everything as a right angle is."""
+    """Zero vectors have the similarity 0 to all vectors."""
     vectors = clustered(1400, 8)
     vectors[::2] = 0
     graph = nearest(vectors, k=4)
@@ -139,7 +139,7 @@ def test_nearest__half_of_the_vectors_are_zero() -> None:
 
 
 def test_nearest__one_dimension_in_many_tiles() -> None:
-    """With only two directions there are no other similarities than one and minus one."""
+    """In one dimension all similarities are one or minus one, also across tiles."""
     vectors = np.where(np.arange(2100) % 3 == 0, 1, -1).astype(np.float32)[:, None]
     graph = nearest(vectors, k=5)
     assert_sound(graph, vectors, 5)
@@ -148,7 +148,7 @@ def test_nearest__one_dimension_in_many_tiles() -> None:
 
 @pytest.mark.parametrize("recall", [0.5, 1.0, 0.0, -1.0, 2.0, float("nan")])
 def test_nearest__recall_has_a_range(recall: float) -> None:
-    """A recall of a half or less says nothing, one of 1 cannot be promised: both are refused, for few rows too."""
+    """A recall outside of (0.5, 1) is refused, for few rows, too."""
     for count in (0, 5):
         with pytest.raises(InvalidInput, match=r"above 0\.5 and below 1"):
             nearest(uniform(count, 3), recall=recall)
@@ -157,7 +157,7 @@ def test_nearest__recall_has_a_range(recall: float) -> None:
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("exact", [True, False])
 def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which of equally near rows are listed is the same in every run, although threads finish in any order."""
+    """Ties are resolved in the same way in every run, although threads finish in any order."""
     monkeypatch.setattr(neighbours, "_GATHERED", 20_000)
     signs = np.random.default_rng(0).random((6000, 12)) < 0.5
     vectors = unit(np.where(signs, 1.0, -1.0))
@@ -168,7 +168,7 @@ def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, m
 
 @pytest.mark.parametrize("exact", [True, False, None])
 def test_nearest__can_be_stopped_at_any_time(exact: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What progress raises ends the work wherever it is, and no thread goes on."""
+    """An error raised by progress at any time ends the work and all threads."""
     monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
     vectors = uniform(3000, 8)
     for limit in (0.0, 0.05, 0.15, 0.3, 0.6, 0.99):
@@ -187,7 +187,7 @@ def test_nearest__can_be_stopped_at_any_time(exact: bool | None, monkeypatch: py
 def test_nearest__progress_ascends_to_one(
     exact: bool | None, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The share that is done never falls, also where cells are tried and do not pay, and ends at one."""
+    """Progress never falls and ends at one, even if cells are tried and then not used."""
     monkeypatch.setattr(neighbours, "_EXACT_ROWS", 200)
     shares: list[float] = []
     nearest(vectors, k=5, exact=exact, progress=shares.append)
@@ -200,7 +200,7 @@ def test_nearest__progress_ascends_to_one(
 @examples(60)
 @given(st.integers(0, 40), st.integers(1, 5), st.integers(0, 45), st.integers(0, 2**16))
 def test_nearest__law(count: int, dimension: int, k: int, seed: int) -> None:
-    """Similarities descend within [-1, 1], and what is left out is no more similar than what is there."""
+    """Similarities descend within [-1, 1], and no other row is more similar than the listed ones."""
     values = np.random.default_rng(seed).integers(-2, 3, (count, dimension)) + 0.5
     vectors = unit(values)
     graph = nearest(vectors, k=k)
@@ -234,7 +234,7 @@ def test_unique_rows__both_zeros_are_one() -> None:
 
 
 def test_unique_rows__vectors_of_signs_stay_apart() -> None:
-    """Vectors that differ in their signs alone, as binary embeddings do, are not taken for each other."""
+    """Vectors that differ only in signs, such as binary embeddings, are distinct."""
     signs = np.random.default_rng(0).random((300_000, 64), dtype=np.float32) < 0.5
     vectors = np.where(signs, np.float32(0.125), np.float32(-0.125))
     first, inverse = unique_rows(vectors)

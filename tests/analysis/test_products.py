@@ -1,4 +1,4 @@
-"""Products of vectors, and what is selected from them, are the same on every engine, whatever its threads do."""
+"""Products of vectors and selections from them are the same on every engine, whatever the threads' timing."""
 
 import threading
 from typing import Any
@@ -24,7 +24,7 @@ from tests.analysis.arrays import Vectors, clustered, uniform
 from tests.laws import examples
 
 BLOCKS = st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4), st.integers(0, 2**16))
-"""Rows of two blocks, their dimension, and a seed."""
+"""The rows of two blocks, their dimension, and a seed."""
 
 
 @pytest.fixture(params=["cpu", "torch"], scope="module")
@@ -37,7 +37,7 @@ def engine(request: pytest.FixtureRequest) -> Products:
 
 
 def blocks(shape: tuple[int, int, int, int]) -> tuple[Vectors, Vectors]:
-    """Return two blocks of small whole numbers: their products are exact, and have many ties."""
+    """Return two blocks of small integers; their products are exact, and have many ties."""
     first, second, dimension, seed = shape
     random = np.random.default_rng(seed)
     a, b = (random.integers(-4, 5, (count, dimension)).astype(np.float32) for count in (first, second))
@@ -45,19 +45,19 @@ def blocks(shape: tuple[int, int, int, int]) -> tuple[Vectors, Vectors]:
 
 
 def entries(found: Survivors) -> list[tuple[int, int, float]]:
-    """Return single entries of a matrix in order."""
+    """Return the entries of a matrix in a fixed order."""
     return sorted(zip(*(each.tolist() for each in found), strict=True))
 
 
 def threads_of_blas() -> set[int]:
-    """Return how many threads the BLAS libraries of this process use."""
+    """Return the number of threads of the BLAS libraries in this process."""
     return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
 @examples(60)
 @given(BLOCKS, st.integers(1, 30))
 def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:
-    """The k largest scores of each row come back, descending, each with its column, and no column twice."""
+    """The k largest scores of each row are returned with their columns, descending, no column twice."""
     a, b = blocks(shape)
     k = min(k, len(b))
     columns, scores = engine.largest(a, b, k)
@@ -70,7 +70,7 @@ def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, 
 @examples(40)
 @given(BLOCKS, st.integers(1, 29))
 def test_largest__not_the_row_itself(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:
-    """Rows that are compared with themselves do not find themselves."""
+    """A block that is compared with itself never returns a row's score with itself."""
     a, _ = blocks(shape)
     if len(a) > 1:
         columns, scores = engine.largest(a, a, min(k, len(a) - 1), own=True)
@@ -79,7 +79,7 @@ def test_largest__not_the_row_itself(engine: Products, shape: tuple[int, int, in
 
 
 def test_largest__none_and_all() -> None:
-    """No column where none is asked for, and all of them where all are; ties are in column order."""
+    """For k = 0 no column is returned, and for the full k all columns; ties are in column order."""
     scores = np.array([[1, 3, 3], [2, 2, 2]], np.float32)
     columns, values = largest(scores, 0)
     assert columns.shape == values.shape == (2, 0)
@@ -91,11 +91,11 @@ def test_largest__none_and_all() -> None:
 def test_above__holds_the_largest_above_the_limits(
     engine: Products, shape: tuple[int, int, int, int], k: int, least: int
 ) -> None:
-    """What comes back is above its row's limit, and the k largest of a row are among it; the same for the columns."""
+    """Returned scores exceed their row's limit and include its k largest such scores; likewise for columns."""
     a, b = blocks(shape)
     random = np.random.default_rng(shape[-1])
     limits = [(least + random.integers(-3, 4, len(each))).astype(np.float32) for each in (a, b)]
-    found = engine.above(a, b, limits[0], k, back=limits[1])
+    found = engine.above(a, b, limits[0], k, reverse_limits=limits[1])
     assert len(found) == 2
     assert len(engine.above(a, b, limits[0], k)) == 1
     for selected, full, limit in zip(found, (a @ b.T, b @ a.T), limits, strict=True):
@@ -113,7 +113,7 @@ def test_above__holds_the_largest_above_the_limits(
 def test_near__the_best_and_those_almost_as_good(
     engine: Products, shape: tuple[int, int, int, int], reach: int
 ) -> None:
-    """The best column of a row, and each other one whose score is less by the reach at most."""
+    """The best column of a row is returned, and all columns whose score is lower by at most the reach."""
     a, b = blocks(shape)
     best, row, column = engine.near(a, b, float(reach))
     full = a @ b.T
@@ -126,7 +126,7 @@ def test_near__the_best_and_those_almost_as_good(
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_torch__finds_the_neighbours_that_the_cpu_finds(exact: bool) -> None:
-    """The graph of PyTorch is that of NumPy, and vectors that may not be written to are no reason for a warning."""
+    """PyTorch gives the graph of NumPy, and read-only vectors give no warning."""
     pytest.importorskip("torch")
     vectors = clustered(2500, 24, centres=30)
     vectors.flags.writeable = False
@@ -137,21 +137,21 @@ def test_torch__finds_the_neighbours_that_the_cpu_finds(exact: bool) -> None:
 
 
 def test_torch__selects_the_same_entries() -> None:
-    """Where many scores pass a limit and where few do, both engines name the same ones."""
+    """Both engines select the same scores, whether few or many exceed the limits."""
     pytest.importorskip("torch")
     a, b = uniform(200, 16), uniform(300, 16, seed=1)
     for limit in (-2.0, 0.0, 0.6):
         least, back = np.full(200, limit, np.float32), np.full(300, limit, np.float32)
         pairs = zip(
-            CpuProducts(1).above(a, b, least, 5, back=back),
-            TorchProducts("cpu").above(a, b, least, 5, back=back),
+            CpuProducts(1).above(a, b, least, 5, reverse_limits=back),
+            TorchProducts("cpu").above(a, b, least, 5, reverse_limits=back),
             strict=True,
         )
         for one, other in pairs:
             assert [each[:2] for each in entries(one)] == [each[:2] for each in entries(other)]
 
 
-def test_best_products__are_those_of_the_machine() -> None:
+def test_best_products__fit_the_machine() -> None:
     """There is always an engine, with at least one thread."""
     assert best_products().workers >= 1
     assert CpuProducts().workers >= 1
@@ -176,7 +176,7 @@ def test_run_all__in_order(workers: int, count: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_run_all__items_are_drawn_after_the_same_results(workers: int) -> None:
-    """How many results are known when an item is drawn is the same in every run, so that what depends on it is, too."""
+    """An item is taken after the same number of results in every run, so it may depend on these results."""
 
     def known_at_each_draw() -> list[int]:
         known, results = [], 0
@@ -199,7 +199,7 @@ def test_run_all__items_are_drawn_after_the_same_results(workers: int) -> None:
 @pytest.mark.parametrize("where", ["work", "after", "items"])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_run_all__an_error_ends_the_work(where: str, workers: int) -> None:
-    """What is raised anywhere comes out; then no thread works any more, little was begun, and BLAS is as before."""
+    """An error anywhere is raised; then all threads have ended, few items were started, and BLAS is restored."""
     begun: list[int] = []
 
     def fail(here: str, item: int) -> int:
@@ -224,8 +224,8 @@ def test_run_all__an_error_ends_the_work(where: str, workers: int) -> None:
     assert not [each for each in threading.enumerate() if each.name.startswith("framedex-index")]
 
 
-def test_single_threaded_blas__for_as_long_as_anyone_needs_it() -> None:
-    """Blocks may overlap in any order: BLAS has one thread until the last one ends, and then what it had before."""
+def test_single_threaded_blas__until_the_last_block_ends() -> None:
+    """Blocks may overlap in any order: BLAS has one thread until the last block ends, then its previous number."""
     with threadpool_limits(2, user_api="blas"):
         before = threads_of_blas()
         first, second = single_threaded_blas(), single_threaded_blas()
@@ -239,7 +239,7 @@ def test_single_threaded_blas__for_as_long_as_anyone_needs_it() -> None:
 
 
 def test_single_threaded_blas__ends_with_an_error() -> None:
-    """An error within a block gives the threads back, and the next block works as the first."""
+    """An error within a block restores the threads, and the next block works."""
 
     @single_threaded_blas()
     def fail() -> None:
@@ -255,7 +255,7 @@ def test_single_threaded_blas__ends_with_an_error() -> None:
 
 
 def test_single_threaded_blas__on_several_threads() -> None:
-    """Graphs that are computed at the same time leave BLAS as it was."""
+    """Concurrent computations of graphs restore the threads of BLAS."""
     vectors = clustered(1500, 16)
     with threadpool_limits(2, user_api="blas"):
         before = threads_of_blas()

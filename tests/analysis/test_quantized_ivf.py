@@ -1,4 +1,4 @@
-"""Vectors as codes in cells: what is found is what comparing everything finds."""
+"""Searches in quantised vectors give the results of comparing all vectors."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -47,7 +47,7 @@ def coded(vectors: Vectors, centroids: Vectors, parts: int) -> tuple[QuantizedIv
     share=st.floats(0, 1),
 )
 def test_nearest__of_some(seed: int, rows: int, dimension: int, cells: int, parts: int, k: int, share: float) -> None:
-    """Compared with all that may be answers, the nearest are the true ones, in order, with their similarities."""
+    """If all selected rows are compared, the results are the true neighbours in order, with their similarities."""
     random = np.random.default_rng(seed)
     vectors = unit(random.standard_normal((rows, dimension)))
     index, ordered = coded(vectors, unit(random.standard_normal((cells, dimension))), parts)
@@ -64,7 +64,7 @@ def test_nearest__of_some(seed: int, rows: int, dimension: int, cells: int, part
 
 
 def test_nearest__filters_widen_the_search() -> None:
-    """With few rows that may be answers as many of them are compared, so that nothing is missed by a filter."""
+    """A filter does not reduce the number of compared candidates, so no neighbour is missed because of it."""
     random = np.random.default_rng(0)
     vectors = unit(random.standard_normal((4000, 16)))
     centroids = unit(random.standard_normal((60, 16)))
@@ -77,8 +77,8 @@ def test_nearest__filters_widen_the_search() -> None:
             assert set(found.tolist()) == set(wanted.tolist())
 
 
-def test_nearest__looks_into_few_cells() -> None:
-    """Without a filter no more cells are looked into than are needed for the number of rows to compare."""
+def test_nearest__probes_few_cells() -> None:
+    """Without a filter, only as many cells are probed as the number of candidates needs."""
     random = np.random.default_rng(0)
     centroids = unit(random.standard_normal((40, 32)))
     vectors = unit(np.repeat(centroids, 50, axis=0) + 0.01 * random.standard_normal((2000, 32)).astype(np.float32))
@@ -90,7 +90,7 @@ def test_nearest__looks_into_few_cells() -> None:
 
 
 def test_nearest__many_copies() -> None:
-    """Of more equally near rows than are wanted the answers are as near, and the same each time."""
+    """If more than k rows are equally near, the results are among them, and the same each time."""
     vectors = unit(np.repeat(np.eye(4, dtype=np.float32), 500, axis=0))
     index, _ = coded(vectors, unit(np.eye(4, dtype=np.float32)), 3)
     everything = index.select(np.ones(2000, bool))
@@ -101,7 +101,7 @@ def test_nearest__many_copies() -> None:
 
 
 def test_all() -> None:
-    """The similarities of all rows are those of the vectors, however many threads there are."""
+    """The similarities of all rows are right for any number of threads."""
     random = np.random.default_rng(0)
     vectors = unit(random.standard_normal((70_000, 8)))
     index, ordered = coded(vectors, unit(random.standard_normal((5, 8))), 2)
@@ -114,7 +114,7 @@ def test_all() -> None:
 
 
 def test_empty() -> None:
-    """An index of nothing finds nothing."""
+    """An empty index gives no results."""
     index, _ = coded(np.empty((0, 3), np.float32), unit(np.eye(3, dtype=np.float32)), 1)
     rows, similarity = index.nearest(
         np.array([1, 0, 0], np.float32), 5, index.select(np.empty(0, bool)), n_candidates=10

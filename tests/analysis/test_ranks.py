@@ -1,4 +1,4 @@
-"""Where a value stands among others."""
+"""Percentile ranks equal mid-ranks."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ MEASURED = hnp.arrays(np.float32, st.integers(2, 40), elements=VALUES)
 
 @given(MEASURED)
 def test_percentiles__are_ranks_in_the_middle_of_equals(measured: Values) -> None:
-    """They are the mean ranks of SciPy, from 0 to 100."""
+    """Percentiles are SciPy's mean ranks, scaled to 0 to 100."""
     from scipy.stats import rankdata
 
     expected = 100 * (rankdata(measured, "average") - 1) / (len(measured) - 1)
@@ -23,14 +23,14 @@ def test_percentiles__are_ranks_in_the_middle_of_equals(measured: Values) -> Non
 
 @given(MEASURED)
 def test_percentiles__turn_with_the_direction(measured: Values) -> None:
-    """Where low values are bad, the percentiles are those of the negated values, and both add up to 100."""
+    """If low values are bad, percentiles are those of the negated values, and both directions add up to 100."""
     low = percentiles(measured, measured, above=False)
     assert np.array_equal(low, percentiles(-measured, -measured, above=True))
     assert low + percentiles(measured, measured, above=True) == pytest.approx(100)
 
 
 def test_percentiles__of_a_known_list() -> None:
-    """The worst is 100, the best 0, equal ones share their middle; no value has none."""
+    """The worst value has 100, the best 0, equal values share their mean rank, and a missing value has none."""
     measured = np.array([4, 1, 2, 2, 3], dtype=np.float32)
     values = np.array([4, 2, np.nan, 1], dtype=np.float32)
     found = percentiles(values, measured, above=True)
@@ -39,14 +39,14 @@ def test_percentiles__of_a_known_list() -> None:
 
 
 def test_percentiles__of_one_value() -> None:
-    """The only measured value is the worst; where all are equal, all are in the middle."""
+    """A single measured value is the worst; equal values are all at 50."""
     one, three = np.ones(1, dtype=np.float32), np.ones(3, dtype=np.float32)
     assert percentiles(one, one, above=False).tolist() == [100]
     assert percentiles(three, three, above=True).tolist() == [50, 50, 50]
 
 
 def test_percentiles__of_a_million() -> None:
-    """The two worst of a million can be told apart."""
+    """The two worst of a million values have different percentiles."""
     measured = np.arange(1_000_000, dtype=np.float32)
     second, worst = percentiles(measured[-2:], measured, above=True)
     assert second < worst == 100

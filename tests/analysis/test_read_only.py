@@ -1,4 +1,4 @@
-"""The index engine leaves what it is given as it is: it works on arrays that may not be written to."""
+"""The index engine does not change its input: it works on read-only arrays."""
 
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from framedex.analysis.cells import Cells
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import Labels, label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import Graph, check_vectors, nearest, unique_rows
+from framedex.analysis.neighbours import NeighbourGraph, check_vectors, nearest, unique_rows
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
@@ -24,22 +24,22 @@ CUTS = (0.05, 0.3)
 
 
 def locked(values: npt.NDArray[Item]) -> npt.NDArray[Item]:
-    """Return values that nobody can write to."""
+    """Return a read-only copy of values."""
     copy = values.copy()
     copy.flags.writeable = False
     return copy
 
 
-def locked_graph(graph: Graph) -> Graph:
-    """Return a graph that nobody can write to."""
+def locked_graph(graph: NeighbourGraph) -> NeighbourGraph:
+    """Return a graph with read-only arrays."""
     cells = graph.cells and Cells(locked(graph.cells.centroids), locked(graph.cells.of_row), graph.cells.reach)
-    return Graph(locked(graph.rows), locked(graph.similarity), cells, graph.compared)
+    return NeighbourGraph(locked(graph.rows), locked(graph.similarity), cells, graph.n_comparisons)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize("exact", [True, False])
 def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step from vectors to scores, groups, clusters and additions writes to nothing that it was given."""
+    """Every step from vectors to scores, groups, clusters and additions works with read-only input."""
     monkeypatch.setattr(linkage, "_BLOCK_ROWS", 100)
     items: npt.NDArray[Any] = locked(clustered(1600, 16, centres=40, spread=0.3)[np.r_[0:1600, 0:50]].astype(kind))
     check_vectors(items.astype(np.float32))

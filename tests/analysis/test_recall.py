@@ -1,4 +1,4 @@
-"""Neighbours by cells: nearly all of the true ones, and otherwise a graph like any other."""
+"""The neighbour graph by cells has nearly all true neighbours, and is valid otherwise."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.analysis import neighbours
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
 from tests.laws import examples
@@ -17,8 +17,8 @@ UNIFORM = uniform(5000, 6)
 
 @pytest.mark.parametrize("vectors", [pytest.param(CLUSTERED, id="clustered"), pytest.param(UNIFORM, id="uniform")])
 @pytest.mark.parametrize("recall", [0.8, 0.99])
-def test_recall__is_what_was_asked_for(vectors: Vectors, recall: float) -> None:
-    """The share of true neighbours found is the one asked for, within what the sample leaves open."""
+def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
+    """The share of true neighbours is the requested one, within the error of the sample."""
     graph = nearest(vectors, k=10, exact=False, recall=recall)
     assert_sound(graph, vectors, 10)
     assert graph.cells is not None
@@ -26,13 +26,13 @@ def test_recall__is_what_was_asked_for(vectors: Vectors, recall: float) -> None:
 
 
 def test_recall__costs_less_than_all_pairs() -> None:
-    """Rows of clusters are compared with few others, and with more of them for more recall."""
-    compared = [nearest(CLUSTERED, k=10, exact=False, recall=recall).compared for recall in (0.8, 0.99)]
+    """Rows of clusters are compared with few others, and with more rows for a higher recall."""
+    compared = [nearest(CLUSTERED, k=10, exact=False, recall=recall).n_comparisons for recall in (0.8, 0.99)]
     assert compared[0] <= compared[1] < len(CLUSTERED) ** 2 / 2
 
 
 def test_cells__are_those_of_the_rows() -> None:
-    """The graph remembers the cells: unit centroids, a cell for each row, and how far rows looked."""
+    """The graph has its cells: unit centroids, a cell for each row, and the reach."""
     cells = nearest(CLUSTERED, k=10, exact=False).cells
     assert cells is not None
     np.testing.assert_allclose(np.linalg.norm(cells.centroids, axis=1), 1, atol=1e-5)
@@ -40,10 +40,10 @@ def test_cells__are_those_of_the_rows() -> None:
     assert cells.reach >= 0
 
 
-def test_cells__the_seed_decides_all() -> None:
-    """The same seed gives the same graph, cells and all, on any number of threads; another one another sample."""
+def test_cells__depend_on_the_seed_only() -> None:
+    """The same seed gives the same graph and cells on any number of threads; another seed gives another sample."""
 
-    def found(seed: int, workers: int) -> Graph:
+    def found(seed: int, workers: int) -> NeighbourGraph:
         return nearest(CLUSTERED, k=10, exact=False, seed=seed, engine=CpuProducts(workers))
 
     first, same, other = found(3, 2), found(3, 2), found(4, 2)
@@ -58,8 +58,8 @@ def test_cells__the_seed_decides_all() -> None:
     np.testing.assert_allclose(found(3, 1).similarity, first.similarity, atol=2e-6)
 
 
-def test_cells__are_left_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directions without structure are all compared, and the graph is exact; clusters are found by cells."""
+def test_cells__are_not_used_without_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For directions without structure all pairs are compared, and the graph is exact; clusters use cells."""
     monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
     monkeypatch.setattr(neighbours, "_OVERHEAD", 1.0)
     vectors = uniform(3000, 64)
@@ -70,7 +70,7 @@ def test_cells__are_left_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cells__of_half_precision() -> None:
-    """Half floats are sorted into cells as well."""
+    """Float16 vectors are sorted into cells, too."""
     values = CLUSTERED[:3000].astype(np.float16)
     graph = nearest(values, k=10, exact=False)
     assert_sound(graph, values, 10)
@@ -80,7 +80,7 @@ def test_cells__of_half_precision() -> None:
 @pytest.mark.parametrize(("count", "k"), [(10_000, 5), (2500, 300)])
 @pytest.mark.parametrize("spread", [0.0, 1e-6, 0.01])
 def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> None:
-    """A crowd much larger than its lists, of equal vectors or nearly so, has full and right lists, as others have."""
+    """A large crowd of equal or nearly equal vectors has full and right lists, as have other rows."""
     vectors = np.concatenate([crowd(uniform(1, 8)[0], count, spread=spread), uniform(400, 8, seed=1)])
     graph = nearest(vectors, k=k, exact=False)
     assert_sound(graph, vectors, k)
@@ -88,7 +88,7 @@ def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> N
 
 
 def test_cells__half_of_the_vectors_are_zero() -> None:
-    """Vectors without direction, as near to one cell as to any other, have full lists and spoil no others."""
+    """Zero vectors, which are equally near to all cells, have full lists and do not affect others."""
     vectors = clustered(2400, 16, centres=20)
     vectors[::2] = 0
     graph = nearest(vectors, k=6, exact=False)
@@ -97,7 +97,7 @@ def test_cells__half_of_the_vectors_are_zero() -> None:
 
 
 def test_cells__of_one_row() -> None:
-    """Rows that are alone in their cell look into others until they have seen enough rows."""
+    """Rows that are alone in their cell probe other cells until they have enough candidates."""
     alone = np.eye(8, dtype=np.float32)
     vectors = np.concatenate([crowd(alone[0], 3000, spread=0.05), alone[1:], -alone])
     graph = nearest(vectors, k=12, exact=False)
@@ -116,12 +116,12 @@ def test_cells__of_one_row() -> None:
     st.integers(0, 2**16),
 )
 def test_cells__law(count: int, dimension: int, k: int, size: int, most: int, tied: bool, seed: int) -> None:
-    """With few rows, small cells, few looks into them and many ties every list is full, in order and right."""
+    """With few rows, small cells, few probes and many ties every list is full, in order and right."""
     random = np.random.default_rng(seed)
     values = random.integers(-1, 2, (count, dimension)) + 0.5 if tied else random.normal(size=(count, dimension))
     vectors = unit(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("framedex.analysis.cells._CELL_ROWS", size)
-        patch.setattr("framedex.analysis.cells._MOST_LISTED", most)
+        patch.setattr("framedex.analysis.cells._MAX_PROBES", most)
         graph = nearest(vectors, k=k, exact=False, engine=CpuProducts(1))
     assert_sound(graph, vectors, k)

@@ -1,4 +1,4 @@
-"""Relevance: what similarities mean against neighbours and strangers."""
+"""Relevance calibrates similarities by neighbours and random pairs."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_of__rises(neighbours: SimilarityDistribution, random_pairs: SimilarityD
 
 @given(neighbours=LEVELS, random_pairs=LEVELS, wanted=st.floats(0.05, 0.95))
 def test_least(neighbours: SimilarityDistribution, random_pairs: SimilarityDistribution, wanted: float) -> None:
-    """The least similarity of a relevance has that relevance, unless all have, or none has."""
+    """The lowest similarity with a relevance has it, unless all similarities have it, or none has."""
     relevance = Relevance(neighbours, random_pairs)
     least = relevance.least(wanted)
     found = float(relevance.of(np.array([least]))[0])
@@ -28,7 +28,7 @@ def test_least(neighbours: SimilarityDistribution, random_pairs: SimilarityDistr
 
 
 def test_measure__equal_error() -> None:
-    """Where the two kinds are mistaken for each other equally often, the relevance is one half."""
+    """At the equal error rate of neighbours and random pairs the relevance is 0.5."""
     random = np.random.default_rng(0)
     found = measure_relevance(
         (0.8 + 0.05 * random.standard_normal(4000)).astype(np.float32),
@@ -40,7 +40,7 @@ def test_measure__equal_error() -> None:
 
 
 def test_measure__too_few() -> None:
-    """Without samples the plain scale of cosines is taken."""
+    """Without samples, relevance follows the plain cosine."""
     empty = np.empty(0, np.float32)
     assert measure_relevance(empty, empty) is NO_SAMPLE
     assert NO_SAMPLE.least(0.5) == pytest.approx(0.5, abs=0.01)

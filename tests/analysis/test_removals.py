@@ -1,4 +1,4 @@
-"""A graph without some of its rows is the graph of the rows that are left."""
+"""Removing rows from a graph gives the graph of the remaining rows."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from framedex.analysis import removals
 from framedex.analysis.additions import extend
-from framedex.analysis.neighbours import Graph, nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.removals import Remaining, without
 from framedex.analysis.vector_sources import VectorsInMemory
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 @examples(40)
 @given(st.integers(1, 60), st.floats(0, 1), st.integers(1, 8), st.booleans(), st.booleans(), st.integers(0, 2**16))
 def test_without__law(count: int, share: float, k: int, by_cells: bool, few: bool, seed: int) -> None:
-    """Whatever goes, and however the rest stands: full lists, right similarities, and what changed is named."""
+    """After any removal and reordering, similarities are right, changed rows are marked and lists are full enough."""
     random = np.random.default_rng(seed)
     vectors = unit(random.integers(-2, 3, (count, 3)) + 0.5)
     with pytest.MonkeyPatch.context() as patch:
@@ -39,7 +39,7 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
             grown, _ = extend(found.graph, VectorsInMemory(rest), more, k=found.graph.k, engine=ONE)
             everything = np.concatenate([rest, more])
             assert_true(grown, everything)
-            new = Graph(grown.rows[len(left) :], grown.similarity[len(left) :])
+            new = NeighbourGraph(grown.rows[len(left) :], grown.similarity[len(left) :])
             assert (new.rows >= 0).all()
             again = without(
                 grown, np.arange(3, len(everything)), VectorsInMemory(everything[3:]), k=grown.k, engine=ONE
@@ -47,8 +47,8 @@ def test_without__law(count: int, share: float, k: int, by_cells: bool, few: boo
             assert_true(again.graph, everything[3:])
 
 
-def assert_right(found: Remaining, rest: Vectors, before: Graph, left: Ints) -> None:
-    """Check that lists keep what is left of them, in its order, and that those that lost most are full again."""
+def assert_right(found: Remaining, rest: Vectors, before: NeighbourGraph, left: Ints) -> None:
+    """Check that lists keep their remaining neighbours in order, and that lists that lost most are full again."""
     assert_true(found.graph, rest)
     number = np.full(len(before.rows), -1)
     number[left] = np.arange(len(left))
@@ -61,8 +61,8 @@ def assert_right(found: Remaining, rest: Vectors, before: Graph, left: Ints) -> 
             assert sorted(new) == sorted(kept)
 
 
-def assert_true(graph: Graph, vectors: Vectors) -> None:
-    """Check that lists name other rows, each once, the most similar first, with their similarities; gaps come last."""
+def assert_true(graph: NeighbourGraph, vectors: Vectors) -> None:
+    """Check that lists have other rows, each once, most similar first, with their similarities, and gaps at the end."""
     for row, (others, scores) in enumerate(zip(graph.rows.tolist(), graph.similarity, strict=True)):
         held = [other for other in others if other >= 0]
         assert others == held + [-1] * (len(others) - len(held))
@@ -75,7 +75,7 @@ def assert_true(graph: Graph, vectors: Vectors) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_without__keeps_the_recall(exact: bool) -> None:
-    """Rows that lost neighbours find as many of the true ones as a new graph would."""
+    """Rows that lost neighbours have the recall of a rebuilt graph."""
     vectors = clustered(6000, 24, centres=40, spread=0.6)
     before = nearest(vectors, k=10, exact=exact)
     left = np.flatnonzero(np.random.default_rng(0).random(6000) < 0.8)

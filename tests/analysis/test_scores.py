@@ -12,7 +12,7 @@ from tests.laws import examples
 
 
 def distances_of(vectors: Vectors) -> Scores:
-    """Return distances to the nearest other items, copies counted."""
+    """Return distances to the nearest other items, including copies."""
     first, inverse = unique_rows(vectors)
     return neighbour_distances(nearest(vectors[first]), inverse)
 
@@ -29,7 +29,7 @@ def test_distances__copies_come_first() -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_scores__nothing_to_compare_with(count: int) -> None:
-    """Without others there is no distance: a single item is unique, and nothing is an outlier."""
+    """A single item has no distances: it is unique and no outlier."""
     distances = distances_of(uniform(count, 4))
     scores, scale = uniqueness(distances)
     assert scores.tolist() == [1] * count
@@ -40,7 +40,7 @@ def test_scores__nothing_to_compare_with(count: int) -> None:
 
 
 def test_uniqueness__items_with_a_copy_are_redundant() -> None:
-    """One copy is enough: the score is zero however far the others are."""
+    """An item with a copy has the uniqueness 0, however far the other items are."""
     base = uniform(30, 32)
     scores, _ = uniqueness(distances_of(np.concatenate([base, base[:2]])))
     assert scores[[0, 1, 30, 31]].tolist() == [0, 0, 0, 0]
@@ -48,14 +48,14 @@ def test_uniqueness__items_with_a_copy_are_redundant() -> None:
 
 
 def test_uniqueness__only_copies() -> None:
-    """A dataset of copies of one picture holds nothing unique."""
+    """In a dataset of copies of one image every uniqueness is 0."""
     scores, scale = uniqueness(distances_of(np.tile(uniform(1, 8), (5000, 1))))
     assert not scores.any()
     assert scale == 0
 
 
 def test_uniqueness__a_lonely_item_scores_highest() -> None:
-    """What is unlike everything else has the highest score, and members of a tight group low ones."""
+    """An item far from all others has the highest uniqueness, and members of a tight group have low values."""
     crowd = clustered(50, 16, centres=1, spread=0.2)
     alone = -crowd[:1]
     scores, _ = uniqueness(distances_of(np.concatenate([crowd, alone])))
@@ -64,8 +64,8 @@ def test_uniqueness__a_lonely_item_scores_highest() -> None:
     assert np.median(scores[:50]) < 0.5
 
 
-def test_uniqueness__by_the_scale_of_an_earlier_time() -> None:
-    """Items that are added are measured with the same scale, so scores that are there already stay as they are."""
+def test_uniqueness__with_an_earlier_scale() -> None:
+    """Added items use the earlier scale, so existing values do not change."""
     distances = distances_of(clustered(200, 16))
     scores, scale = uniqueness(distances)
     again, same = uniqueness(distances[:50], scale=scale)
@@ -92,7 +92,7 @@ def test_scores__law(count: int, dimension: int, seed: int) -> None:
 
 
 def test_outliers__are_beyond_the_fence() -> None:
-    """A few items far from a crowd are above the limit, and hardly any of the crowd is."""
+    """A few items far from a crowd are above the limit, and hardly any items of the crowd are."""
     crowd = clustered(200, 16, centres=1, spread=0.2)
     far = uniform(3, 16, seed=9)
     values, limit = outlier_values(distances_of(np.concatenate([crowd, far])))
@@ -101,12 +101,12 @@ def test_outliers__are_beyond_the_fence() -> None:
 
 
 def test_outliers__need_ten_items() -> None:
-    """With fewer than ten items nothing is called an outlier."""
+    """With fewer than ten items no item is an outlier."""
     assert outlier_values(distances_of(uniform(9, 4)))[1] == np.inf
     assert outlier_values(distances_of(uniform(10, 4)))[1] < np.inf
 
 
 def test_outliers__equal_distances_are_no_outliers() -> None:
-    """The limit keeps a margin, so that rounding makes no outliers of equally distant items."""
+    """The limit has a margin, so rounding makes no outliers of equally distant items."""
     values, limit = outlier_values(distances_of(np.eye(20, dtype=np.float32)))
     assert values.max() < limit

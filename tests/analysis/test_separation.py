@@ -1,4 +1,4 @@
-"""Items that somebody keeps apart are in no group together, and everything else stays as it was."""
+"""Cannot-link items are never in one group, and all other groups are unchanged."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -22,7 +22,7 @@ Groups = list[list[int]]
 def groups(
     vectors: Vectors, cannot_link: Sequence[Sequence[int]], levels: tuple[float, ...] = LEVELS, *, k: int = 100
 ) -> tuple[Groups, list[float]]:
-    """Return group numbers by item and level, and the similarity to the most similar item, with items kept apart."""
+    """Return group numbers by item and level, and the similarity to the most similar item, with cannot-link sets."""
     first, inverse = unique_rows(vectors)
     sets = [np.array(each, dtype=np.int64) for each in cannot_link]
     found, similarity = duplicate_groups(
@@ -51,7 +51,7 @@ def slowly(scores: Vectors, cannot_link: Sequence[Sequence[int]], level: float) 
 
 @st.composite
 def cases(draw: st.DrawFn, *, tied: bool) -> tuple[Vectors, list[list[int]]]:
-    """Return vectors, some of them equal where *tied*, and sets of their rows that are kept apart."""
+    """Return vectors, with equal ones if *tied*, and cannot-link sets of their rows."""
     count = draw(st.integers(2, 14))
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
     values = random.integers(-1, 2, (count, 2)) + 0.5 if tied else random.normal(size=(count, 3))
@@ -59,28 +59,28 @@ def cases(draw: st.DrawFn, *, tied: bool) -> tuple[Vectors, list[list[int]]]:
     return unit(values), draw(st.lists(sets, min_size=1, max_size=4))
 
 
-def test_apart__a_pair_is_no_group() -> None:
-    """Two near-duplicates that are kept apart are single, and know no similar item beyond each other."""
+def test_cannot_link__a_pair_is_no_group() -> None:
+    """A cannot-link pair of near-duplicates is no group, and has no other similar item."""
     found, similarity = groups(at_angles(0, 5, 90), [[0, 1]])
     assert found == [[-1] * 4] * 3
     assert similarity[:2] == pytest.approx([0, np.cos(np.radians(85))], abs=1e-6)
 
 
-def test_apart__what_is_between_goes_with_the_nearer() -> None:
-    """A chain parts where it is weakest; the item between stays with the one that it is more similar to."""
+def test_cannot_link__an_item_between_joins_the_nearer_one() -> None:
+    """A chain is split at its weakest pair; the item between stays with the more similar one."""
     found, similarity = groups(at_angles(0, 10, 25), [[0, 2]], (0.9,))
     assert found == [[0], [0], [-1]]
     assert similarity == pytest.approx([np.cos(np.radians(each)) for each in (10, 10, 15)])
 
 
-def test_apart__whole_group() -> None:
-    """A group of which all are kept apart is gone, at each level."""
+def test_cannot_link__whole_group() -> None:
+    """A group disappears at each level if no two members may be linked."""
     found, _ = groups(at_angles(0, 1, 2, 3, 4), [[0, 1, 2, 3, 4]])
     assert found == [[-1] * 4] * 5
 
 
-def test_apart__copies_of_one_vector() -> None:
-    """Two copies that are kept apart are; a third copy goes with one of them, and the similarity of all is one."""
+def test_cannot_link__copies_of_one_vector() -> None:
+    """Two cannot-link copies are separated; a third copy joins one of them, and all have the similarity 1."""
     found, similarity = groups(at_angles(0, 0, 0, 90), [[0, 1]])
     assert sorted(each[0] for each in found) == [-1, -1, 0, 0]
     assert found[2] == [0] * 4
@@ -88,23 +88,23 @@ def test_apart__copies_of_one_vector() -> None:
     assert similarity[:3] == [1, 1, 1]
 
 
-def test_apart__only_copies() -> None:
-    """Two copies without a third one are single, and as similar as the next other item is."""
+def test_cannot_link__only_copies() -> None:
+    """Two cannot-link copies without a third one are single, with the similarity of the next other item."""
     found, similarity = groups(at_angles(0, 0, 70), [[0, 1]])
     assert found == [[-1] * 4] * 3
     assert similarity == pytest.approx([np.cos(np.radians(70))] * 3, abs=1e-6)
 
 
-def test_apart__does_not_touch_other_groups() -> None:
-    """Groups without a named item keep their members and their similarity."""
+def test_cannot_link__does_not_touch_other_groups() -> None:
+    """Groups without constrained items keep their members and similarities."""
     vectors = np.concatenate([at_angles(0, 4), -at_angles(0, 4)])
     found, similarity = groups(vectors, [[0, 1]], (0.9,))
     assert found == [[-1], [-1], [0], [0]]
     assert similarity[2:] == groups(vectors, [])[1][2:]
 
 
-def test_apart__items_that_are_unlike_anyway() -> None:
-    """Keeping apart what is no near-duplicate changes nothing but which item counts as the most similar one."""
+def test_cannot_link__items_that_are_unlike_anyway() -> None:
+    """Cannot-link sets of items that are no near-duplicates change only the most similar item."""
     vectors = uniform(40, 16)
     found, similarity = groups(vectors, [[3, 30]], (0.9,))
     before = groups(vectors, [], (0.9,))
@@ -120,8 +120,8 @@ def test_apart__items_that_are_unlike_anyway() -> None:
 
 @examples(150)
 @given(cases(tied=False))
-def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> None:
-    """Groups are joined from the most similar pair on without the pairs that would bring named items together."""
+def test_cannot_link__equals_joining_pair_by_pair(case: tuple[Vectors, list[list[int]]]) -> None:
+    """Groups are joined from the most similar pair on, without pairs that would put cannot-link items together."""
     vectors, cannot_link = case
     scores = np.clip(vectors @ vectors.T, -1, 1)
     found, similarity = groups(vectors, cannot_link)
@@ -138,8 +138,8 @@ def test_apart__is_what_the_words_say(case: tuple[Vectors, list[list[int]]]) -> 
 
 @examples(150)
 @given(cases(tied=True), st.integers(1, 20))
-def test_apart__law(case: tuple[Vectors, list[list[int]]], k: int) -> None:
-    """With copies and ties too: none together that are kept apart, nested, and no join is left out without need."""
+def test_cannot_link__law(case: tuple[Vectors, list[list[int]]], k: int) -> None:
+    """Groups contain no cannot-link items, are nested, and no possible join is missing, even with copies and ties."""
     vectors, cannot_link = case
     found, _ = groups(vectors, cannot_link, k=max(k, len(np.unique(vectors, axis=0))))
     free, _ = groups(vectors, [])

@@ -1,4 +1,4 @@
-"""Groups that continue one of before keep its number; no number is ever given twice."""
+"""Groups that continue a previous group keep its number, and no number is used twice."""
 
 import numpy as np
 import pytest
@@ -36,18 +36,18 @@ def kept(old: list[int], new: list[int], first_free: int = 100) -> tuple[list[in
     ],
 )
 def test_keep_numbers__by_the_majority(old: list[int], new: list[int], numbers: list[int], free: int) -> None:
-    """A group has the number of the old one that has more than half of its members in it, of several the largest."""
+    """A group has the number of the old group with most members in it, if these are more than half of the old group."""
     assert kept(old, new) == (numbers, free)
 
 
 def test_keep_numbers__new_ones_in_the_order_of_their_groups() -> None:
-    """Groups that continue none get free numbers in their own order, without gaps."""
+    """Groups that continue no previous group get unused numbers in their own order, without gaps."""
     assert kept([-1, 4, -1, -1], [3, 1, 0, 2], first_free=5) == ([7, 4, 5, 6], 8)
 
 
 @given(NUMBERS, st.integers(6, 9))
 def test_keep_numbers__law(items: list[tuple[int, int]], first_free: int) -> None:
-    """The partition is the new one; numbers that are kept have their majority, the others were never used."""
+    """The partition is unchanged; continued numbers have the majority of the old members, and others are new."""
     old, new = ([item[side] for item in items] for side in range(2))
     numbers, free = kept(old, new, first_free)
     assert same_partition(np.array(numbers), np.array(new))
@@ -61,22 +61,22 @@ def test_keep_numbers__law(items: list[tuple[int, int]], first_free: int) -> Non
     for before in set(old) - {-1} - set(numbers):
         inside = [after for each, after in zip(old, numbers, strict=True) if each == before]
         for after in set(inside) - {-1}:
-            # It lost its number, so it has no majority anywhere, or is with a larger part of another group.
+            # The number is gone: the group has no majority anywhere, or a larger part of another group is with it.
             rival = sum(own == after == theirs for own, theirs in zip(numbers, old, strict=True))
             assert 2 * inside.count(after) <= len(inside) or rival >= inside.count(after)
 
 
 @given(NUMBERS, st.permutations(range(6)))
 def test_keep_numbers__unchanged_groups_keep_theirs(items: list[tuple[int, int]], order: list[int]) -> None:
-    """The same groups in any numbering have the numbers that they had, and none is used up."""
+    """The same groups in any numbering keep their numbers, and no new number is used."""
     old = [item[0] for item in items]
     new = [order[each] if each >= 0 else -1 for each in old]
     assert kept(old, new, 6) == (old, 6)
 
 
 @given(st.lists(st.lists(st.integers(-1, 3), min_size=12, max_size=12), min_size=2, max_size=6))
-def test_keep_numbers__from_one_time_to_the_next(times: list[list[int]]) -> None:
-    """Over many times no number that was once given up comes back, and the next free one never falls."""
+def test_keep_numbers__over_many_rebuilds(times: list[list[int]]) -> None:
+    """Over many rebuilds no number is reused, and the next free number never falls."""
     numbers, free = kept([-1] * 12, times[0], 0)
     given_up: set[int] = set()
     for new in times[1:]:

@@ -1,4 +1,4 @@
-"""Vectors are the same wherever they lie."""
+"""Vectors are the same from every source."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.analysis.arrays import Vectors, uniform
 
 
 def whole(stored: VectorSource) -> Vectors:
-    """Return all rows as the blocks bring them, and check that the blocks follow each other."""
+    """Return all rows from the blocks, and check that the blocks are consecutive."""
     parts: list[Vectors] = []
     for start, block in stored.blocks():
         assert start == sum(map(len, parts))
@@ -20,8 +20,8 @@ def whole(stored: VectorSource) -> Vectors:
 
 
 @pytest.mark.parametrize("first", [0, 7, 20])
-def test_appended__is_both(first: int) -> None:
-    """Rows of either part are found by their numbers, in any order and more than once."""
+def test_concatenated_vectors__have_both_parts(first: int) -> None:
+    """Rows of both parts are taken by their numbers, in any order, also repeatedly."""
     vectors = uniform(20, 4)
     stored = ConcatenatedVectors(VectorsInMemory(vectors[:first]), vectors[first:])
     assert (len(stored), stored.dimension) == (20, 4)
@@ -31,8 +31,8 @@ def test_appended__is_both(first: int) -> None:
         np.testing.assert_array_equal(stored.take(wanted), vectors[wanted])
 
 
-def test_in_memory__half_precision() -> None:
-    """What is taken is float32 in memory, whatever the matrix holds."""
+def test_vectors_in_memory__half_precision() -> None:
+    """Taken rows are float32 in memory, whatever the dtype of the matrix."""
     vectors: npt.NDArray[Any] = uniform(5, 3).astype(np.float16)
     taken = VectorsInMemory(vectors).take(np.array([4, 1]))
     assert taken.dtype == np.float32

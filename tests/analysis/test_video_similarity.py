@@ -1,4 +1,4 @@
-"""How alike videos are."""
+"""Similarity of videos."""
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ def frames(seed: int, count: int) -> npt.NDArray[np.float32]:
 
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 30), st.data())
 def test_similarity__laws(seed: int, count: int, other: int, data: st.DataObject) -> None:
-    """It is the same both ways, in [-1, 1], and 1 for a part of a video in any order; as defined."""
+    """Similarity is symmetric, in [-1, 1], as defined, and 1 for a part of a video in any order."""
     one, two = frames(seed, count), frames(seed + 100, other)
     found = video_similarity(one, two)
     if count != other:
@@ -28,14 +28,14 @@ def test_similarity__laws(seed: int, count: int, other: int, data: st.DataObject
 
 
 def test_similarity__of_more_frames_than_a_block() -> None:
-    """Blocks change nothing."""
+    """The size of blocks does not change the similarity."""
     one, two = frames(1, 2100), frames(2, 4200)
     assert video_similarity(one, two) == pytest.approx(float((one @ two.T).max(axis=1).mean()), abs=1e-5)
 
 
 @given(st.lists(st.integers(0, 40), max_size=10), st.integers(1, 8))
 def test_sampled__law(counts: list[int], most: int) -> None:
-    """Of each video come at most so many frames, its first and last among them where two may come."""
+    """The sample has at most the maximum of frames per video, with the first and the last if two are allowed."""
     places = sampled(np.array(counts, dtype=np.int64), most).tolist()
     assert places == sorted(set(places))
     start = 0
@@ -48,7 +48,7 @@ def test_sampled__law(counts: list[int], most: int) -> None:
 
 
 def test_pairs__of_neighbours() -> None:
-    """Videos with frames that are alike are a pair, once; a video is none with itself."""
+    """Videos with similar frames are a pair, once, and no video is paired with itself."""
     one, two = frames(1, 4), frames(2, 4)
     vectors = np.concatenate([one, two, one])
     pairs = near_pairs(vectors, np.repeat([0, 1, 2], 4), least=0.999)

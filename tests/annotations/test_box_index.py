@@ -1,4 +1,4 @@
-"""Boxes by their pictures."""
+"""Index of boxes by image name."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
-from framedex.annotations.sources import find_boxes, given_boxes, read_boxes
+from framedex.annotations.sources import find_box_sources, read_box_index, resolve_box_sources
 from framedex.errors import Aborted, InvalidInput
 from tests.boxes import SIZES, box, boxes
 from tests.objects import write_table
@@ -29,7 +29,7 @@ def fraction(stem: str, side: float = HALF, *, centre: float = HALF) -> Relative
 
 @given(boxes("coco", ids=True))
 def test_find__gives_back_what_was_added(found: list[Box]) -> None:
-    """The boxes of each picture come in the order in which they were read, whole, as far as they lie within it."""
+    """The boxes of each image come back in reading order, complete, if they lie within the image."""
     index = indexed(*found)
     assert len(index) == len(found)
     for name, size in SIZES.items():
@@ -41,7 +41,7 @@ def test_find__gives_back_what_was_added(found: list[Box]) -> None:
 
 
 def test_find__by_the_bare_name() -> None:
-    """A box of a bare name is in whichever picture has it; one with folders is in that one only."""
+    """A box with a base name matches an image in any folder; a box with a path matches that image only."""
     index = indexed(box("a.jpg", label="bare"), box("x/b.jpg", label="deep"))
     assert [each.label for each in index.find("deep/er/a.jpg", (100, 100))] == ["bare"]
     assert index.find("y/b.jpg", (100, 100)) == index.find("b.jpg", (100, 100)) == []
@@ -49,7 +49,7 @@ def test_find__by_the_bare_name() -> None:
 
 
 def test_find__in_files_that_lie_elsewhere() -> None:
-    """Their folders count only if they lead to a picture; names that several pictures share find nothing."""
+    """A path counts only if it matches an image; a base name that several images share matches nothing."""
     found = [box("train/a.jpg", label="one"), box("train/b.jpg", label="two"), box("val/b.jpg", label="three")]
     index = indexed(*found, loose=True)
     assert [each.label for each in index.find("images/a.jpg", (100, 100))] == ["one"]
@@ -59,7 +59,7 @@ def test_find__in_files_that_lie_elsewhere() -> None:
 
 
 def test_find__fractions() -> None:
-    """YOLO's boxes are found by the name without its suffix, and need the size of the picture."""
+    """YOLO boxes match a name without its suffix, and need the size of the image."""
     index = indexed(fraction("images/a"))
     (found,) = index.find("images/a.png", (200, 100))
     assert (found.x, found.y, found.width, found.height, found.source) == (50, 25, 100, 50, "yolo")
@@ -68,31 +68,31 @@ def test_find__fractions() -> None:
 
 
 def test_fractions__around_all_of_a_picture() -> None:
-    """They are labels of the picture, and no objects; nearly all of it is one."""
+    """A box around the whole image is a label of the image, not an object; a slightly smaller box is an object."""
     assert len(indexed(fraction("a", WHOLE))) == 0
     assert len(indexed(fraction("a", 0.999999))) == 1
 
 
 def test_unmatched__counts_pictures() -> None:
-    """A picture whose boxes were never asked for is not there."""
+    """An image whose boxes no lookup matched counts as unmatched."""
     index = indexed(box("a.jpg"), box("a.jpg"), box("b.jpg"), fraction("c"))
-    assert index.unmatched == index.pictures == 3
+    assert index.unmatched == index.n_images == 3
     index.find("c.png", (10, 10))
     assert index.unmatched == 2
 
 
 @pytest.mark.parametrize("original", ["0", "7", "007", "-1", "x", "", "123456789012345678901", "1.0"])
 def test_ids__come_back_as_text(original: str) -> None:
-    """Ids of annotations are what the file says, numbers or not."""
+    """Annotation ids are the text of the file, numbers or not."""
     index = indexed(Box("a.jpg", 1, 1, 2, 2, "cat", original_id=original))
     assert [each.original_id for each in index.find("a.jpg", (9, 9))] == [original]
 
 
 def test_read__stops_when_told(tmp_path: Path) -> None:
-    """Reading tells how many boxes there are so far, and what that raises ends it."""
+    """Reading reports the number of boxes so far, and an error of the callback stops it."""
     table = write_table(tmp_path / "object_annotations.csv", [("a.jpg", (1.0, 1.0, 2.0, 2.0), "cat")] * 9000)
     counts: list[int] = []
-    assert len(read_boxes(find_boxes(tmp_path), counts.append)) == 9000
+    assert len(read_box_index(find_box_sources(tmp_path), counts.append)) == 9000
     assert counts == [0, 4096, 8192]
 
     def stop(count: int) -> None:
@@ -100,27 +100,27 @@ def test_read__stops_when_told(tmp_path: Path) -> None:
             raise Aborted("stopped on request")
 
     with pytest.raises(Aborted):
-        read_boxes(given_boxes(table), stop)
+        read_box_index(resolve_box_sources(table), stop)
 
 
 def test_find_boxes__by_their_names(tmp_path: Path) -> None:
-    """Each kind is found by its name, and nothing else is."""
+    """Each format is recognised by its names, and other files are ignored."""
     (tmp_path / "photo.csv").touch()
     (tmp_path / "labels").mkdir()
-    assert find_boxes(tmp_path) == []
+    assert find_box_sources(tmp_path) == []
     for name in ("annotations.json", "object_annotations.csv", "object_annotations.parquet", "data.yaml"):
         (tmp_path / name).touch()
     (tmp_path / "train" / "Annotations").mkdir(parents=True)
     (tmp_path / "train" / "Annotations" / "a.xml").touch()
-    assert [each.path.name for each in find_boxes(tmp_path)] == [
+    assert [each.path.name for each in find_box_sources(tmp_path)] == [
         "annotations.json", "object_annotations.csv", "object_annotations.parquet", tmp_path.name, tmp_path.name,
     ]  # fmt: skip
 
 
 def test_read__a_folder_that_only_looks_like_one(tmp_path: Path) -> None:
-    """A folder that was found and has no boxes is a problem; one that was named is an error."""
+    """A discovered folder without boxes is a problem; a folder that the user passes is an error."""
     (tmp_path / "notes.xml").write_text("<notes/>")
-    index = read_boxes(find_boxes(tmp_path))
+    index = read_box_index(find_box_sources(tmp_path))
     assert (len(index), index.problems.count) == (0, 2)
     with pytest.raises(InvalidInput, match="no Pascal VOC file"):
-        read_boxes(given_boxes(tmp_path))
+        read_box_index(resolve_box_sources(tmp_path))

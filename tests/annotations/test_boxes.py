@@ -1,4 +1,4 @@
-"""A box is fitted to its picture, or told why it cannot be."""
+"""Boxes are fitted to their images, or have a problem with a reason."""
 
 import math
 from dataclasses import replace
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.annotations.boxes import fit_box, label_of, number
+from framedex.annotations.boxes import finite_number, fit_box, label_of
 from framedex.annotations.problems import Problem, Problems, without_problems
 from tests.boxes import box
 
@@ -16,7 +16,7 @@ Edges = tuple[float, float, float, float]
 
 @pytest.mark.parametrize("edges", [(0, 0, 10, 8), (0.25, 0, 0.5, 8), (9, 7, 1, 1), (9.5, 0, 0.5, 1e-9)])
 def test_fit__within_is_untouched(edges: Edges) -> None:
-    """A box within its picture comes back as the same object."""
+    """A box within its image is returned as the same object."""
     given = box("a.jpg", *edges)
     assert fit_box(given, 10, 8) == (given, None)
     assert fit_box(given, 10, 8).box is given
@@ -33,7 +33,7 @@ def test_fit__within_is_untouched(edges: Edges) -> None:
     ],
 )
 def test_fit__a_pixel_over_the_edge_is_cut_off(edges: Edges, fitted: Edges) -> None:
-    """What rounding makes is cut off without a word, and the other side stays."""
+    """Overhang from rounding is cut off without a problem, and the opposite side stays."""
     found, problem = fit_box(box("a.jpg", *edges), 10, 8)
     assert found == box("a.jpg", *fitted)
     assert problem is None
@@ -41,7 +41,7 @@ def test_fit__a_pixel_over_the_edge_is_cut_off(edges: Edges, fitted: Edges) -> N
 
 @pytest.mark.parametrize("edges", [(-1.5, 0, 3, 3), (0, 0, 11.1, 3), (0, -2, 30, 30)])
 def test_fit__more_than_a_pixel_is_told(edges: Edges) -> None:
-    """A box that reaches far over the edge is cut off, too, and this is said."""
+    """A box that reaches far over the edge is cut off, with a problem."""
     found, problem = fit_box(box("a.jpg", *edges), 10, 8)
     assert found is not None
     assert problem is not None
@@ -64,8 +64,8 @@ def test_fit__more_than_a_pixel_is_told(edges: Edges) -> None:
     ],
 )
 def test_fit__what_cannot_be_used(edges: Edges, reason: str) -> None:
-    """A box of which nothing is in the picture has a reason, with its place and its numbers."""
-    found, problem = fit_box(replace(box("a.jpg", *edges), place="x.csv: line 3"), 10, 8)
+    """A box outside of its image has a reason, its location and its numbers."""
+    found, problem = fit_box(replace(box("a.jpg", *edges), location="x.csv: line 3"), 10, 8)
     assert found is None
     assert problem is not None
     assert reason in problem.reason
@@ -73,7 +73,7 @@ def test_fit__what_cannot_be_used(edges: Edges, reason: str) -> None:
 
 
 def test_fit__names_the_picture_of_a_box_without_a_place() -> None:
-    """A box that comes from no file is told by its picture."""
+    """A box without a location is named by its image."""
     assert "a.jpg" in str(fit_box(box(width=0), 10, 8).problem)
 
 
@@ -82,7 +82,7 @@ _any = st.floats(-50, 50) | st.floats()
 
 @given(_any, _any, _any, _any, st.integers(1, 40), st.integers(1, 40))
 def test_fit__is_within_or_told(x: float, y: float, across: float, down: float, width: int, height: int) -> None:
-    """Whatever the numbers, a box lies within the picture, or there is a problem; fitting again changes nothing."""
+    """For any numbers, a box lies within the image or has a problem; fitting it again changes nothing."""
     found, problem = fit_box(box("a.jpg", x, y, across, down), width, height)
     assert found is not None or problem is not None
     if found is not None:
@@ -94,7 +94,7 @@ def test_fit__is_within_or_told(x: float, y: float, across: float, down: float, 
 
 
 def test_problems__are_all_counted_and_some_kept() -> None:
-    """A file of which nothing can be used does not fill the memory."""
+    """A file with nothing but problems does not fill the memory."""
     problems = Problems()
     rows = [Problem("x", str(place), "wrong") for place in range(1000)]
     assert list(without_problems([rows[0], box(), *rows[1:]], problems)) == [box()]
@@ -104,10 +104,10 @@ def test_problems__are_all_counted_and_some_kept() -> None:
 
 @pytest.mark.parametrize("value", [None, True, "", "x", "1,5", math.nan, math.inf, "inf", "1e999", 10**400, [1]])
 def test_number__of_what_is_none(value: object) -> None:
-    """What is no finite number is none, whatever it is."""
-    assert number(value) is None
+    """A value that is not a finite number gives None."""
+    assert finite_number(value) is None
 
 
 def test_label__may_be_a_number() -> None:
-    """Classes of digits are often named by numbers; what is no name is empty."""
+    """A class may be named by a number; a value that is not a name gives an empty text."""
     assert [label_of(each) for each in (" a ", 7, True, None, 1.5, "\ud800")] == ["a", "7", "", "", "", "?"]

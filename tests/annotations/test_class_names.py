@@ -1,4 +1,4 @@
-"""Class names are read in the forms in which YOLO tools write them, and others are refused."""
+"""Class names are read in all forms of YOLO tools, and other forms are rejected."""
 
 import tempfile
 import tracemalloc
@@ -38,13 +38,13 @@ from tests.laws import examples
     ],
 )
 def test_yaml__forms(tmp_path: Path, text: str, names: list[str]) -> None:
-    """Lists and mappings are read, in lines or in brackets, with and without quotes and comments."""
+    """Lists and mappings are read, in block or flow style, with and without quotes and comments."""
     (tmp_path / "data.yaml").write_bytes(text.encode())
     assert read_class_names(tmp_path / "data.yaml") == dict(enumerate(names))
 
 
 def test_yaml__numbers_that_are_not_in_order(tmp_path: Path) -> None:
-    """The numbers of a mapping are those of the classes, whatever their order."""
+    """The keys of a mapping are class numbers in any order."""
     (tmp_path / "data.yaml").write_text("names:\n  7: b\n  3: a\n")
     assert read_class_names(tmp_path / "data.yaml") == {7: "b", 3: "a"}
 
@@ -53,7 +53,7 @@ def test_yaml__numbers_that_are_not_in_order(tmp_path: Path) -> None:
     "text", ["", "x: 1\n", "- names\n", "other:\n  names: [a]\n", "names2: [a]\n", "# names: [a]\n"]
 )
 def test_yaml__without_names(tmp_path: Path, text: str) -> None:
-    """A file without names of classes is one of another kind, and no error."""
+    """A file without class names is another kind of file, and no error."""
     (tmp_path / "data.yaml").write_text(text)
     assert read_class_names(tmp_path / "data.yaml") is None
 
@@ -64,7 +64,7 @@ def test_yaml__without_names(tmp_path: Path, text: str) -> None:
      "names:\n  0: {a: b}\n", "names: {-1: a}", "names: {9999999999: a}"],
 )  # fmt: skip
 def test_yaml__other_forms(tmp_path: Path, text: str) -> None:
-    """Other values than names are refused, with the file and what would be right."""
+    """Values that are not names are rejected, with the file and the valid form."""
     (tmp_path / "data.yaml").write_text(text)
     with pytest.raises(InvalidInput, match=r"data\.yaml: 'names' must be a list of class names"):
         read_class_names(tmp_path / "data.yaml")
@@ -76,7 +76,7 @@ def test_yaml__other_forms(tmp_path: Path, text: str) -> None:
      'names:\n  0: "\\U00110000"\n', "names: &a [*a]", "names: [a]\n{[x]: y}: z\n"],
 )  # fmt: skip
 def test_yaml__that_is_none(tmp_path: Path, text: str) -> None:
-    """A file that is no YAML is refused, with the place, in one line."""
+    """Invalid YAML is rejected with its position, in one line."""
     (tmp_path / "data.yaml").write_text(text)
     with pytest.raises(InvalidInput, match=r"^cannot read \S*data\.yaml as YAML: .*line \d") as error:
         read_class_names(tmp_path / "data.yaml")
@@ -85,14 +85,14 @@ def test_yaml__that_is_none(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", "- ", "a: {", "? "])
 def test_yaml__collections_within_each_other(tmp_path: Path, opening: str) -> None:
-    """Depth without end, which would overflow the parser's stack, is refused."""
+    """Deep nesting, which would overflow the parser's stack, is rejected."""
     (tmp_path / "data.yaml").write_text(f"names: [a]\nx:\n  {opening * 200_000}")
     with pytest.raises(InvalidInput, match="nested more than 32 deep"):
         read_class_names(tmp_path / "data.yaml")
 
 
 def test_yaml__aliases_that_multiply(tmp_path: Path) -> None:
-    """Aliases of aliases, which stand for 4**20 names, are refused without being expanded."""
+    """Nested aliases that stand for 4**20 names are rejected without expansion."""
     lines = ["a0: &a0 [cat]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 4)}]" for n in range(1, 21))]
     (tmp_path / "data.yaml").write_text("\n".join([*lines, "names: *a20"]))
     tracemalloc.start()
@@ -104,7 +104,7 @@ def test_yaml__aliases_that_multiply(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["data.yaml", "classes.txt"])
 def test_names__of_any_size(tmp_path: Path, name: str) -> None:
-    """A file that is far too large is refused."""
+    """A file that is too large is rejected."""
     with (tmp_path / name).open("wb") as file:
         file.truncate(2**24 + 1)
     with pytest.raises(InvalidInput, match="16,777,216 bytes"):
@@ -114,21 +114,21 @@ def test_names__of_any_size(tmp_path: Path, name: str) -> None:
 @examples(100)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=5))
 def test_data_yaml__comes_back(names: list[str]) -> None:
-    """Names of any text are read again as they were."""
+    """Names of any text are restored."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "data.yaml").write_bytes(data_yaml(names).encode())
         assert read_class_names(Path(folder) / "data.yaml") == dict(enumerate(names))
 
 
 def test_text__a_name_a_line(tmp_path: Path) -> None:
-    """A text file has a name in each line that is not empty."""
+    """A text file has one name in each line that is not empty."""
     (tmp_path / "classes.txt").write_bytes(b"\xef\xbb\xbfcat\r\n traffic light \r\n\r\n")
     assert read_class_names(tmp_path / "classes.txt") == {0: "cat", 1: "traffic light"}
 
 
 @pytest.mark.parametrize("name", ["data.yaml", "classes.txt"])
 def test_names__bytes_that_are_no_text(tmp_path: Path, name: str) -> None:
-    """Bytes that are no UTF-8 are an error that names the file."""
+    """Invalid UTF-8 is an error that names the file."""
     (tmp_path / name).write_bytes(b"names: [\xff]")
     with pytest.raises(InvalidInput, match=name):
         read_class_names(tmp_path / name)

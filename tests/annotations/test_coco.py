@@ -1,4 +1,4 @@
-"""Boxes of COCO files are read as they are, bad parts fail alone, and what is written comes back."""
+"""COCO boxes are read unchanged, bad parts fail alone, and exports are restored."""
 
 import json
 import tempfile
@@ -23,14 +23,14 @@ CATEGORIES = [{"id": 3, "name": "cat"}, {"id": 17, "name": "dog"}]
 
 
 def read(folder: Path, content: Any) -> tuple[list[Box], Problems]:
-    """Return what a file with a content gives."""
+    """Return the boxes and problems of a file with a content."""
     path, problems = folder / "annotations.json", Problems()
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return list(read_boxes(path, problems)), problems
 
 
 def coco(*annotations: Any, images: Any = IMAGES, categories: Any = CATEGORIES) -> dict[str, Any]:
-    """Return a file's content."""
+    """Return the content of a file."""
     return {"annotations": annotations, "images": images, "categories": categories}
 
 
@@ -40,7 +40,7 @@ def note(**changes: Any) -> dict[str, Any]:
 
 
 def test_read__all_there_is(tmp_path: Path) -> None:
-    """Numbers, ids, names, scores and crowds are read; annotations may stand before the images."""
+    """Numbers, ids, names, scores and crowds are read; annotations may precede the images."""
     content = coco(note(), note(id=7, image_id=90, category_id=17, iscrowd=1, score=0.25, segmentation=[[1, 2]]))
     found, problems = read(tmp_path, content)
     assert found == [
@@ -52,7 +52,7 @@ def test_read__all_there_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", [("images", "categories", "annotations"), ("annotations", "categories", "images")])
 def test_read__arrays_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
-    """Names are known wherever they stand, and each box comes once."""
+    """Names are resolved in any order of the arrays, and each box is read once."""
     content = coco(note(), note(image_id=90, category_id=17))
     found, problems = read(tmp_path, {key: content[key] for key in order})
     assert [(each.name, each.label) for each in found] == [("a.jpg", "cat"), ("x/b.jpg", "dog")]
@@ -60,7 +60,7 @@ def test_read__arrays_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> No
 
 
 def test_read__annotations_without_a_box(tmp_path: Path) -> None:
-    """Captions and labels of images are others' business, and no problem."""
+    """Captions and image labels are skipped without a problem."""
     content = coco({"image_id": 1, "caption": "a cat"}, {"image_id": 1, "category_id": 3}, note(bbox=None))
     found, problems = read(tmp_path, content)
     assert (found, problems.count) == ([], 0)
@@ -68,7 +68,7 @@ def test_read__annotations_without_a_box(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", [str, float, int])
 def test_read__ids_in_any_form(tmp_path: Path, way: Any) -> None:
-    """An id is the same as a number, as a number with a point, and as text."""
+    """An id may be an integer, a float or a text."""
     images = [{"id": way(image["id"]), "file_name": image["file_name"]} for image in IMAGES]
     found, problems = read(tmp_path, coco(note(), note(image_id="90", id="x"), note(id=None), images=images))
     assert [(each.name, each.original_id) for each in found] == [("a.jpg", "5"), ("x/b.jpg", "x"), ("a.jpg", None)]
@@ -76,14 +76,14 @@ def test_read__ids_in_any_form(tmp_path: Path, way: Any) -> None:
 
 
 def test_read__ids_of_annotations_may_be_doubled(tmp_path: Path) -> None:
-    """Nothing is found by the id of an annotation, so both stay."""
+    """Annotations with the same id are both read."""
     found, problems = read(tmp_path, coco(note(), note()))
     assert [each.original_id for each in found] == ["5", "5"]
     assert problems.count == 0
 
 
 def test_read__images_that_share_an_id(tmp_path: Path) -> None:
-    """No picture can be told by it, so its boxes are problems, and those of others are not."""
+    """Boxes of images with the same id are problems; boxes of other images are not."""
     images = [*IMAGES, {"id": 1, "file_name": "c.jpg"}, {"id": 90, "file_name": "x/b.jpg"}]
     found, problems = read(tmp_path, coco(note(), note(image_id=90), images=images))
     assert [each.name for each in found] == ["x/b.jpg"]
@@ -110,7 +110,7 @@ def test_read__images_that_share_an_id(tmp_path: Path) -> None:
     ],
 )
 def test_read__bad_annotations_fail_alone(tmp_path: Path, annotation: Any, told: str) -> None:
-    """A bad annotation is told with its place and value; those around it are read."""
+    """A bad annotation is a problem with its location and value; the others are read."""
     found, problems = read(tmp_path, coco(note(), annotation, note()))
     assert len(found) == 2
     assert problems.count == 1
@@ -119,7 +119,7 @@ def test_read__bad_annotations_fail_alone(tmp_path: Path, annotation: Any, told:
 
 @pytest.mark.parametrize("image", [{"id": 1}, {"file_name": "a.jpg"}, {"id": None, "file_name": "a.jpg"}, "a.jpg"])
 def test_read__bad_images_fail_alone(tmp_path: Path, image: Any) -> None:
-    """An image without id or name is told, and then each box of it."""
+    """An image without id or name is a problem, and so is each of its boxes."""
     found, problems = read(tmp_path, coco(note(), note(image_id=90), images=[image, IMAGES[1]]))
     assert [each.name for each in found] == ["x/b.jpg"]
     assert problems.count == 2
@@ -135,13 +135,13 @@ def test_read__of_another_kind(tmp_path: Path, content: str) -> None:
 
 
 def test_read__of_no_file(tmp_path: Path) -> None:
-    """A file that is not there is an error that names it."""
+    """A missing file is an error that names it."""
     with pytest.raises(InvalidInput, match=r"none\.json"):
         list(read_boxes(tmp_path / "none.json", Problems()))
 
 
 def written(folder: Path, images: ImagesInMemory) -> list[Box]:
-    """Return the boxes that come back from the file that is written."""
+    """Return the boxes that are read back from the written file."""
     write(FolderFiles(folder), images, no_progress)
     problems = Problems()
     again = list(read_boxes(folder / FILE, problems))
@@ -152,7 +152,7 @@ def written(folder: Path, images: ImagesInMemory) -> list[Box]:
 @examples(50)
 @given(boxes("coco", ids=True))
 def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
-    """What an export writes is read again: numbers, names, ids and crowds, in order; others get ids above these."""
+    """An export is restored: numbers, names, ids and crowds, in order; boxes without an id get higher ids."""
     given_boxes = flagged(given_boxes, "iscrowd")
     with tempfile.TemporaryDirectory() as folder:
         again = written(Path(folder), ImagesInMemory(SIZES, given_boxes, folder=""))
@@ -165,7 +165,7 @@ def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
 
 
 def test_write__numbers_boxes_without_an_id(tmp_path: Path) -> None:
-    """Other tools need an id for each annotation; new ones are above those that are there, which stay."""
+    """Other tools need an id for each annotation; existing ids stay, and new ones are higher."""
     given_boxes = [box(), Box("a.jpg", 1, 2, 3, 4, "cat", original_id="7"), box(x=9)]
     again = written(tmp_path, ImagesInMemory({"a.jpg": (10, 10), "empty.jpg": (5, 4)}, given_boxes))
     content = json.loads((tmp_path / FILE).read_text())
@@ -177,7 +177,7 @@ def test_write__numbers_boxes_without_an_id(tmp_path: Path) -> None:
 
 
 def test_write__labels_beside_boxes(tmp_path: Path) -> None:
-    """An image lists its labels, and those that none of its boxes has are annotations; captions, too."""
+    """An image lists its labels; labels without a box and captions are annotations."""
     images = ImagesInMemory(
         {"a.jpg": (9, 9)}, [box(label="cat")], labels={"a.jpg": ["dog", "cat"]}, captions={"a.jpg": "a pair"}, folder=""
     )
@@ -193,5 +193,5 @@ def test_write__labels_beside_boxes(tmp_path: Path) -> None:
 
 
 def test_write__without_images(tmp_path: Path) -> None:
-    """A file without images and boxes is a COCO file."""
+    """A file without images and boxes is a valid COCO file."""
     assert written(tmp_path, ImagesInMemory({})) == []

@@ -1,4 +1,4 @@
-"""Files of others: real annotations are read in full, and come back from each of our formats."""
+"""Real annotations are read completely, and each of our formats restores them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ def yolo_boxes(folder: Path, sizes: dict[str, tuple[int, int]], problems: Proble
 
 @pytest.fixture(scope="module", params=FOLDERS)
 def given_boxes(request: pytest.FixtureRequest) -> tuple[list[Box], dict[str, tuple[int, int]]]:
-    """The boxes of a folder, all of which are read, and the sizes of its pictures."""
+    """The boxes of a folder and the sizes of its images."""
     folder, problems = SHARED / request.param, Problems()
     sizes = sizes_of(folder)
     found = list(yolo_boxes(folder, sizes, problems) if "yolo" in request.param else voc.read_boxes(folder, problems))
@@ -46,14 +46,14 @@ def given_boxes(request: pytest.FixtureRequest) -> tuple[list[Box], dict[str, tu
 
 
 def of_source(found: Iterable[Box], source: str, *kept: str) -> list[Box]:
-    """Return boxes as another format holds them, sorted by picture."""
+    """Return boxes as another format stores them, sorted by image."""
     lost = {"truncated": False, "difficult": False} if "flags" not in kept else {}
     made = [replace(each, source=source, original_id=None, **lost) for each in found]  # type: ignore[arg-type]
     return sorted(made, key=lambda each: each.name)
 
 
 def test_boxes__fit_their_pictures(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]]) -> None:
-    """What people drew lies within the pictures, up to a pixel."""
+    """Boxes drawn by people lie within the images, up to a pixel."""
     found, sizes = given_boxes
     fits = [fit_box(each, *sizes[each.name]) for each in found]
     assert all(fit.box is not None for fit in fits)
@@ -61,7 +61,7 @@ def test_boxes__fit_their_pictures(given_boxes: tuple[list[Box], dict[str, tuple
 
 
 def written(format_: ModuleType, given_boxes: tuple[list[Box], dict[str, tuple[int, int]]], folder: Path) -> Path:
-    """Write boxes as an export without images does, and empty files in the places of the images."""
+    """Write boxes as an export without images does, with empty files in the paths of the images."""
     found, sizes = given_boxes
     format_.write(FolderFiles(folder), ImagesInMemory(sizes, found, folder=""), no_progress)
     for name in sizes:
@@ -71,7 +71,7 @@ def written(format_: ModuleType, given_boxes: tuple[list[Box], dict[str, tuple[i
 
 
 def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]], tmp_path: Path) -> None:
-    """COCO, CSV and VOC files give the very same numbers back."""
+    """COCO, CSV and VOC files restore exactly the same numbers."""
     found, problems = given_boxes[0], Problems()
     again = list(coco.read_boxes(written(coco, given_boxes, tmp_path / "coco") / coco.FILE, problems))
     assert [each.original_id for each in again] == [str(place) for place in range(1, len(found) + 1)]
@@ -84,7 +84,7 @@ def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tup
 
 
 def test_yolo__files_hold_the_same_numbers(tmp_path: Path) -> None:
-    """Label files that are read and written have the same classes and numbers, and do not grow."""
+    """Label files that are read and written keep their classes and numbers, and do not grow."""
     folder = SHARED / "coco-yolo"
     sizes = {name.removeprefix("images/"): size for name, size in sizes_of(folder).items()}
     boxes = [
@@ -107,7 +107,7 @@ def test_yolo__files_hold_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_yolo__labels_of_pictures_are_those_of_their_boxes() -> None:
-    """Readers of labels and of boxes know the same folders and names."""
+    """The readers of labels and of boxes find the same folders and names."""
     folder = SHARED / "coco-yolo"
     labels: dict[str, set[str]] = {}
     for box in yolo.read_boxes(folder, Problems()):

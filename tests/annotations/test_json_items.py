@@ -1,4 +1,4 @@
-"""JSON objects are read item by item, wherever the text is cut into parts."""
+"""JSON objects are read item by item, for any division of the text into chunks."""
 
 import io
 import json
@@ -20,7 +20,7 @@ _values = st.recursive(
 
 
 def whole(found: Any) -> dict[str, Any]:
-    """Return the object of items."""
+    """Return the object that the items form."""
     made: dict[str, Any] = {}
     for key, place, value in found:
         if place is None:
@@ -33,7 +33,7 @@ def whole(found: Any) -> dict[str, Any]:
 
 @given(st.dictionaries(st.text(max_size=3), _values, max_size=5), st.sampled_from([None, 1]), st.integers(1, 7))
 def test_items__are_the_object(content: dict[str, Any], indent: int | None, chunk: int) -> None:
-    """The items are what the standard library reads, in order, however few characters are read at a time."""
+    """The items equal those of the standard library, in order, for any chunk size."""
     file = io.StringIO(json.dumps(content, indent=indent))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_items, "_CHUNK", chunk)
@@ -41,7 +41,7 @@ def test_items__are_the_object(content: dict[str, Any], indent: int | None, chun
 
 
 def test_items__come_one_at_a_time(tmp_path: Path) -> None:
-    """The first items of a file are there although its end is broken."""
+    """The first items of a file are yielded although its end is broken."""
     path = tmp_path / "a.json"
     path.write_text('{"a": [1, 2, ' + " " * 2**21 + "oops")
     found = json_items.read_items(path)
@@ -58,7 +58,7 @@ def test_items__come_one_at_a_time(tmp_path: Path) -> None:
      b'{"a": ' + b"9" * 9999 + b"}"],
 )  # fmt: skip
 def test_items__of_what_is_no_object(content: bytes, tmp_path: Path) -> None:
-    """Anything else than a JSON object is an error that names the file."""
+    """Anything but a JSON object is an error that names the file."""
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=r"a\.json"):
@@ -66,7 +66,7 @@ def test_items__of_what_is_no_object(content: bytes, tmp_path: Path) -> None:
 
 
 def test_items__are_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single item of any length would be read into memory; it is refused."""
+    """A single item that is too long for memory is rejected."""
     monkeypatch.setattr(json_items, "_LONGEST", 1000)
     monkeypatch.setattr(json_items, "_CHUNK", 100)
     path = tmp_path / "a.json"

@@ -1,4 +1,4 @@
-"""Labels are understood in the forms in which tables hold them."""
+"""Labels are parsed in all forms that tables use."""
 
 from typing import Any
 
@@ -38,19 +38,19 @@ from framedex.annotations.labels import parse_labels
     ],
 )
 def test_parse_labels__forms(cell: Any, labels: tuple[str, ...]) -> None:
-    """A list, a JSON array, a bare list and a single label are understood; empty ones mean none."""
+    """A list, a JSON array, a bare list and a single label are parsed; empty cells mean no labels."""
     assert parse_labels(cell) == labels
 
 
 @given(st.lists(st.text()))
 def test_parse_labels__law(names: list[str]) -> None:
-    """A list gives its names without surrounding space, each once, in order, and again unchanged."""
+    """A list gives its distinct names without surrounding spaces, in order; parsing them again changes nothing."""
     parsed = parse_labels(names)
     assert parsed == tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
     assert parse_labels(parsed) == parsed
 
 
 def test_parse__null_characters_and_depth() -> None:
-    """Null characters are shown by U+FFFD; brackets that are nested deep do not end the program."""
+    """Null characters become U+FFFD; deep nesting does not crash the parser."""
     assert parse_labels("a\0b") == ("a\ufffdb",)
     assert len(parse_labels("[" * 20_000 + "]")) == 1

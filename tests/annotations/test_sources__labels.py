@@ -1,4 +1,4 @@
-"""Labels and captions beside the pictures are found, joined by file name, and refused with a clear error if broken."""
+"""Annotation files beside the images are found and joined by file name; malformed ones are rejected."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ def changed(**parts: Any) -> dict[str, Any]:
 
 
 def test_read__nothing_there(tmp_path: Path) -> None:
-    """A folder without annotation files has no annotations; a folder of that name is no file."""
+    """A folder without annotation files has no annotations; a folder with such a name is not a file."""
     (tmp_path / "annotations.json").mkdir()
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == ((), None)
@@ -46,7 +46,7 @@ def test_read__nothing_there(tmp_path: Path) -> None:
 
 
 def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
-    """Categories of an image are its labels, each once in order; captions are joined by lines."""
+    """Categories of an image are its distinct labels in order; captions are joined by newlines."""
     write_coco(tmp_path, COCO)
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == (("cat", "dog"), None)
@@ -55,7 +55,7 @@ def test_coco__labels_and_captions_by_image(tmp_path: Path) -> None:
 
 
 def test_coco__labels_of_an_image(tmp_path: Path) -> None:
-    """An image that lists its labels has these, also where its annotations have others; captions are as ever."""
+    """The label list of an image replaces the categories of its annotations, and keeps its captions."""
     images = [
         {"id": 1, "file_name": "a.jpg", "labels": ["dog", " cat "]},
         {"id": 2, "file_name": "b.jpg", "labels": []},
@@ -71,7 +71,7 @@ def test_coco__labels_of_an_image(tmp_path: Path) -> None:
 
 
 def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
-    """Labels follow one rule, whichever file they come from: no space around them, none that is empty, each once."""
+    """All formats strip spaces from labels, and drop empty and repeated ones."""
     categories = [{"id": 7, "name": " cat "}, {"id": 8, "name": "cat"}, {"id": 9, "name": " "}]
     notes = [{"image_id": 1, "category_id": number} for number in (7, 8, 9)]
     write_coco(tmp_path, changed(categories=categories, annotations=notes))
@@ -79,7 +79,7 @@ def test_coco__names_have_no_space_around_them(tmp_path: Path) -> None:
 
 
 def test_find__what_is_named_without_annotations(tmp_path: Path) -> None:
-    """A picture that is listed, of which nothing is said, is not given what is said of another of its name."""
+    """An image that is listed without annotations does not get those of another image with its base name."""
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,dog,\nx/a.jpg,,\n")
     found = read_annotations(str(tmp_path))
     assert found.find("x/a.jpg") == ((), None)
@@ -93,7 +93,7 @@ def test_find__what_is_named_without_annotations(tmp_path: Path) -> None:
 
 
 def test_find__names_with_backslashes() -> None:
-    """A name with a backslash is that of the file that has one, or else a path as Windows writes it."""
+    """A name with a backslash is a file name if that file exists, or else a Windows path."""
     found = Annotations()
     found.add(ImageLabels("a\\b.jpg", ("as it is",), None))
     assert found.find("a/b.jpg")[0] == ("as it is",)
@@ -104,7 +104,7 @@ def test_find__names_with_backslashes() -> None:
 
 
 def test_csv__long_fields(tmp_path: Path) -> None:
-    """Fields may be longer than the csv module's limit, which is as before afterwards."""
+    """Fields may be longer than the csv module's limit, which is restored afterwards."""
     limit = csv.field_size_limit()
     text = "long, " * 100_000
     (tmp_path / "image_annotations.csv").write_text(f'filename,caption\na.jpg,"{text}"\n')
@@ -117,7 +117,7 @@ def test_csv__long_fields(tmp_path: Path) -> None:
 
 
 def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:
-    """The path within the source is preferred; the bare name finds a file in any folder."""
+    """The path within the source has priority; the base name matches a file in any folder."""
     found = Annotations()
     found.add(ImageLabels("a.jpg", ("bare",), None))
     found.add(ImageLabels("x/a.jpg", ("path",), None))
@@ -131,7 +131,7 @@ def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:
 
 
 def test_unmatched__counts_annotated_files_that_no_picture_has(tmp_path: Path) -> None:
-    """Files are counted once, and those that were found are not counted."""
+    """Unmatched files are counted once, and matched ones are not counted."""
     write_coco(tmp_path, COCO)
     found = read_annotations(str(tmp_path))
     assert found.unmatched == 2
@@ -141,7 +141,7 @@ def test_unmatched__counts_annotated_files_that_no_picture_has(tmp_path: Path) -
 
 
 def test_coco__with_byte_order_mark_and_odd_content(tmp_path: Path) -> None:
-    """A BOM, names of numbers, missing parts and null parts are no reason to fail."""
+    """A BOM, numeric names, and missing or null parts are accepted."""
     content = {"images": [{"id": "x", "file_name": 5}], "annotations": None, "categories": None}
     (tmp_path / "annotations.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(content).encode())
     assert read_annotations(str(tmp_path)).find("5") == ((), None)
@@ -150,7 +150,7 @@ def test_coco__with_byte_order_mark_and_odd_content(tmp_path: Path) -> None:
 
 
 def test_coco__text_becomes_such_that_can_be_stored(tmp_path: Path) -> None:
-    """Half of a surrogate pair, which JSON can spell, is replaced."""
+    """A lone surrogate, which JSON can express, is replaced."""
     images = [{"id": 1, "file_name": "a.jpg"}]
     notes = [{"image_id": 1, "category_id": 7}, {"image_id": 1, "caption": "x\ud800"}]
     write_coco(tmp_path, {"images": images, "annotations": notes, "categories": [{"id": 7, "name": "\udfff!"}]})
@@ -185,14 +185,14 @@ def test_coco__text_becomes_such_that_can_be_stored(tmp_path: Path) -> None:
     ],
 )
 def test_coco__malformed(tmp_path: Path, content: Any) -> None:
-    """A file that cannot be understood is an error that names it."""
+    """A malformed file is an error that names it."""
     write_coco(tmp_path, content)
     with pytest.raises(InvalidInput, match=r"annotations\.json"):
         read_annotations(str(tmp_path))
 
 
 def test_coco__bytes_that_are_no_text(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 are an error that names the file."""
+    """Invalid UTF-8 is an error that names the file."""
     (tmp_path / "annotations.json").write_bytes(b'{"images": "\xff"}')
     with pytest.raises(InvalidInput, match=r"annotations\.json"):
         read_annotations(str(tmp_path))
@@ -209,7 +209,7 @@ def test_csv__labels_and_captions(tmp_path: Path) -> None:
 
 
 def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
-    """Short rows lack what they do not say, and cells too many are ignored; a row needs a file name."""
+    """Short rows lack their last cells, and extra cells are ignored; a row needs a file name."""
     (tmp_path / "image_annotations.csv").write_text("label,filename\ncat,a.jpg,more\n\ndog\n")
     found = read_annotations(str(tmp_path))
     assert found.find("a.jpg") == (("cat",), None)
@@ -221,14 +221,14 @@ def test_csv__rows_of_other_lengths(tmp_path: Path) -> None:
     [b"", b"file,label\na.jpg,cat\n", b"filename\na.jpg\n", b'filename,label\n"a', b"filename,label\n\xff,x\n"],
 )
 def test_csv__malformed(tmp_path: Path, content: bytes) -> None:
-    """Missing columns, broken quotes and bytes that are no UTF-8 are errors that name the file."""
+    """Missing columns, broken quotes and invalid UTF-8 are errors that name the file."""
     (tmp_path / "image_annotations.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match=r"image_annotations\.csv"):
         read_annotations(str(tmp_path))
 
 
 def test_parquet__labels_and_captions(tmp_path: Path) -> None:
-    """Lists and single labels, in any of Arrow's types, are read."""
+    """Lists and single labels are read in any of Arrow's types."""
     table = pa.table(
         {
             "filename": ["a.jpg", "b.jpg", None],
@@ -247,21 +247,21 @@ def test_parquet__labels_and_captions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1" + bytes(40) + b"PAR1"])
 def test_parquet__malformed(tmp_path: Path, content: bytes) -> None:
-    """A file that is no Parquet is an error that names it."""
+    """A file that is not Parquet is an error that names it."""
     (tmp_path / "image_annotations.parquet").write_bytes(content)
     with pytest.raises(InvalidInput, match=r"image_annotations\.parquet"):
         read_annotations(str(tmp_path))
 
 
 def test_parquet__needs_its_columns(tmp_path: Path) -> None:
-    """A table without the file names, or with nothing to say, is an error that lists what is needed."""
+    """A table without file names, labels and captions is an error that lists the required columns."""
     pq.write_table(pa.table({"name": ["a.jpg"], "label": ["x"]}), tmp_path / "image_annotations.parquet")
     with pytest.raises(InvalidInput, match=r"it needs 'filename' and 'label' or 'caption'"):
         read_annotations(str(tmp_path))
 
 
 def test_read__several_files_are_joined(tmp_path: Path) -> None:
-    """What the three files say of one picture is put together."""
+    """The annotations of an image in three files are joined."""
     write_coco(tmp_path, COCO)
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,pet,one\n")
     table = pa.table({"filename": ["a.jpg"], "label": ["cat"], "caption": ["two"]})

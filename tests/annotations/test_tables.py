@@ -1,4 +1,4 @@
-"""Boxes of tables: columns, bad rows, and the way back to the last bit."""
+"""Tables of boxes: columns, bad rows, and exact restoration."""
 
 import tempfile
 from decimal import Decimal
@@ -22,14 +22,14 @@ HEADER = "filename,col_x,row_y,width,height,label"
 
 
 def read_csv(folder: Path, content: str | bytes) -> tuple[list[Box], Problems]:
-    """Return what a CSV file with a content gives."""
+    """Return the boxes and problems of a CSV file with a content."""
     path, problems = folder / "object_annotations.csv", Problems()
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return list(read_csv_boxes(path, problems)), problems
 
 
 def read_parquet(folder: Path, **columns: Any) -> tuple[list[Box], Problems]:
-    """Return what a Parquet file with some columns replaced gives."""
+    """Return the boxes and problems of a Parquet file with some columns replaced."""
     rows = len(next(iter(columns.values())))
     whole: dict[str, Any] = {"filename": ["a.jpg"] * rows, "label": ["cat"] * rows}
     whole |= {name: [1.0] * rows for name in ("col_x", "row_y", "width", "height")}
@@ -64,7 +64,7 @@ def test_csv__rows(tmp_path: Path) -> None:
     ],
 )
 def test_csv__bad_rows_fail_alone(tmp_path: Path, row: str, told: str) -> None:
-    """A bad row is told with its line and value; those around it are read."""
+    """A bad row is a problem with its line and value; the others are read."""
     good = "a.jpg,1,2,3,4,cat"
     found, problems = read_csv(tmp_path, f"{HEADER},confidence\n{good}\n{row}\n{good}\n")
     assert (len(found), problems.count) == (2, 1)
@@ -81,13 +81,13 @@ def test_csv__bad_rows_fail_alone(tmp_path: Path, row: str, told: str) -> None:
     ],
 )
 def test_csv__of_another_kind(tmp_path: Path, content: bytes, told: str) -> None:
-    """A file without the columns, or that is no CSV, is an error that names it."""
+    """A file that lacks the columns or is not CSV is an error that names it."""
     with pytest.raises(InvalidInput, match=f"object_annotations\\.csv.*{told}"):
         read_csv(tmp_path, content)
 
 
 def test_parquet__types(tmp_path: Path) -> None:
-    """Numbers may be of any type, also text; classes may be numbered."""
+    """Numbers may have any type, including text; classes may be numbers."""
     found, problems = read_parquet(
         tmp_path, col_x=[1], row_y=["2.5"], width=[Decimal("3.25")], height=pa.array([4], pa.float32()), label=[7]
     )
@@ -101,14 +101,14 @@ def test_parquet__types(tmp_path: Path) -> None:
      {"filename": ["a", "", "b"]}, {"row_y": ["1", "x", "2"]}, {"confidence": [None, 1.5, float("nan")]}],
 )  # fmt: skip
 def test_parquet__bad_rows_fail_alone(tmp_path: Path, columns: dict[str, Any]) -> None:
-    """A bad row is told with its number; those around it are read."""
+    """A bad row is a problem with its number; the others are read."""
     found, problems = read_parquet(tmp_path, **columns)
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "object_annotations.parquet: row 1"
+    assert problems.sample[0].location == "object_annotations.parquet: row 1"
 
 
 def test_parquet__of_another_kind(tmp_path: Path) -> None:
-    """A file without the columns, or that is no Parquet, is an error that names it."""
+    """A file that lacks the columns or is not Parquet is an error that names it."""
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"filename": ["a"]}), path)
     with pytest.raises(InvalidInput, match=r"a\.parquet.*lacks the columns col_x"):
@@ -121,7 +121,7 @@ def test_parquet__of_another_kind(tmp_path: Path) -> None:
 @examples(50)
 @given(boxes("csv"))
 def test_csv__round_trip(given_boxes: list[Box]) -> None:
-    """What an export writes is read again, to the last bit and in order."""
+    """An export is restored exactly and in order."""
     with tempfile.TemporaryDirectory() as folder:
         write(FolderFiles(Path(folder)), ImagesInMemory(SIZES, given_boxes, folder=""), no_progress)
         problems = Problems()
@@ -132,7 +132,7 @@ def test_csv__round_trip(given_boxes: list[Box]) -> None:
 @examples(50)
 @given(boxes("parquet"))
 def test_parquet__any_boxes(given_boxes: list[Box]) -> None:
-    """A Parquet table of any writer is read, to the last bit and in order."""
+    """A Parquet table of any writer is read exactly and in order."""
     columns = {
         "filename": [each.name for each in given_boxes],
         "col_x": [each.x for each in given_boxes],

@@ -1,4 +1,4 @@
-"""Boxes of Pascal VOC files: edges counted from 1, names of pictures, attacks, and the way back."""
+"""Pascal VOC files: edges counted from 1, image names, attacks, and exact restoration."""
 
 import re
 import tempfile
@@ -31,7 +31,7 @@ def item(name: str = "<name>cat</name>", edges: str = EDGES, flags: str = "") ->
 
 
 def place(folder: Path, files: dict[str, str]) -> Path:
-    """Write files by name; pictures are empty, as nothing looks into them."""
+    """Write files by name; images are empty, because no test decodes them."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def read(folder: Path) -> tuple[list[Box], Problems]:
 
 
 def test_edges__are_counted_from_one_and_inclusive(tmp_path: Path) -> None:
-    """The first pixel is number 1, and the last one belongs to the box."""
+    """The first pixel has number 1, and the last pixel is included."""
     found, problems = read(place(tmp_path, {"a.xml": annotation(item())}))
     assert found == [Box("a.jpg", 0, 1.5, 10, 1, "cat", source="voc")]
     assert problems.count == 0
@@ -77,7 +77,7 @@ def test_flags__are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_name__of_the_picture(tmp_path: Path, files: dict[str, str], name: str) -> None:
-    """The picture is that which the file names, if it is there, else that of the file's own name."""
+    """The image is the one of ``filename`` if it exists, or else the one with the XML file's stem."""
     texts = {path: annotation(item(), filename=text) if path.endswith(".xml") else "" for path, text in files.items()}
     found, problems = read(place(tmp_path, texts))
     assert [each.name for each in found] == [name]
@@ -97,7 +97,7 @@ def test_name__of_the_picture(tmp_path: Path, files: dict[str, str], name: str) 
     ],
 )
 def test_objects__fail_alone(tmp_path: Path, text: str, told: str) -> None:
-    """A bad object is told with its place and value; those around it are read."""
+    """A bad object is a problem with its location and value; the others are read."""
     found, problems = read(place(tmp_path, {"a.xml": annotation(item(), text, item())}))
     assert (len(found), problems.count) == (2, 1)
     assert told in str(problems.sample[0])
@@ -120,16 +120,16 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "lol"}">' for n 
     ],
 )
 def test_files__fail_alone(tmp_path: Path, text: str, told: str) -> None:
-    """A file that is none of ours, or an attack, is told; the others are read."""
+    """A malformed file or an attack is a problem; the other files are read."""
     found, problems = read(place(tmp_path, {"a.xml": annotation(item()), "b.xml": text, "c.xml": annotation(item())}))
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "b.xml"
+    assert problems.sample[0].location == "b.xml"
     assert told in problems.sample[0].reason
     assert "b.xml" in problems.sample[0].reason
 
 
 def test_files__of_any_depth(tmp_path: Path) -> None:
-    """Elements within elements without end are read, or refused, like any others."""
+    """Very deep elements are read or rejected without a crash."""
     depth = 2 * 10**5
     place(tmp_path, {"a.xml": f"<annotation>{'<a>' * depth}{'</a>' * depth}{item()}</annotation>"})
     found, problems = read(tmp_path)
@@ -137,7 +137,7 @@ def test_files__of_any_depth(tmp_path: Path) -> None:
 
 
 def test_files__of_any_size(tmp_path: Path) -> None:
-    """A file that is far too large is not read."""
+    """A file that is too large is not read."""
     with (place(tmp_path, {"b.xml": annotation(item())}) / "a.xml").open("wb") as file:
         file.truncate(2**24 + 1)
     found, problems = read(tmp_path)
@@ -147,7 +147,7 @@ def test_files__of_any_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("files", [{}, {"a.xml": "<html/>"}, {"a.txt": annotation(item())}])
 def test_folder__without_any(tmp_path: Path, files: dict[str, str]) -> None:
-    """A folder without a file of the format is an error that names it."""
+    """A folder without VOC files is an error that names it."""
     with pytest.raises(InvalidInput, match=f"{tmp_path.name}.*no Pascal VOC file"):
         read(place(tmp_path, files))
 
@@ -159,7 +159,7 @@ def test_folder__that_is_not_there(tmp_path: Path) -> None:
 
 
 def written(folder: Path, sizes: Mapping[str, tuple[int, int] | None], boxes_: list[Box]) -> Path:
-    """Write boxes as an export with images does, and empty files in the places of these."""
+    """Write boxes as an export with images does, with empty files in the paths of the images."""
     write(FolderFiles(folder), ImagesInMemory(sizes, boxes_), no_progress)
     return place(folder, {f"images/{name}": "" for name in sizes})
 
@@ -167,7 +167,7 @@ def written(folder: Path, sizes: Mapping[str, tuple[int, int] | None], boxes_: l
 @examples(50)
 @given(boxes("voc", confidences=False))
 def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
-    """What an export writes is read again: numbers, names and flags; in the order of the files' names."""
+    """An export is restored: numbers, names and flags, in the order of the file names."""
     given_boxes = [*flagged(given_boxes, "truncated", "difficult"), Box("keep.jpg", 1, 2, 3, 4, "cat", source="voc")]
     with tempfile.TemporaryDirectory() as folder:
         found, problems = read(written(Path(folder), SIZES | {"keep.jpg": (9, 9)}, given_boxes))
@@ -177,7 +177,7 @@ def test_round_trip__to_the_last_bit(given_boxes: list[Box]) -> None:
 
 
 def test_write__whole_numbers_stay_whole(tmp_path: Path) -> None:
-    """Other tools read edges as integers."""
+    """Whole numbers have no decimal point, because other tools read edges as integers."""
     written(tmp_path, {"a.jpg": (200, 200)}, [box(x=0, y=99, width=100, height=10)])
     text = (tmp_path / "annotations" / "a.xml").read_text()
     assert "<xmin>1</xmin>" in text
@@ -187,7 +187,7 @@ def test_write__whole_numbers_stay_whole(tmp_path: Path) -> None:
 
 
 def test_write__beside_the_places_of_images(tmp_path: Path) -> None:
-    """Without image files, files lie where those of the images would be in their source."""
+    """Without image files, the annotation files lie at the paths of the images in their source."""
     sizes = {"JPEGImages/t/a.jpg": (9, 9), "images/b.jpg": (9, 9), "c.jpg": None}
     write(FolderFiles(tmp_path), ImagesInMemory(sizes, [box(name) for name in sizes], folder=""), no_progress)
     names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.xml"))
@@ -196,12 +196,12 @@ def test_write__beside_the_places_of_images(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["a\0b", "\x1f", "\ufffe"])
 def test_write__replaces_what_xml_cannot_hold(tmp_path: Path, label: str) -> None:
-    """Some characters have no place in XML, not even by number."""
+    """Characters that XML does not allow are replaced."""
     found, _ = read(written(tmp_path, {"a.jpg": (5, 5)}, [box(label=label)]))
     assert [each.label for each in found] == [re.sub("[^ab]", "\ufffd", label)]
 
 
 def test_write__line_ends_in_names(tmp_path: Path) -> None:
-    """Characters that a parser would change are written by number."""
+    """Characters that a parser would normalise are written as references."""
     found, _ = read(written(tmp_path, {"a.jpg": (5, 5)}, [box(label="a\r\n\tb")]))
     assert [each.label for each in found] == ["a\r\n\tb"]

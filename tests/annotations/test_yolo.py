@@ -1,4 +1,4 @@
-"""Boxes of YOLO folders: layouts, outlines, confidences, bad lines, and the way back to the last bit."""
+"""Boxes of YOLO folders: layouts, outlines, confidences, bad lines, and restoration."""
 
 import tempfile
 from dataclasses import replace
@@ -40,7 +40,7 @@ def numbers(found: RelativeBox) -> list[float]:
 
 
 def test_read__a_line(tmp_path: Path) -> None:
-    """A line has a class, the centre and the size; some have a confidence."""
+    """A line has a class, the centre and the size, and optionally a confidence."""
     found, problems = read(place(tmp_path, {"labels/a.txt": LINE + "\n0 0.1 0.2 0.3 0.4 0.75\n"}))
     assert [(each.stem, each.label, each.confidence) for each in found] == [
         ("images/a", "dog", None),
@@ -52,7 +52,7 @@ def test_read__a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", ["", " 0.5"])
 def test_read__outlines_become_boxes(tmp_path: Path, more: str) -> None:
-    """Of an outline the bounding box is taken; a number more is its confidence."""
+    """An outline becomes its bounding box; one more number is its confidence."""
     found, problems = read(place(tmp_path, {"labels/a.txt": f"0 0.1 0.2 0.5 0.3 0.3 0.8{more}\n"}))
     assert numbers(found[0]) == pytest.approx([0.3, 0.5, 0.4, 0.6], abs=1e-15)
     assert found[0].confidence == (0.5 if more else None)
@@ -71,7 +71,7 @@ def test_read__outlines_become_boxes(tmp_path: Path, more: str) -> None:
     ],
 )
 def test_read__layouts(tmp_path: Path, files: dict[str, str], stem: str) -> None:
-    """Label files are below ``labels`` beside ``images``, or beside their pictures."""
+    """Label files lie below ``labels`` beside ``images``, or beside their images."""
     found, problems = read(place(tmp_path, files))
     assert [each.stem for each in found] == [stem]
     assert problems.count == 0
@@ -79,7 +79,7 @@ def test_read__layouts(tmp_path: Path, files: dict[str, str], stem: str) -> None
 
 @pytest.mark.parametrize("name", ["data.yaml", "config.yaml", "classes.txt", "labels/classes.txt"])
 def test_read__names_of_classes(tmp_path: Path, name: str) -> None:
-    """The names are in one of several files; one without any does not count."""
+    """Class names are in one of several files; a file without names is skipped."""
     text = "cat\ndog\n" if name.endswith("txt") else "names:\n  1: dog\n"
     found, _ = read(place(tmp_path, {"data.yaml": "train: images\n", "labels/a.txt": LINE, name: text}))
     assert [each.label for each in found] == ["dog"]
@@ -101,23 +101,23 @@ def test_read__names_of_classes(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_lines__fail_alone(tmp_path: Path, line: str, told: str) -> None:
-    """A bad line is told with its place and value; those around it are read."""
+    """A bad line is a problem with its location and value; the others are read."""
     found, problems = read(place(tmp_path, {"labels/a.txt": f"{LINE}{line}\n{LINE}"}))
     assert (len(found), problems.count) == (2, 1)
     assert told in str(problems.sample[0])
 
 
 def test_files__fail_alone(tmp_path: Path) -> None:
-    """A file that is no text is told; the others are read."""
+    """A file that is not text is a problem; the others are read."""
     place(tmp_path, {"labels/a.txt": LINE, "labels/c.txt": LINE})
     (tmp_path / "labels" / "b.txt").write_bytes(b"\xff\xfe\x00")
     found, problems = read(tmp_path)
     assert (len(found), problems.count) == (2, 1)
-    assert problems.sample[0].place == "labels/b.txt"
+    assert problems.sample[0].location == "labels/b.txt"
 
 
 def test_files__of_any_size(tmp_path: Path) -> None:
-    """A file that is far too large, and might be a single line, is told and not read."""
+    """A file that is too large is a problem and is not read."""
     place(tmp_path, {"labels/a.txt": LINE})
     with (tmp_path / "labels" / "b.txt").open("wb") as file:
         file.truncate(2**26 + 1)
@@ -127,7 +127,7 @@ def test_files__of_any_size(tmp_path: Path) -> None:
 
 
 def test_folder__of_another_kind(tmp_path: Path) -> None:
-    """A folder without names of classes or without label files is an error that names it."""
+    """A folder without class names or without label files is an error that names it."""
     with pytest.raises(InvalidInput, match="no names of classes"):
         read(tmp_path)
     with pytest.raises(InvalidInput, match="no YOLO labels"):
@@ -143,7 +143,7 @@ NEAR = 1e-9
 @example(0.0, 1.0, 3)
 @example(5e-324, 5e-324, 3)
 def test_numbers__come_back_in_pixels(start: float, length: float, size: int) -> None:
-    """Pixels come back from their fractions to a billionth."""
+    """Fractions restore pixels to a billionth."""
     wanted = Box("a.jpg", start * size, start * size, length * size, length * size, "cat")
     again = RelativeBox("a", *relative(wanted, size, size), "cat").in_pixels("a.jpg", size, size)
     for side in ("x", "y", "width", "height"):
@@ -158,7 +158,7 @@ SIX_DIGITS = st.integers(1, 10**6).map(lambda number: number / 10**6)
 def test_write__numbers_as_tools_write_them_stay(
     sides: tuple[float, float, float, float], width: int, height: int
 ) -> None:
-    """Fractions of six digits are written with six again, so that files that are read and written do not grow."""
+    """Fractions of six digits are written with six digits again, so files do not grow."""
     box_ = RelativeBox("a", *sides, "cat").in_pixels("a.jpg", width, height)
     with tempfile.TemporaryDirectory() as folder:
         write(FolderFiles(Path(folder)), ImagesInMemory({"a.jpg": (width, height)}, [box_]), no_progress)
@@ -170,7 +170,7 @@ def test_write__numbers_as_tools_write_them_stay(
 @examples(50)
 @given(boxes("yolo", within=True))
 def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
-    """What an export writes is read again, in pixels of the same images, in the same order."""
+    """An export is restored in pixels of the same images, in the same order."""
     with tempfile.TemporaryDirectory() as folder:
         given_boxes = [*given_boxes, Box("z.jpg", 1, 1, 2, 2, "cat", source="yolo")]
         write(FolderFiles(Path(folder)), ImagesInMemory(SIZES | {"z.jpg": (9, 9)}, given_boxes), no_progress)
@@ -189,7 +189,7 @@ def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
 
 @pytest.mark.parametrize("confidence", [None, 0.5])
 def test_round_trip__a_box_around_all_of_an_image(tmp_path: Path, confidence: float | None) -> None:
-    """Such a box stays one; written exactly, it would be a label of the image."""
+    """A box around the whole image stays a box; written exactly, it would become a label of the image."""
     whole = Box("a.jpg", 0, 0, 640, 427, "cat", confidence, source="yolo")
     write(FolderFiles(tmp_path), ImagesInMemory({"a.jpg": (640, 427)}, [whole]), no_progress)
     found, _ = read(tmp_path)

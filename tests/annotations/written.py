@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.written import IMAGES, Output
+from framedex.annotations.output import IMAGES, Output
 from framedex.progress import ShareProgress
 
 _BOX = pa.struct(

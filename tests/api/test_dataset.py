@@ -14,8 +14,8 @@ from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
 from framedex.images.reading import thumbnail_uri
 from framedex.jobs.index.index import index
 from framedex.operations.context import open_media
-from framedex.records import DatasetStatus
 from framedex.storage import datasets
+from framedex.storage.generation import Summary
 from framedex.storage.tables import Table
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedded
 from tests.pictures import oriented, photo, quadrants, write
@@ -231,9 +231,8 @@ def reindexed(workspace: Workspace, dataset: Dataset) -> Any:
                 dataset.id,
                 tables={"media": version},
                 n_images=4,
-                status=DatasetStatus.READY,
                 config=dataset.embedding_config,
-                summary={},
+                summary=Summary(),
             )
 
     return commit

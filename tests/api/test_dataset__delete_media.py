@@ -67,8 +67,8 @@ def test_delete_media__law(
     gone = np.flatnonzero(rng.random(len(rows)) < share).tolist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(removals, "_FEW", 1000 if all_anew else 0)
-        patch.setattr(cluster_means, "_LARGE", 2)
-        patch.setattr(cluster_means, "_MOST_KEPT", 1.0)
+        patch.setattr(cluster_means, "_MIN_ROWS", 2)
+        patch.setattr(cluster_means, "_MAX_STORED", 1.0)
         with Workspace(tmp_path_factory.mktemp("law") / "w", settings=SETTINGS) as workspace:
             half = len(rows) // 2
             dataset = grown(workspace, rows, half, len(rows) - half) if half else grown(workspace, rows, len(rows))

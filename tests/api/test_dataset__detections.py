@@ -8,8 +8,7 @@ import pytest
 from framedex import Aborted, Conflict, Dataset, InvalidInput, Unavailable, Workspace
 from framedex.encoders import choose_encoder
 from framedex.encoders.gist import Gist
-from framedex.enrichment_records import ModelStatus
-from framedex.records import DatasetStatus
+from framedex.records import DatasetStatus, ModelStatus
 from tests.enrichers.onnx_detectors import head, saying
 from tests.enrichments import ENCODE, Hues, paint
 from tests.growth import status_of

@@ -10,8 +10,7 @@ import pytest
 
 from framedex import Dataset, InvalidInput, Unavailable, Workspace
 from framedex.encoders.weights import sha256_of
-from framedex.enrichment_records import ModelStatus
-from framedex.records import DatasetStatus
+from framedex.records import DatasetStatus, ModelStatus
 from tests.captioning import CAPTION, SCENES, draw_all, register_captioner
 from tests.enrichers.captioners import TRAINED
 from tests.enrichments import ENCODE, TAG, Hues, register_models

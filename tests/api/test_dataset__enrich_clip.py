@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, Workspace
-from framedex.enrichment_records import ModelStatus
+from framedex.records import ModelStatus
 from tests.encoders.clip import TRAINED
 from tests.gallery import SETTINGS
 from tests.pictures import write

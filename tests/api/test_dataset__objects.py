@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.annotations.sources import find_boxes, read_boxes
+from framedex.annotations.sources import find_box_sources, read_box_index
 from framedex.encoders.gist import Gist
 from framedex.images.reading import read_picture, thumbnail_path
 from framedex.media.thumbnails import SIZE
@@ -95,7 +95,7 @@ class TestCreation:
     def test_real__all_boxes(self, workspace: Workspace, name: str) -> None:
         """All boxes of real annotations become objects, to the last bit."""
         dataset = workspace.create_dataset(name, SHARED / name, "gist")
-        index = read_boxes(find_boxes(SHARED / name))
+        index = read_box_index(find_box_sources(SHARED / name))
         media = open_media(dataset._context, dataset.id).table.scan(["path", "width", "height"]).read_all().to_pylist()
         expected = [box for row in media for box in index.find(row["path"], (row["width"], row["height"]))]
         assert len(expected) == len(index) > 0

@@ -179,7 +179,7 @@ class TestAddition:
         with dataset._context.catalog.write() as connection:
             datasets.commit_generation(
                 connection, dataset.id, tables=head.tables | {"media": version}, n_images=head.n_images,
-                status=dataset.info.status_new, config=dataset.embedding_config, summary=head.summary,
+                config=dataset.embedding_config, summary=head.summary,
             )  # fmt: skip
         before = rows(dataset)
         assert dataset.where([{"media": {"op": "is", "value": "image"}}]).count() == 6

@@ -129,7 +129,7 @@ def test_recover__damaged_tables_are_left_out(home: Path) -> None:
     versions = home / "datasets" / dataset.id / "media.lance" / "_versions"
     manifest = read_manifest(home / "datasets" / dataset.id)
     assert manifest is not None
-    broken = next(each for each in manifest.kept if each.snapshot["name"] == first)
+    broken = next(each for each in manifest.snapshots if each.snapshot["name"] == first)
     for version in (head.tables["media"], broken.generation["tables"]["media"]):
         version_file(versions, version).write_bytes(b"")
     lose_catalog(home)

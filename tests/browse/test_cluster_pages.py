@@ -1,4 +1,4 @@
-"""Pages of clusters, against what plain Python says."""
+"""Pages of clusters, compared with a plain Python computation."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
-from framedex.records import Condition
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 _NUMBERS = st.lists(st.integers(0, 6) | st.just(2**31 - 1), min_size=1, max_size=60)
@@ -38,7 +38,7 @@ def _expected(numbers: list[int], order: list[int], *, by_rank: bool) -> list[tu
     members: dict[int, list[int]] = defaultdict(list)
     for row in order:
         members[numbers[row]].append(100 + row)
-    found = list(members.items())  # in the order of their first members
+    found = list(members.items())  # in order of first members
     return found if by_rank else sorted(found, key=lambda each: -len(each[1]))
 
 
@@ -58,20 +58,20 @@ def test_page__equals_plain_python(by_rank: bool, numbers: list[int], count: int
         ends = np.cumsum([0, *page.sizes])
         rows = [page.row_ids[start:stop].tolist() for start, stop in pairwise(ends)]
         seen += list(zip(page.numbers, rows, strict=True))
-        assert page.shown(2)[0] == [each[:2] for each in rows]
+        assert page.first_members(2)[0] == [each[:2] for each in rows]
     assert seen == expected
 
 
 def test_page__scores_are_those_of_the_best() -> None:
     page = _page([1, 2, 1], ranked=[2, 1, 0], first=0, count=5)
-    assert page.shown(1) == ([[102], [101]], [[0.0], [0.5]])
-    assert _page([1, 2, 1], ranked=None, first=0, count=5).shown(1) == ([[100], [101]], [[0.0], [0.0]])
+    assert page.first_members(1) == ([[102], [101]], [[0.0], [0.5]])
+    assert _page([1, 2, 1], ranked=None, first=0, count=5).first_members(1) == ([[100], [101]], [[0.0], [0.0]])
 
 
 def test_page__of_nothing() -> None:
     page = _page([1], ranked=[], first=0, count=5)
     assert page.numbers == []
-    assert page.shown(3) == ([], [])
+    assert page.first_members(3) == ([], [])
 
 
 @pytest.mark.parametrize("ranked", [None, [3, 2, 1, 0]])

@@ -1,4 +1,4 @@
-"""What repeats: near-duplicates and equal files, and which of them is best to keep."""
+"""Duplicate groups: near-duplicates and equal files, and the member to keep."""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ from tests.pictures import encode, photo, write
 
 
 def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
-    """Return a dataset of a folder, whose files were last changed at the given times, by their names without suffix."""
+    """Return a dataset of a folder with the given modification times by file stem."""
     for path in folder.iterdir():
         if path.stem in times:
             os.utime(path, (0, times[path.stem]))
@@ -27,12 +27,12 @@ def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
 
 
 def best(group: DuplicateGroup) -> tuple[str, str]:
-    """Return the name of the best member of a group, and why it is."""
+    """Return the name of the best member of a group, and the reason."""
     return group.file_names[group.media_ids.index(group.keep)], group.keep_reason
 
 
 def test_duplicates__groups(gallery: Gallery) -> None:
-    """Copies and edits of one picture are a group; groups are ordered by size and name their members."""
+    """Copies and edits of one image form a group; groups are ordered by size and list their members."""
     groups = gallery.dataset.duplicates()
     assert [sorted(gallery.names(group.media_ids)) for group in groups] == [sorted(COPIES), *map(sorted, NEAR)]
     assert [len(group.file_names) for group in groups] == [3, 2, 2]
@@ -55,7 +55,7 @@ def test_duplicates__nested_levels(gallery: Gallery, level: float) -> None:
 
 @pytest.mark.parametrize(("asked", "used"), [(0.96, 0.96), (0.961, 0.97), (0.98, 0.98), (0.9999, 1), (1, 1)])
 def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float) -> None:
-    """Between two levels the stricter one is used, and the groups say which."""
+    """A threshold between two levels is rounded to the stricter one, which the groups show."""
     groups = gallery.dataset.duplicates(asked)
     assert groups == gallery.dataset.duplicates(used)
     assert {group.threshold for group in groups} == {used}
@@ -63,19 +63,19 @@ def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float)
 
 @pytest.mark.parametrize("threshold", [-0.1, 0, 0.5, 0.9599, 1.1, 95, float("nan"), "0.96", None, True])
 def test_duplicates__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
-    """A similarity lies in 0.96 to 1; others would silently stand for 0.96."""
+    """A threshold outside 0.96 to 1 is refused instead of being treated as 0.96."""
     with pytest.raises(InvalidInput, match=r"similarity from 0\.96 to 1.* 0\.985, .*0\.999 and 1\.0"):
         gallery.dataset.duplicates(threshold)
 
 
 def test_duplicates__of_a_view(gallery: Gallery) -> None:
-    """A group of which a filter leaves one member is none."""
+    """A group with only one member in the filter is left out."""
     view = gallery.dataset.where([{"labels": {"op": "is", "value": "animal"}}])
     assert view.duplicates() == []
 
 
 def test_duplicates__of_given_embeddings(workspace: Workspace) -> None:
-    """Groups are joined by pairs that are similar enough, whatever the encoder."""
+    """Groups are connected by pairs of sufficient similarity, for any encoder."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0.98, 0.199], [0, 1], [0.0, 2.0]]))
     assert [group.file_names for group in dataset.duplicates(0.97)] == [["0.jpg", "1.jpg"], ["2.jpg", "3.jpg"]]
     assert [group.file_names for group in dataset.duplicates(0.99)] == [["2.jpg", "3.jpg"]]
@@ -90,20 +90,20 @@ def test_duplicates__unusable_limit(gallery: Gallery, limit: Any, exact: bool) -
 
 
 def test_duplicates__confidence_is_the_lowest_similarity(workspace: Workspace) -> None:
-    """A group is as sure as its least similar member."""
+    """The confidence of a group is the lowest similarity of a member."""
     (group,) = workspace.create_dataset("d", embedded([[1, 0], [1, 0], [0.98, 0.199]])).duplicates()
     assert group.similarity == 1
     assert group.confidence == pytest.approx(0.98, abs=1e-3)
 
 
 def test_keep__the_largest(gallery: Gallery) -> None:
-    """A picture is better than its small version, and the reason has both sizes."""
+    """An image is better than its small version, and the reason has both sizes."""
     group = gallery.dataset.duplicates()[1]
     assert best(group) == ("02.jpg", "largest: 160×120 against at most 80×60")
 
 
 def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
-    """Of pictures of one size and sharpness the one with more bytes a pixel is better, though it is newer."""
+    """Of images with equal size and sharpness the one with more bytes per pixel is better, although it is newer."""
     write(tmp_path / "p" / "a.jpg", photo(1), quality=92)
     write(tmp_path / "p" / "b.jpg", photo(1), quality=98)
     (group,) = of_files(workspace, tmp_path / "p", a=1e9, b=1.5e9).duplicates(0.99)
@@ -114,7 +114,7 @@ def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> Non
 
 
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
-    """Of pictures of one size the sharper one is better, though it is compressed more."""
+    """Of images with equal size the sharper one is better, although it is more compressed."""
     sharp = photo(7, width=320, height=240)
     write(tmp_path / "p" / "a.png", np.asarray(cv2.GaussianBlur(sharp, (0, 0), 2), dtype=np.uint8))
     write(tmp_path / "p" / "b.jpg", sharp, quality=90)
@@ -138,7 +138,7 @@ def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
 def test_keep__the_oldest(
     workspace: Workspace, tmp_path: Path, times: dict[str, float], expected: tuple[str, str]
 ) -> None:
-    """Of equal files the one changed first is better, if by more than 2 s; else the first in order."""
+    """Of equal files the one with the oldest modification is better, if by more than 2 s; else the first in order."""
     for name in ("a", "b"):
         write(tmp_path / "p" / f"{name}.png", photo(1))
     dataset = of_files(workspace, tmp_path / "p", **times)
@@ -149,7 +149,7 @@ def test_keep__the_oldest(
 
 
 def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
-    """Where several are largest, the next criterion decides among these alone, and both are said."""
+    """If several are largest, the next criterion decides among them alone, and the reason has both."""
     write(tmp_path / "p" / "a.png", photo(1, width=80, height=60))
     for name in ("b", "c"):
         write(tmp_path / "p" / f"{name}.png", photo(1))
@@ -162,7 +162,7 @@ def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_keep__unknown_loses(workspace: Workspace) -> None:
-    """A picture of known size is better than one of unknown size; where nothing is known, the first is."""
+    """An image of known size is better than one of unknown size; if all are unknown, the first is."""
     table = embedded([[1, 0], [1, 0], [0, 1], [0, 1]], width=[None, 6, None, None], height=[None, 4, None, None])
     first, second = workspace.create_dataset("d", table).duplicates()
     assert best(first) == ("1.jpg", "largest: 6×4, the others unknown")
@@ -170,7 +170,7 @@ def test_keep__unknown_loses(workspace: Workspace) -> None:
 
 
 def test_keep__of_what_a_filter_leaves(gallery: Gallery) -> None:
-    """The best member of a filtered group is the best that is left."""
+    """The best member of a filtered group is the best within the filter."""
     original = {"labels": {"op": "is", "value": "fur"}}
     (group,) = gallery.dataset.where([{"not": original}]).duplicates()
     assert sorted(gallery.names(group.media_ids)) == COPIES[1:]
@@ -178,7 +178,7 @@ def test_keep__of_what_a_filter_leaves(gallery: Gallery) -> None:
 
 
 def test_exact__groups_of_equal_files(gallery: Gallery) -> None:
-    """Files of equal content are a group of similarity 1, and others are not."""
+    """Files of equal content form a group of similarity 1, and other files do not."""
     (group,) = gallery.dataset.duplicates(exact=True)
     assert sorted(gallery.names(group.media_ids)) == sorted(COPIES)
     assert (group.threshold, group.similarity, group.confidence) == (1, 1, 1)
@@ -187,7 +187,7 @@ def test_exact__groups_of_equal_files(gallery: Gallery) -> None:
 
 
 def test_exact__broken_files_too(workspace: Workspace, tmp_path: Path) -> None:
-    """Broken files that are equal are a group; groups come by size, then by their first members."""
+    """Equal broken files form a group; groups are ordered by size, then by their first members."""
     contents = {"a": b"broken", "b": encode(photo(1)), "c": encode(photo(2)), "d": b"broken", "e": encode(photo(2))}
     (tmp_path / "p").mkdir()
     for name, content in contents.items():
@@ -202,7 +202,7 @@ def test_exact__broken_files_too(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_exact__ids_are_those_of_the_content(gallery: Gallery, workspace: Workspace, tmp_path: Path) -> None:
-    """The id of a group is the same with other files around it, and another one in another dataset."""
+    """A group keeps its id if other files are added, and has another id in another dataset."""
     (found,) = gallery.dataset.duplicates(exact=True)
     raw = uuid.UUID(found.group_id)
     assert (raw.version, raw.bytes[7]) == (8, Kind.CONTENT_GROUP)
@@ -216,12 +216,12 @@ def test_exact__ids_are_those_of_the_content(gallery: Gallery, workspace: Worksp
 
 
 def test_exact__without_files(workspace: Workspace) -> None:
-    """Media whose files were not read are in no group."""
+    """Media without read files are in no group."""
     assert workspace.create_dataset("d", embedded([[1, 0], [1, 0]])).duplicates(exact=True) == []
 
 
 def test_duplicates__copies_are_plain_lists(gallery: Gallery) -> None:
-    """Groups can be copied and pickled without the workspace that they came from."""
+    """Groups can be copied and pickled without their workspace."""
     groups = gallery.dataset.duplicates()
     copied = pickle.loads(pickle.dumps(groups))
     assert (type(copied), copied) == (list, groups)

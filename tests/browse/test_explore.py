@@ -1,4 +1,4 @@
-"""The Explore result: clusters of what a filter leaves, page by page, in the interface's form."""
+"""The Explore result: pages of clusters of filtered media, in the interface's form."""
 
 import inspect
 import uuid
@@ -76,13 +76,13 @@ def test_explore__types(gallery: Gallery) -> None:
 
 
 def test_explore__survives_json(gallery: Gallery) -> None:
-    """A page goes through JSON unchanged."""
+    """A page is unchanged after a JSON round trip."""
     page = gallery.dataset.explore(threshold=1)
     assert ExplorePage.model_validate_json(page.model_dump_json()) == page
 
 
 def test_explore__uris_lead_to_files(gallery: Gallery) -> None:
-    """Picture and thumbnail of each preview are files that exist, before and after thumbnails were made."""
+    """Image and thumbnail of each preview are existing files, before and after thumbnails were made."""
     for _ in range(2):
         previews = [p for cluster in gallery.dataset.explore().clusters for p in cluster.previews]
         for preview in previews:
@@ -96,7 +96,7 @@ def test_explore__uris_lead_to_files(gallery: Gallery) -> None:
 
 @pytest.mark.parametrize("level", range(5))
 def test_explore__says_what_the_table_says(gallery: Gallery, level: int) -> None:
-    """Ids and sizes of clusters are those of the table's columns, and previews are members."""
+    """Ids and sizes of clusters equal those in the table's columns, and previews are members."""
     truth = members(gallery.dataset, level)
     clusters = gallery.dataset.explore(threshold=level).clusters
     assert {c.cluster_id: c.n_images for c in clusters} == {key: len(ids) for key, ids in truth.items()}
@@ -106,7 +106,7 @@ def test_explore__says_what_the_table_says(gallery: Gallery, level: int) -> None
 
 @pytest.mark.parametrize("level", range(5))
 def test_explore__known_groups(gallery: Gallery, level: int) -> None:
-    """Copies are together at every level, as are near-duplicates; broken files have a cluster of their own."""
+    """Copies and near-duplicates share a cluster at every level; broken files have a cluster of their own."""
     clusters = members(gallery.dataset, level).values()
     by_name = [set(gallery.names(sorted(ids))) for ids in clusters]
     assert set(BROKEN) in by_name
@@ -123,14 +123,14 @@ def test_explore__nested(gallery: Gallery) -> None:
 
 
 def test_explore__broken_files(gallery: Gallery) -> None:
-    """What cannot be decoded is one cluster that says so, without sizes."""
+    """Undecodable files form one cluster, marked as such and without image sizes."""
     cluster = cluster_of(gallery.dataset.explore().clusters, gallery, BROKEN[0])
     assert (cluster.formed_by, cluster.n_images) == ("CORRUPTED", 3)
     assert {(preview.width, preview.height) for preview in cluster.previews} == {(None, None)}
 
 
 def test_explore__labels_most_frequent_first(workspace: Workspace) -> None:
-    """Labels of a cluster come in order of their number, then of their names, ten at most."""
+    """Labels of a cluster are sorted by count, then by name, ten at most."""
     labels = ['["zebra", "horse"]', '["zebra", "ant"]', "zebra", "ant", str([f"rare{n:02}" for n in range(12)])]
     dataset = workspace.create_dataset("d", embedded([[1, 0]] * 5 + [[0, 1]], label=[*labels, None]))
     first, second = dataset.explore().clusters
@@ -139,7 +139,7 @@ def test_explore__labels_most_frequent_first(workspace: Workspace) -> None:
 
 
 def test_explore__labels_of_the_filtered(gallery: Gallery) -> None:
-    """Labels and captions are those of what a filter leaves."""
+    """Labels and captions are those of the filtered media."""
     clusters = gallery.dataset.where([{"labels": {"op": "is", "value": "town"}}]).explore().clusters
     assert {tuple(c.labels or ()) for c in clusters} == {("town",)}
     assert sorted(caption for c in clusters for caption in c.captions) == [
@@ -148,7 +148,10 @@ def test_explore__labels_of_the_filtered(gallery: Gallery) -> None:
 
 
 def test_explore__pages(workspace: Workspace) -> None:
-    """Pages have a hundred clusters, each media item is in one cluster of one page, and beyond the last is nothing."""
+    """Pages have a hundred clusters, and each media item is in one cluster of one page.
+
+    Pages beyond the last are empty.
+    """
     sizes = [1 + number % 4 for number in range(250)]
     dataset = workspace.create_dataset("many", grouped(sizes))
     pages = [dataset.explore(page_number=number).clusters for number in range(4)]
@@ -163,7 +166,7 @@ def test_explore__pages(workspace: Workspace) -> None:
 
 
 def test_explore__order_is_stable(workspace: Workspace) -> None:
-    """Clusters of one size come in the order of their first media, also when the workspace was opened anew."""
+    """Clusters of equal size are in the order of their first media, also after reopening the workspace."""
     dataset = workspace.create_dataset("many", grouped([2] * 130))
     pages = [dataset.explore(page_number=number) for number in range(2)]
     names = [preview.file_name for page in pages for cluster in page.clusters for preview in cluster.previews[:1]]
@@ -222,7 +225,7 @@ ALIKE = sorted({*COPIES, *NEAR[0], *NEAR[1]})
     ],
 )  # fmt: skip
 def test_explore__filters(gallery: Gallery, vql: list[Any], names: list[str]) -> None:
-    """A filter leaves the media it names: in the clusters of every level, in their number, and in the table."""
+    """A filter limits the clusters of every level, the count, and the table to the matching media."""
     view = gallery.dataset.where(vql)
     assert gallery.names(view.media_ids()) == sorted(names)
     assert view.count() == len(names)
@@ -237,7 +240,7 @@ def test_explore__filters(gallery: Gallery, vql: list[Any], names: list[str]) ->
 
 @pytest.mark.parametrize("entity_type", ["images", "", "FILMS", 0])
 def test_explore__unusable_entity_type(gallery: Gallery, entity_type: Any) -> None:
-    """What can be explored is said when something else is asked for."""
+    """The error for an unknown entity type lists the valid ones."""
     with pytest.raises(InvalidInput, match=r"IMAGES, OBJECTS, VIDEOS, not "):
         gallery.dataset.explore(entity_type)
 
@@ -249,27 +252,27 @@ def test_explore__objects(gallery: Gallery) -> None:
 
 @pytest.mark.parametrize("threshold", [-1, 5, 1.0, "1", None, True])
 def test_explore__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
-    """A level that does not exist is refused with the range of those that do."""
+    """The error for a level that does not exist has the valid range."""
     with pytest.raises(InvalidInput, match=r"threshold must be a whole number from 0 to 4"):
         gallery.dataset.explore(threshold=threshold)
 
 
 @pytest.mark.parametrize("page_number", [-1, 0.5, "0", None, False, 2**31 + 1])
 def test_explore__unusable_page(gallery: Gallery, page_number: Any) -> None:
-    """A page number is a whole number from 0."""
+    """A page number is an integer from 0."""
     with pytest.raises(InvalidInput, match=r"page_number must be a whole number"):
         gallery.dataset.explore(page_number=page_number)
 
 
 def test_explore__unusable_filter(gallery: Gallery) -> None:
-    """A filter that cannot be understood is refused with the path of what is wrong."""
+    """An invalid filter is refused with the path of the error."""
     with pytest.raises(InvalidFilter, match=r"\$\[1\]") as raised:
         gallery.dataset.explore(vql=[is_one_of("x"), {"colour": {}}])
     assert raised.value.path == "$[1]"
 
 
 def test_explore__cluster_ids_are_of_their_dataset(workspace: Workspace) -> None:
-    """No cluster id occurs twice: not at another level, nor in another dataset of the same content."""
+    """Cluster ids are unique, over all levels and over datasets of the same content."""
     datasets = [workspace.create_dataset(name, grouped([2, 1])) for name in ("a", "b")]
     ids = [
         c.cluster_id for dataset in datasets for level in range(5) for c in dataset.explore(threshold=level).clusters
@@ -278,7 +281,7 @@ def test_explore__cluster_ids_are_of_their_dataset(workspace: Workspace) -> None
 
 
 def test_explore__arguments_are_typed(gallery: Gallery) -> None:
-    """A misspelt argument is found by type checkers, which take the same names as the call itself does."""
+    """Type checkers reject misspelt arguments, as the call itself does."""
     with pytest.raises(TypeError, match="treshold"):
         gallery.dataset.explore(treshold=2)  # type: ignore[call-arg] # the ignore is used only if mypy sees it
     of_view = set(inspect.signature(View.explore).parameters)

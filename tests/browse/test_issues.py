@@ -1,4 +1,4 @@
-"""What is wrong with the media."""
+"""Quality issues of media."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ def rewritten(gallery: Gallery, folder: Path, change: Callable[[pa.Table], pa.Ta
 
 
 def test_issues__columns(gallery: Gallery) -> None:
-    """The table has a row an issue, of these columns."""
+    """The table has one row per issue, with these columns."""
     table = gallery.dataset.issues()
     assert table.schema == pa.schema(
         {
@@ -48,7 +48,7 @@ def test_issues__columns(gallery: Gallery) -> None:
 
 
 def test_issues__what_was_planted(gallery: Gallery) -> None:
-    """The pictures that were made bad are found, with what is wrong with them."""
+    """The planted defects are found in their images."""
     found = {(gallery.names([r["media_id"]])[0], r["issue_type"]) for r in gallery.dataset.issues().to_pylist()}
     assert found >= {
         ("bad/dark.png", "dark"),
@@ -87,7 +87,7 @@ def test_issues__values(gallery: Gallery) -> None:
 
 
 def test_issues__percentile(gallery: Gallery) -> None:
-    """A percentile is the rank among all media that were measured, in the issue's direction, also with a filter."""
+    """A percentile is the rank among all measured media, in the issue's direction, also with a filter."""
     found = gallery.dataset.issues("dark")
     assert found.to_pylist()[0]["percentile"] == 100
     assert gallery.dataset.where([{"issues": {"op": "issue", "value": "dark"}}]).issues("dark").equals(found)
@@ -102,7 +102,7 @@ def test_issues__percentile(gallery: Gallery) -> None:
 
 
 def test_issues__of_an_older_index(gallery: Gallery, tmp_path: Path) -> None:
-    """An issue of which the dataset has no column, as it was indexed before that was known, was not found."""
+    """An issue whose column the dataset lacks, because its index is older, has no rows."""
     older = rewritten(gallery, tmp_path, lambda rows: rows.drop_columns(["issue_dark"]))
     assert issues(older, EVERYTHING, kinds=["dark"]).num_rows == 0
     counts = {summary.issue_type: summary.count for summary in issue_summaries(older, EVERYTHING)}
@@ -111,7 +111,7 @@ def test_issues__of_an_older_index(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def with_columns(rows: pa.Table, **columns: pa.Array) -> pa.Table:
-    """Return rows with further columns, which take the place of those of the same names."""
+    """Return rows with further columns, which replace those of the same names."""
     kept = rows.drop_columns([name for name in columns if name in rows.column_names])
     for name, values in columns.items():
         kept = kept.append_column(name, values)
@@ -119,7 +119,7 @@ def with_columns(rows: pa.Table, **columns: pa.Array) -> pa.Table:
 
 
 def test_issues__suggested_label(gallery: Gallery, tmp_path: Path) -> None:
-    """Only what is mislabelled has a suggested label, where the dataset has suggestions at all."""
+    """Only mislabelled media have a suggested label, if the dataset has suggestions at all."""
     labels = pa.array(["cat"] * len(NAMES))
     media = rewritten(gallery, tmp_path, lambda rows: with_columns(rows, suggested_label=labels))
     others = issues(media, EVERYTHING, kinds=[name for name in ISSUE_NAMES if name != "mislabels"])
@@ -129,7 +129,7 @@ def test_issues__suggested_label(gallery: Gallery, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("issue", ["mislabels"])
 def test_issues__mislabels(gallery: Gallery, tmp_path: Path, issue: str) -> None:
-    """A mislabelled picture has its value, its percentile and the label that is suggested."""
+    """A mislabelled image has its value, its percentile and the suggested label."""
     first = [None] * (len(NAMES) - 1)
     values = {str(find_issue_type(issue).column): pa.array([0.5, *first], pa.float32())}
     values |= {f"issue_{issue}": pa.array([0.75, *first], pa.float32()), "suggested_label": pa.array(["cat", *first])}
@@ -139,7 +139,7 @@ def test_issues__mislabels(gallery: Gallery, tmp_path: Path, issue: str) -> None
 
 
 def test_issues__of_one_kind(gallery: Gallery) -> None:
-    """One kind of issue can be asked for, and so many of the worst."""
+    """Issues can be limited to one kind and to a number of the worst."""
     whole = gallery.dataset.issues("duplicates")
     assert set(whole["issue_type"].to_pylist()) == {"duplicates"}
     assert gallery.dataset.issues("duplicates", limit=2).equals(whole.slice(0, 2))
@@ -149,7 +149,7 @@ def test_issues__of_one_kind(gallery: Gallery) -> None:
 
 
 def test_issues__unknown(gallery: Gallery) -> None:
-    """An issue that does not exist is refused with the names of those that do."""
+    """The error for an unknown issue lists the valid ones."""
     with pytest.raises(InvalidInput, match=rf"'blurry'; there are: {', '.join(ISSUE_NAMES)}"):
         gallery.dataset.issues("blurry")
 
@@ -169,7 +169,7 @@ def test_issues__of_a_view(gallery: Gallery) -> None:
 
 
 def test_issue_summaries__agree_with_the_table(gallery: Gallery) -> None:
-    """Each issue is counted, also those that were not found."""
+    """Each issue is counted, also those without rows."""
     table = gallery.dataset.issues()["issue_type"].to_pylist()
     summaries = gallery.dataset.where([]).issue_summaries()
     assert [summary.issue_type for summary in summaries] == ISSUE_NAMES

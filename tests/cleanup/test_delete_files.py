@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from framedex import Conflict, Dataset, InvalidInput, NotRetryable, Workspace, operations
+from framedex import Conflict, Dataset, InvalidInput, NotRetryable, Workspace
 from framedex.cleanup.removal import DELETING
+from framedex.operations import starting
 from framedex.records import CleanupResult, DatasetStatus, TaskRecord, TaskStatus
 from tests.gallery import SETTINGS, Gate, fill
 from tests.pauses import Pause, all_threads_busy, run_of
@@ -300,7 +301,7 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
         return nullcontext(progress)
 
     plan = dataset.plan_cleanup(duplicates="exact")
-    monkeypatch.setattr(operations, "progress_bar", make)
+    monkeypatch.setattr(starting, "progress_bar", make)
     result = plan.apply(delete_files=True)
     assert (result.removed, result.files_deleted) == (1, 0)
     assert result.files_failed == [(str(pictures / COPY), "a task that may need it began meanwhile")]
@@ -341,7 +342,7 @@ def test_delete_files__when_a_folder_becomes_a_link(
 
         return nullcontext(progress)
 
-    monkeypatch.setattr(operations, "progress_bar", swap)
+    monkeypatch.setattr(starting, "progress_bar", swap)
     result = plan.apply(delete_files=True)
     assert [reason for _, reason in result.files_failed] == ["it lies outside of its source folder"]
     assert len(list(elsewhere.iterdir())) == 2

@@ -1,10 +1,10 @@
-"""A small folder of open_clip with random weights, and the trained one."""
+"""A small open_clip folder with random weights, and the trained one."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from tests.extras import need
 from tests.make_checkpoints import CONFIG
 
@@ -20,12 +20,12 @@ def random_state() -> dict[str, Any]:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        state = load_engine().CLIP(**CONFIG["model_cfg"]).state_dict()
+        state = load_open_clip().CLIP(**CONFIG["model_cfg"]).state_dict()
     return {name: value.contiguous() for name, value in state.items()}
 
 
 def write_folder(folder: Path, state: dict[str, Any], name: str = "open_clip_model.safetensors") -> Path:
-    """Write a configuration and weights as they are on the hub, and return the folder."""
+    """Write a configuration and weights in the layout of the hub, and return the folder."""
     import torch
     from safetensors.torch import save_file
 

@@ -1,4 +1,4 @@
-"""Makes small models in ONNX for tests."""
+"""Small ONNX models for tests."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ _OPSETS = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
 
 
 def constant(name: str, values: npt.ArrayLike, dtype: Any = np.float32) -> Any:
-    """Return weights."""
+    """Return constant weights."""
     return numpy_helper.from_array(np.asarray(values, dtype), name)
 
 
@@ -30,7 +30,7 @@ def save_model(
     inputs: Sequence[tuple[str, int, Sequence[int | str]]] = (("input", TensorProto.FLOAT, ("n", 3, SIDE, SIDE)),),
     outputs: Sequence[str] = ("output",),
 ) -> Path:
-    """Write a model and return its path; the outputs' shapes are left to the engine."""
+    """Write a model and return its path; the engine infers the shapes of the outputs."""
     graph = helper.make_graph(
         list(nodes),
         "test",
@@ -43,7 +43,7 @@ def save_model(
 
 
 def classifier(path: Path, *, seed: int = 0) -> Path:
-    """Write a classifier: convolution, average over places (``features``, 6 values), layer (``scores``), softmax."""
+    """Write a classifier: convolution, spatial average (``features``, 6 values), layer (``scores``), softmax."""
     nodes = [
         helper.make_node("Conv", ["input", "kernels", "offsets"], ["maps"]),
         helper.make_node("Relu", ["maps"], ["active"]),
@@ -62,7 +62,7 @@ def classifier(path: Path, *, seed: int = 0) -> Path:
 
 
 def passing(path: Path, *, shape: Sequence[int | str] = ("n", 3, 2, 2), kind: int = TensorProto.FLOAT) -> Path:
-    """Write a model whose vector is its input, value for value, as float32."""
+    """Write a model whose vector is its input, value by value, as float32."""
     nodes = [
         helper.make_node("Cast", ["input"], ["numbers"], to=TensorProto.FLOAT),
         helper.make_node("Flatten", ["numbers"], ["output"]),
@@ -73,5 +73,5 @@ def passing(path: Path, *, shape: Sequence[int | str] = ("n", 3, 2, 2), kind: in
 def single(
     path: Path, op: str, inputs: Sequence[str] = ("input",), constants: Sequence[Any] = (), **settings: Any
 ) -> Path:
-    """Write a model of one node."""
+    """Write a model with one node."""
     return save_model(path, [helper.make_node(op, list(inputs), ["output"], **settings)], constants)

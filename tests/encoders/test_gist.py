@@ -1,4 +1,4 @@
-"""The built-in encoder gives near vectors to edits of one picture, and far ones to different pictures."""
+"""The built-in encoder gives similar vectors to edits of one image, and distant ones to different images."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,34 +22,34 @@ NEAR = DUPLICATE_LEVELS[0]
 
 
 def vectors(*pictures: Pixels) -> npt.NDArray[np.float32]:
-    """Return the vectors of pictures."""
+    """Return the vectors of images."""
     return GIST.encode_images(np.stack([GIST.prepare(each) for each in pictures]))
 
 
 def similarity(left: Pixels, right: Pixels) -> float:
-    """Return the cosine similarity of two pictures."""
+    """Return the cosine similarity of two images."""
     one, other = vectors(left, right)
     return float(one @ other)
 
 
 def compressed(pixels: Pixels, file_format: str, quality: int) -> Pixels:
-    """Return a picture after lossy compression."""
+    """Return an image after lossy compression."""
     found: Pixels = decode(encode(pixels, file_format, quality=quality), max_pixels=10**7).pixels
     return found
 
 
 def resized(pixels: Pixels, factor: float) -> Pixels:
-    """Return a picture of another size."""
+    """Return an image in another size."""
     return np.asarray(cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def brightened(pixels: Pixels, factor: float) -> Pixels:
-    """Return a picture with more or less light."""
+    """Return an image with another brightness."""
     return np.asarray(np.clip(pixels * factor, 0, 255), dtype=np.uint8)
 
 
 def test_gist__is_an_encoder() -> None:
-    """It has what an encoder needs, with ascending thresholds and the documented length."""
+    """It satisfies the protocol, with ascending thresholds and the documented length."""
     assert isinstance(GIST, Encoder)
     assert (GIST.name, GIST.dimension) == ("gist", 610)
     assert len(GIST.thresholds) == 5
@@ -57,7 +57,7 @@ def test_gist__is_an_encoder() -> None:
 
 
 def test_vectors__shape_type_and_length() -> None:
-    """Vectors are float32 in C order, of unit length, for any number of pictures, none included."""
+    """Vectors are float32 in C order, of unit length, for any number of images, including zero."""
     found = vectors(*(photo(seed) for seed in range(5)))
     assert found.shape == (5, 610)
     assert found.dtype == np.float32
@@ -67,7 +67,7 @@ def test_vectors__shape_type_and_length() -> None:
 
 
 def test_vectors__do_not_depend_on_the_batch() -> None:
-    """A picture has the very same vector in every batch, so that copies stay equal."""
+    """The vector of an image does not depend on its batch, so copies have equal vectors."""
     prepared = np.stack([GIST.prepare(photo(seed)) for seed in range(33)])
     whole = GIST.encode_images(prepared)
     for size in (1, 2, 7, 32):
@@ -76,7 +76,7 @@ def test_vectors__do_not_depend_on_the_batch() -> None:
 
 
 def test_vectors__do_not_depend_on_threads() -> None:
-    """Pictures that are prepared on several threads have the same vectors."""
+    """Images prepared on several threads have the same vectors."""
     pictures = [photo(seed) for seed in range(16)]
     with ThreadPoolExecutor(4) as pool:
         prepared = np.stack(list(pool.map(GIST.prepare, pictures)))
@@ -97,13 +97,13 @@ def test_vectors__do_not_depend_on_threads() -> None:
     ],
 )
 def test_similarity__edits_are_near(edit: Callable[[Pixels], Pixels], seed: int) -> None:
-    """Size, compression and brightness do not take a picture out of its group of near-duplicates."""
+    """Changes of size, compression and brightness keep an image in its group of near-duplicates."""
     pixels = photo(seed, width=320, height=240)
     assert similarity(pixels, edit(pixels)) > NEAR
 
 
 def test_similarity__different_pictures_are_far() -> None:
-    """No two of fifty unrelated pictures look like near-duplicates."""
+    """No two of fifty unrelated images are near-duplicates."""
     found = vectors(*(photo(seed) for seed in range(50)))
     scores = found @ found.T
     np.fill_diagonal(scores, 0)
@@ -111,14 +111,14 @@ def test_similarity__different_pictures_are_far() -> None:
 
 
 def test_similarity__reflection_and_rotation_are_other_pictures() -> None:
-    """The descriptor has a left and a top."""
+    """Reflected and rotated images have other vectors."""
     pixels = photo(3)
     assert similarity(pixels, pixels[:, ::-1]) < NEAR
     assert similarity(pixels, pixels[::-1, ::-1]) < NEAR
 
 
 def test_flat__colours_and_levels_are_told_apart() -> None:
-    """Pictures without structure differ by brightness and colour, and have finite vectors of unit length."""
+    """Images without structure differ by brightness and colour, and have finite vectors of unit length."""
     plain = [flat(colour) for colour in (BLACK, WHITE, RED, GREEN, BLUE, (128, 128, 128))]
     found = vectors(*plain)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
@@ -130,7 +130,7 @@ def test_flat__colours_and_levels_are_told_apart() -> None:
 
 
 def test_flat__rounding_is_not_lifted() -> None:
-    """Single pixels that are off by one level do not make another picture of a plain one."""
+    """Single pixels that differ by one level do not change a plain image much."""
     nearly = flat((90, 90, 90))
     nearly[5::20, 5::20] += 1
     assert similarity(flat((90, 90, 90)), nearly) > NEAR
@@ -138,14 +138,14 @@ def test_flat__rounding_is_not_lifted() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (30_000, 20), (2, 3)])
 def test_vectors__odd_sizes(size: tuple[int, int]) -> None:
-    """The smallest and the longest pictures have vectors too."""
+    """The smallest and the longest images have vectors, too."""
     assert np.linalg.norm(vectors(photo(1, width=size[0], height=size[1]))[0]) == pytest.approx(1, abs=1e-6)
 
 
 @examples(40)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(0, 2**16))
 def test_vectors__law(width: int, height: int, seed: int) -> None:
-    """Any pixels give a finite vector of unit length, the same each time, also from a view with strides."""
+    """Any pixels give a finite vector of unit length, which is reproducible, also for views with strides."""
     rng = np.random.default_rng(seed)
     low, high = sorted(rng.integers(0, 257, 2).tolist())
     pixels = rng.integers(low, max(high, low + 1), (height, width, 3)).clip(0, 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Models in ONNX are encoders: what goes into them, what comes out, and that both are always the same."""
+"""ONNX models as encoders: their inputs, their vectors, and reproducibility."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.processes import run
 
 
 def vectors(encoder: Encoder, *pictures: Pixels) -> npt.NDArray[np.float32]:
-    """Return the vectors of pictures."""
+    """Return the vectors of images."""
     return encoder.encode_images(np.stack([encoder.prepare(each) for each in pictures]))
 
 
@@ -28,7 +28,7 @@ def unit(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def test_encoder__is_one(tmp_path: Path) -> None:
-    """It has what an encoder of pictures needs, and states its weights; it knows no texts."""
+    """It satisfies the protocol of image encoders and states its weights; it does not encode texts."""
     encoder = OnnxEncoder(classifier(tmp_path / "small.onnx"))
     assert isinstance(encoder, Encoder)
     assert isinstance(encoder, Weighted)
@@ -39,7 +39,7 @@ def test_encoder__is_one(tmp_path: Path) -> None:
 
 
 def test_vectors__shape_type_and_length(tmp_path: Path) -> None:
-    """Vectors are float32 in C order, of unit length, for any number of pictures, none included."""
+    """Vectors are float32 in C order, of unit length, for any number of images, including zero."""
     encoder = OnnxEncoder(classifier(tmp_path / "small.onnx"))
     found = vectors(encoder, *(photo(seed) for seed in range(5)))
     assert found.shape == (5, 6)
@@ -50,7 +50,7 @@ def test_vectors__shape_type_and_length(tmp_path: Path) -> None:
 
 
 def test_vectors__do_not_depend_on_the_batch_or_threads(tmp_path: Path) -> None:
-    """A picture has the very same vector in every batch, so that copies stay equal."""
+    """The vector of an image does not depend on its batch, so copies have equal vectors."""
     encoder = OnnxEncoder(classifier(tmp_path / "small.onnx"))
     pictures = [photo(seed) for seed in range(33)]
     whole = vectors(encoder, *pictures)
@@ -63,7 +63,7 @@ def test_vectors__do_not_depend_on_the_batch_or_threads(tmp_path: Path) -> None:
 
 
 def test_vectors__of_a_model_that_scales_by_the_batch(tmp_path: Path) -> None:
-    """A model that is quantized as it runs gives a dark picture the same vector beside a bright one as alone."""
+    """A dynamically quantized model gives a dark image the same vector alone and beside a bright one."""
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["input"], ["whole", "step", "zero"]),
         helper.make_node("DequantizeLinear", ["whole", "step", "zero"], ["numbers"]),
@@ -84,7 +84,7 @@ def test_vectors__of_a_model_that_scales_by_the_batch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("colours", ["rgb", "bgr"])
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16])
 def test_input__values(tmp_path: Path, shape: Any, order: Any, colours: Any, kind: int) -> None:
-    """Values are scaled, lose the mean and are divided, colour by colour in the order that the model takes."""
+    """Values are scaled, and mean and std are applied by colour in the model's order."""
     path = passing(tmp_path / "passing.onnx", shape=shape, kind=kind)
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.25, 2.0)
     encoder = OnnxEncoder(path, mean=mean, std=std, colours=colours)
@@ -109,14 +109,14 @@ def test_input__values(tmp_path: Path, shape: Any, order: Any, colours: Any, kin
     ],
 )
 def test_input__range(tmp_path: Path, given: Any, expected: Any) -> None:
-    """What is not said is ImageNet's for values up to 1, and nothing for other values."""
+    """The defaults are those of ImageNet for values up to 1, and without effect for other ranges."""
     encoder = OnnxEncoder(passing(tmp_path / "passing.onnx", shape=("n", 2, 2, 3)), **given)
     picture = np.random.default_rng(1).integers(0, 256, (2, 2, 3)).astype(np.uint8)
     np.testing.assert_allclose(vectors(encoder, picture)[0], unit(expected(picture)), atol=1e-6)
 
 
 def test_input__whole_numbers(tmp_path: Path) -> None:
-    """A model of bytes gets the pixels as they are."""
+    """A model with uint8 input gets the pixels unchanged."""
     encoder = OnnxEncoder(passing(tmp_path / "bytes.onnx", shape=("n", 2, 2, 3), kind=TensorProto.UINT8))
     picture = np.random.default_rng(2).integers(0, 256, (2, 2, 3)).astype(np.uint8)
     np.testing.assert_allclose(vectors(encoder, picture)[0], unit(picture), atol=1e-6)
@@ -124,7 +124,7 @@ def test_input__whole_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [1, 3, "n", ""])
 def test_input__batches_of_a_fixed_size(tmp_path: Path, batch: Any) -> None:
-    """Models that take a fixed number of pictures at a time give the same vectors as those that take any."""
+    """Models with a fixed batch size give the same vectors as those with any batch size."""
     any_number = OnnxEncoder(passing(tmp_path / "any.onnx"))
     fixed = OnnxEncoder(passing(tmp_path / "fixed.onnx", shape=(batch, 3, 2, 2)))
     pictures = [photo(seed) for seed in range(4)]
@@ -132,7 +132,7 @@ def test_input__batches_of_a_fixed_size(tmp_path: Path, batch: Any) -> None:
 
 
 def test_input__open_size(tmp_path: Path) -> None:
-    """A model that takes any size is told one: a number, or height and width."""
+    """A model that accepts any size needs one: a number, or height and width."""
     path = passing(tmp_path / "open.onnx", shape=("n", 3, "h", "w"))
     assert OnnxEncoder(path, size=4).dimension == 48
     wide = OnnxEncoder(path, size=(2, 5))
@@ -141,7 +141,7 @@ def test_input__open_size(tmp_path: Path) -> None:
 
 
 def test_output__by_name(tmp_path: Path) -> None:
-    """Any tensor can be the vector: that of the class scores, one inside, one with places, averaged over them."""
+    """Any tensor can be the vector: class scores, an inner tensor, or one with positions, which is averaged."""
     path = classifier(tmp_path / "small.onnx")
     lengths = {name: OnnxEncoder(path, output=name).dimension for name in ("output", "scores", "features", "active")}
     assert lengths == {"output": 4, "scores": 4, "features": 6, "active": 6}
@@ -151,7 +151,7 @@ def test_output__by_name(tmp_path: Path) -> None:
 
 
 def test_output__tokens(tmp_path: Path) -> None:
-    """Of a row of tokens the mean is taken, or the first."""
+    """Tokens are averaged, or the first one is the vector."""
     shape = constant("shape", [0, 4, 3], np.int64)
     path = single(tmp_path / "tokens.onnx", "Reshape", ("input", "shape"), [shape])
     path = save_model(
@@ -168,7 +168,7 @@ def test_output__tokens(tmp_path: Path) -> None:
 
 
 def test_output__nothing_found(tmp_path: Path) -> None:
-    """Pictures in which a model finds nothing have vectors, like each other's and unlike those of others."""
+    """Images without any activation have vectors that are similar to each other and not to others."""
     encoder = OnnxEncoder(passing(tmp_path / "passing.onnx"), scale=255)
     one, other, grey = vectors(encoder, flat(BLACK), flat(BLACK, width=9), flat((9, 9, 9)))
     np.testing.assert_array_equal(one, other)
@@ -177,14 +177,14 @@ def test_output__nothing_found(tmp_path: Path) -> None:
 
 
 def test_output__not_finite(tmp_path: Path) -> None:
-    """Values that are not finite are refused with the name of the encoder."""
+    """Values that are not finite are rejected with the name of the encoder."""
     encoder = OnnxEncoder(single(tmp_path / "log.onnx", "Log"), scale=1, mean=(0, 0, 0), std=(1, 1, 1))
     with pytest.raises(InvalidEmbedding, match=r"log\.onnx.*not finite"):
         vectors(encoder, flat(BLACK))
 
 
 def test_name__leads_to_the_same_encoder(tmp_path: Path) -> None:
-    """What was given in code is in the name, so that another process makes the same vectors with the name alone."""
+    """The name contains all passed settings, so another process computes the same vectors from the name."""
     path = classifier(tmp_path / "a small & odd=name.onnx")
     encoder = OnnxEncoder(path, mean=(0.1, 0.5, 1 / 3), std=(1, 2, 3), colours="bgr", resize="crop", output="scores")
     again, _ = choose_encoder(encoder.name)
@@ -204,7 +204,7 @@ def test_name__leads_to_the_same_encoder(tmp_path: Path) -> None:
 
 
 def test_name__is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path that was given below the working folder is found from any other."""
+    """A relative path becomes absolute, so that the name is valid in any folder."""
     classifier(tmp_path / "small.onnx")
     monkeypatch.chdir(tmp_path)
     encoder, _ = choose_encoder("onnx:small.onnx?resize=crop")
@@ -214,7 +214,7 @@ def test_name__is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_encoder__is_read_once(tmp_path: Path) -> None:
-    """While its files stay as they are, a name gives the encoder that it gave before; else a new one."""
+    """A name returns the cached encoder until one of its files changes."""
     path = classifier(tmp_path / "small.onnx")
     before, _ = choose_encoder(f"onnx:{path}")
     assert choose_encoder(f"onnx:{path}")[0] is before
@@ -226,7 +226,7 @@ def test_encoder__is_read_once(tmp_path: Path) -> None:
 
 
 def test_weights_in_files_beside_the_model(tmp_path: Path) -> None:
-    """Weights that a model keeps in another file are found beside it, and their hash is stated."""
+    """External weights beside the model are read, and their hash is stated."""
     from onnx import load
     from onnx import save as save_onnx
 
@@ -258,7 +258,7 @@ def test_engine__loads_late(tmp_path: Path) -> None:
 
 
 def test_dimension__is_bounded(tmp_path: Path) -> None:
-    """Maps of features as they are make no vector; one is told to name another output."""
+    """A feature map is too long for a vector; the error asks for another output."""
     path = single(tmp_path / "flat.onnx", "Flatten")
     assert OnnxEncoder(path).dimension == 192
     wide = passing(tmp_path / "wide.onnx", shape=("n", 3, "h", "w"))
@@ -267,7 +267,7 @@ def test_dimension__is_bounded(tmp_path: Path) -> None:
 
 
 def test_thresholds__given(tmp_path: Path) -> None:
-    """The distances at which clusters are cut can be given."""
+    """The thresholds of clusters can be passed."""
     cuts = (0.01, 0.02, 0.03, 0.04, 0.5)
     assert OnnxEncoder(classifier(tmp_path / "small.onnx"), thresholds=cuts).thresholds == cuts
 

@@ -1,4 +1,4 @@
-"""What is no model, or none that takes one picture, is refused with what is wrong and what would be right."""
+"""Files that are not models with one image as input are rejected, with the error and the valid form."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.processes import run
 
 
 def test_file__is_not_there(tmp_path: Path) -> None:
-    """A path without a file is told, by name and in code; so is a folder."""
+    """A path without a file is rejected, by name and in code; so is a folder."""
     missing = tmp_path / "missing.onnx"
     for made in (lambda: OnnxEncoder(missing), lambda: choose_encoder(f"onnx:{missing}")):
         with pytest.raises(NotFound, match=r"no model file '.*missing\.onnx'"):
@@ -26,7 +26,7 @@ def test_file__is_not_there(tmp_path: Path) -> None:
 
 
 def test_file__cannot_be_named(tmp_path: Path) -> None:
-    """A path that could not be told from the settings behind it is refused."""
+    """A path that could not be separated from settings is rejected."""
     path = classifier(tmp_path / "small.onnx").rename(tmp_path / "what?.onnx")
     with pytest.raises(InvalidInput, match=r"no '\?'"):
         OnnxEncoder(path)
@@ -45,7 +45,7 @@ def test_file__cannot_be_named(tmp_path: Path) -> None:
     ],
 )
 def test_file__is_no_model(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    """Damaged and other files are refused by name, with an error of ours."""
+    """Damaged and other files are rejected by name, with our own error."""
     path = classifier(tmp_path / "small.onnx")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InvalidInput, match=r"small\.onnx"):
@@ -53,7 +53,7 @@ def test_file__is_no_model(tmp_path: Path, damage: Callable[[bytes], bytes]) -> 
 
 
 def test_file__keeps_weights_elsewhere(tmp_path: Path) -> None:
-    """A model whose weights are in another file needs that file beside it."""
+    """A model with external weights needs their file."""
     from onnx import load, save
 
     classifier(tmp_path / "inside.onnx")
@@ -65,7 +65,7 @@ def test_file__keeps_weights_elsewhere(tmp_path: Path) -> None:
 
 
 def test_output__is_not_there(tmp_path: Path) -> None:
-    """A name that no tensor has is refused with the nearest and the last names."""
+    """An unknown tensor is rejected with the most similar and the last names."""
     path = classifier(tmp_path / "small.onnx")
     with pytest.raises(InvalidInput) as caught:
         OnnxEncoder(path, output="feature")
@@ -76,7 +76,7 @@ def test_output__is_not_there(tmp_path: Path) -> None:
 
 
 def test_output__has_to_be_chosen(tmp_path: Path) -> None:
-    """A model of several outputs is asked which."""
+    """A model with several outputs needs a choice."""
     nodes = [helper.make_node("Flatten", ["input"], ["one"]), helper.make_node("Neg", ["one"], ["two"])]
     path = save_model(tmp_path / "two.onnx", nodes, outputs=("one", "two"))
     with pytest.raises(InvalidInput, match="has 2 outputs; say which is the vector: output=one or output=two"):
@@ -85,7 +85,7 @@ def test_output__has_to_be_chosen(tmp_path: Path) -> None:
 
 
 def test_output__is_no_vector(tmp_path: Path) -> None:
-    """Integers, one number for all pictures, and too many axes are refused."""
+    """Integers, one number for all images, and too many axes are rejected."""
     index = single(tmp_path / "index.onnx", "ArgMax", axis=1)
     with pytest.raises(InvalidInput, match=r"holds tensor\(int64\)"):
         OnnxEncoder(index)
@@ -107,20 +107,20 @@ def test_output__is_no_vector(tmp_path: Path) -> None:
     ],
 )
 def test_input__is_no_picture(tmp_path: Path, shape: Any) -> None:
-    """Models of sounds, texts and grey pictures are refused with their input's shape."""
+    """Models of audio, text and grey images are rejected with their input's shape."""
     with pytest.raises(InvalidInput, match=r"the input 'input' of the model .* 4 axes with 3 colours"):
         OnnxEncoder(passing(tmp_path / "m.onnx", shape=shape))
 
 
 def test_input__of_another_type(tmp_path: Path) -> None:
-    """Models of integers are refused."""
+    """Models with integer input are rejected."""
     path = passing(tmp_path / "m.onnx", kind=TensorProto.INT64)
     with pytest.raises(InvalidInput, match=r"tensor\(int64\).*float, float16 or uint8"):
         OnnxEncoder(path)
 
 
 def test_input__several(tmp_path: Path) -> None:
-    """A model that takes more than a picture is refused with the names of what it takes."""
+    """A model with several inputs is rejected with their names."""
     inputs: Any = [("image", 1, ("n", 3, 8, 8)), ("mask", 1, ("n", 3, 8, 8))]
     path = save_model(tmp_path / "m.onnx", [helper.make_node("Add", ["image", "mask"], ["output"])], inputs=inputs)
     with pytest.raises(InvalidInput, match=r"takes 2 inputs \(image, mask\)"):
@@ -128,7 +128,7 @@ def test_input__several(tmp_path: Path) -> None:
 
 
 def test_settings__that_do_not_suit_the_model(tmp_path: Path) -> None:
-    """A size that is needed, one that is another than the model's, another layout, a mean of whole numbers."""
+    """A missing size, another size or layout than the model's, and a mean for uint8 input are rejected."""
     open_size = passing(tmp_path / "open.onnx", shape=("n", 3, "h", "w"))
     with pytest.raises(InvalidInput, match="any size: say which, as size=224"):
         OnnxEncoder(open_size)
@@ -143,7 +143,7 @@ def test_settings__that_do_not_suit_the_model(tmp_path: Path) -> None:
 
 
 def test_size__that_the_model_cannot_run(tmp_path: Path) -> None:
-    """A size that the layers do not fit is told at once, not in the middle of a dataset."""
+    """A size that the layers do not accept is rejected at once, not within a dataset."""
     shape = constant("shape", [-1, 48], "int64")
     nodes = [helper.make_node("Reshape", ["input", "shape"], ["output"])]
     path = save_model(tmp_path / "m.onnx", nodes, [shape], inputs=[("input", 1, ("n", 3, "h", "w"))])
@@ -153,13 +153,13 @@ def test_size__that_the_model_cannot_run(tmp_path: Path) -> None:
 
 
 def test_operators__unknown(tmp_path: Path) -> None:
-    """A model with an operator that the engine does not know is refused."""
+    """A model with an operator that the engine does not support is rejected."""
     with pytest.raises(InvalidInput, match=r"is no ONNX model that can be used: .*Imagined"):
         OnnxEncoder(single(tmp_path / "m.onnx", "Imagined"))
 
 
 def test_engine__is_not_installed(tmp_path: Path) -> None:
-    """Without ONNX Runtime one is told what to install."""
+    """Without ONNX Runtime, the message names the package to install."""
     out = run(
         """
         import sys
@@ -180,7 +180,7 @@ def test_engine__is_not_installed(tmp_path: Path) -> None:
 
 
 def test_dataset__of_a_wrong_model(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-    """A dataset whose encoder cannot be had is not made."""
+    """A dataset is not created if its encoder cannot be loaded."""
     with pytest.raises(NotFound, match="no model file"):
         workspace.create_dataset("pets", folder, f"onnx:{tmp_path}/missing.onnx")
     assert workspace.datasets() == []

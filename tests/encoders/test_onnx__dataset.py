@@ -1,4 +1,4 @@
-"""Datasets that are indexed by a model remember it, and notice when it is another."""
+"""Datasets store the model that indexed them, and reject another one."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dataset(workspace: Workspace, folder: Path, model: Path) -> Dataset:
-    """Six pictures that were encoded by it."""
+    """Six images encoded by it."""
     return workspace.create_dataset("pets", folder, f"onnx:{model}")
 
 
@@ -36,7 +36,7 @@ def first_of(dataset: Dataset) -> tuple[str, Path]:
 
 
 def test_config__names_the_weights(dataset: Dataset, model: Path) -> None:
-    """The embedding config holds the file, its hash, and all that its vectors depend on."""
+    """The embedding config has the file, its hash, and all settings that the vectors depend on."""
     config = dataset.embedding_config
     assert (config.encoder, config.dimension) == (f"onnx:{model}", 6)
     assert config.weights is not None
@@ -46,7 +46,7 @@ def test_config__names_the_weights(dataset: Dataset, model: Path) -> None:
 
 
 def test_dataset__is_searched_and_grows(dataset: Dataset, tmp_path: Path) -> None:
-    """Pictures find themselves, and those that are added are encoded likewise."""
+    """Images find themselves, and added images are encoded by the same model."""
     media_id, path = first_of(dataset)
     assert dataset.similar(str(path), 1).media_ids() == [media_id]
     more = write(tmp_path / "more" / "new.png", photo(77))
@@ -57,7 +57,7 @@ def test_dataset__is_searched_and_grows(dataset: Dataset, tmp_path: Path) -> Non
 
 
 def test_dataset__in_another_process(dataset: Dataset, workspace: Workspace) -> None:
-    """The name in the embedding config is enough for another process to search by a picture."""
+    """The name in the embedding config is enough for another process to search by an image."""
     media_id, path = first_of(dataset)
     out = run(
         """
@@ -73,7 +73,7 @@ def test_dataset__in_another_process(dataset: Dataset, workspace: Workspace) -> 
 
 
 def test_changed_model__is_noticed(dataset: Dataset, model: Path, tmp_path: Path) -> None:
-    """Another model in the file's place is refused with both hashes by searches and additions; the former is taken."""
+    """Another model at the same path is rejected with both hashes by searches and additions, unlike the original."""
     before = sha256_of(model)
     _, path = first_of(dataset)
     shutil.copy2(model, tmp_path / "kept.onnx")
@@ -91,7 +91,7 @@ def test_changed_model__is_noticed(dataset: Dataset, model: Path, tmp_path: Path
 
 
 def test_changed_settings__are_noticed(dataset: Dataset, model: Path) -> None:
-    """Settings beside the model that change its vectors are refused by name; thresholds change nothing."""
+    """Changed settings that affect vectors are rejected by name; thresholds do not affect vectors."""
     _, path = first_of(dataset)
     sidecar = model.with_suffix(".toml")
     sidecar.write_text("thresholds = [0.1, 0.2, 0.3, 0.4, 0.5]\n")
@@ -102,7 +102,7 @@ def test_changed_settings__are_noticed(dataset: Dataset, model: Path) -> None:
 
 
 def test_missing_model__leaves_the_dataset_usable(dataset: Dataset, model: Path) -> None:
-    """Without the file nothing can be searched by new pictures; what was encoded stays."""
+    """Without the file, searches by new images fail, and stored vectors still work."""
     media_id, path = first_of(dataset)
     model.unlink()
     with pytest.raises(NotFound, match="no model file"):
@@ -112,12 +112,12 @@ def test_missing_model__leaves_the_dataset_usable(dataset: Dataset, model: Path)
 
 
 def test_encoder_given_in_code__is_read_again(folder: Path, model: Path) -> None:
-    """A creation with an encoder object can be done again by another process, which reads the encoder by its name."""
+    """Another process can repeat a creation with an encoder object, because it loads the encoder by name."""
     assert open_content(folder, OnnxEncoder(model, resize="crop"), SETTINGS).config is not None
 
 
 def test_copies__have_equal_vectors(workspace: Workspace, folder: Path, model: Path) -> None:
-    """The same pixels have the same vector, wherever they are in the dataset."""
+    """Equal pixels have equal vectors anywhere in the dataset."""
     for place in range(40):
         shutil.copy2(sorted(folder.iterdir())[0], folder / f"copy-{place}.png")
     dataset = workspace.create_dataset("copies", folder, OnnxEncoder(model))

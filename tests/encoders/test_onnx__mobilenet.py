@@ -1,4 +1,4 @@
-"""A real network, quantized to eight bits, sees in real photos what it was trained to see."""
+"""A real network, quantized to eight bits, recognises real photographs."""
 
 from bisect import bisect_left
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not MODEL.is_file(), reason="the shared models a
 
 
 def vectors(encoder: OnnxEncoder, files: list[bytes]) -> npt.NDArray[np.float32]:
-    """Return the vectors of files, as ingestion makes them."""
+    """Return the vectors of files as ingestion computes them."""
     shown = [decode(each, max_pixels=10**8, detail=decode_side_px(encoder)).pixels for each in files]
     return encoder.encode_images(np.stack([encoder.prepare(each) for each in shown]))
 
@@ -31,7 +31,7 @@ def files() -> list[bytes]:
 
 
 def test_features__are_what_the_classifier_gets(files: list[bytes]) -> None:
-    """By default the input of the last layer is taken, and integers are made numbers."""
+    """The default output is the input of the last layer, dequantized."""
     encoder = OnnxEncoder(MODEL)
     assert encoder.weights is not None
     assert (encoder.dimension, encoder.weights.settings["output"]) == (1280, "472_quantized")
@@ -41,7 +41,7 @@ def test_features__are_what_the_classifier_gets(files: list[bytes]) -> None:
 
 
 def test_classes__are_recognised(files: list[bytes]) -> None:
-    """ImageNet numbers its classes in the order of their names, so the classes of sorted photos mostly ascend."""
+    """ImageNet numbers its classes by name, so the classes of sorted photographs mostly ascend."""
     scores = vectors(OnnxEncoder(MODEL, output="output", resize="crop"), files)
     ascending: list[int] = []
     for number in scores.argmax(axis=1).tolist():
@@ -51,14 +51,14 @@ def test_classes__are_recognised(files: list[bytes]) -> None:
 
 
 def test_vectors__do_not_depend_on_the_batch(files: list[bytes]) -> None:
-    """A photo has the very same vector alone and beside others."""
+    """The vector of a photograph does not depend on its batch."""
     encoder = OnnxEncoder(MODEL)
     whole = vectors(encoder, files[:9])
     np.testing.assert_array_equal(np.concatenate([vectors(encoder, [each]) for each in files[:9]]), whole)
 
 
 def test_edits__are_found(files: list[bytes]) -> None:
-    """A compressed copy and a mirrored one are nearer to their photo than any other photo is."""
+    """A compressed and a mirrored copy are nearer to their photograph than all others."""
     encoder = OnnxEncoder(MODEL)
     whole = vectors(encoder, files)
     pixels = [decode(each, max_pixels=10**8, detail=None).pixels for each in files]

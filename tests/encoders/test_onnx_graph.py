@@ -1,4 +1,4 @@
-"""The feature vector of a classifier is found in its graph; any tensor can be made the only output."""
+"""The feature tensor of a classifier is found in its graph, and any tensor can become the only output."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, load
 
 from framedex.encoders import OnnxEncoder
-from framedex.encoders.onnx_graph import Graph
+from framedex.encoders.onnx_graph import OnnxGraph
 from tests.encoders.onnx_models import classifier, constant, save_model, weights
 from tests.encoders.test_onnx import unit, vectors
 from tests.pictures import photo
@@ -19,14 +19,14 @@ BIAS = constant("bias", weights(4))
 
 
 def taken(path: Path) -> str:
-    """Return which tensor of a model is the vector by default."""
+    """Return the tensor that is the default vector of a model."""
     encoder = OnnxEncoder(path)
     assert encoder.weights is not None
     return encoder.weights.settings["output"]
 
 
 def model(path: Path, *nodes: Any, constants: Any = (MATRIX, BIAS)) -> Path:
-    """Write a model whose first node makes ``features`` of the picture."""
+    """Write a model whose first node computes ``features`` of the image."""
     return save_model(path, [FLAT, *nodes], constants)
 
 
@@ -54,7 +54,7 @@ SUM_TURNED = helper.make_node("Add", ["bias", "product"], ["output"])
     ],
 )
 def test_features__of_classifiers(tmp_path: Path, nodes: Any) -> None:
-    """What goes into the last layer is taken, however the layer is written."""
+    """The input of the last layer is the vector, for any form of the layer."""
     assert taken(model(tmp_path / "m.onnx", *nodes)) == "features"
 
 
@@ -75,12 +75,12 @@ def test_features__of_classifiers(tmp_path: Path, nodes: Any) -> None:
     ],
 )
 def test_features__of_other_models(tmp_path: Path, nodes: Any) -> None:
-    """A model that ends as models of embeddings do is taken by its output."""
+    """A model that ends like models of embeddings keeps its output."""
     assert taken(model(tmp_path / "m.onnx", *nodes)) == "output"
 
 
 def test_features__of_a_convolution_at_the_end(tmp_path: Path) -> None:
-    """A last layer that is a convolution of one pixel is a layer, too; its input is averaged over that pixel."""
+    """A 1×1 convolution at the end is a last layer, too; its input is averaged over the single pixel."""
     nodes = [
         helper.make_node("GlobalAveragePool", ["input"], ["pooled"]),
         helper.make_node("Conv", ["pooled", "kernels", "bias"], ["maps"]),
@@ -92,7 +92,7 @@ def test_features__of_a_convolution_at_the_end(tmp_path: Path) -> None:
 
 
 def test_features__of_a_model_quantized_as_it_runs(tmp_path: Path) -> None:
-    """Of a layer of integers the numbers before they were made integers are taken."""
+    """For a dynamically quantized layer, the values before quantization are the vector."""
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["features"], ["whole", "step", "zero"]),
         helper.make_node("MatMulInteger", ["whole", "whole_matrix", "zero"], ["sums"]),
@@ -137,7 +137,7 @@ def quantized(path: Path, zero: int) -> Path:
 
 @pytest.mark.parametrize("output", [None, "whole", "same"])
 def test_features__of_a_quantized_model(tmp_path: Path, output: str | None) -> None:
-    """Integers become numbers again by their scale and zero point, within the step of the quantization."""
+    """Integers are dequantized by scale and zero point, within one quantization step."""
     encoder = OnnxEncoder(quantized(tmp_path / "m.onnx", 128), output=output)
     assert encoder.weights is not None
     assert encoder.weights.settings["output"] == (output or "same")
@@ -148,14 +148,14 @@ def test_features__of_a_quantized_model(tmp_path: Path, output: str | None) -> N
 def test_end__leaves_out_what_is_not_needed(tmp_path: Path) -> None:
     """Layers behind the tensor are neither loaded nor run."""
     proto = load(classifier(tmp_path / "m.onnx"))
-    graph = Graph(proto.graph)
+    graph = OnnxGraph(proto.graph)
     graph.end_at("pooled")
     assert [node.op_type for node in proto.graph.node] == ["Conv", "Relu", "GlobalAveragePool"]
     assert graph.outputs == ["pooled"]
 
 
 def test_end__keeps_what_inner_graphs_read(tmp_path: Path) -> None:
-    """A tensor that only a branch reads stays."""
+    """A tensor that only a branch reads is kept."""
     branches = [
         helper.make_graph(
             [helper.make_node(op, ["outer"], [name])], name, [], [helper.make_empty_tensor_value_info(name)]

@@ -1,4 +1,4 @@
-"""Settings of a model: in a name, in a file beside it, in code; each refused with what would be right."""
+"""Settings of a model in a name, in a file beside it, and in code; invalid ones are rejected with the valid form."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxEncoder
-from framedex.encoders.onnx_settings import OnnxSettings, checked, name_of, parse_name, read_sidecar, sidecar_of
+from framedex.encoders.onnx_settings import (
+    OnnxSettings,
+    name_of,
+    parse_name,
+    parse_onnx_settings,
+    read_onnx_sidecar,
+    sidecar_of,
+)
 from framedex.errors import InvalidInput
 from tests.encoders.onnx_models import classifier
 
@@ -32,13 +39,13 @@ _ANY_SETTINGS = st.builds(
 
 @given(_ANY_SETTINGS)
 def test_name__law(wanted: OnnxSettings) -> None:
-    """What is written into a name is read from it, whatever it is."""
+    """A name restores any settings."""
     path = Path("/models/of mine & yours/50%=half.onnx")
     assert parse_name(name_of(path, wanted)) == (str(path), wanted)
 
 
 def test_name__as_people_write_it() -> None:
-    """Names are plain: numbers with commas, one for both sides, names of tensors with slashes."""
+    """Names are readable: numbers with commas, one number for both sides, tensor names with slashes."""
     path, wanted = parse_name("onnx:m.onnx?size=224&mean=0.5,0.5,0.5&output=/features/18/Relu_output_0&scale=255")
     assert path == "m.onnx"
     assert wanted == OnnxSettings(
@@ -78,13 +85,13 @@ def test_name__as_people_write_it() -> None:
     ],
 )
 def test_name__that_cannot_be(name: str, message: str) -> None:
-    """A name with a mistake is refused with what it should be."""
+    """A malformed name is rejected with its valid form."""
     with pytest.raises(InvalidInput, match=message):
         parse_name(name)
 
 
 def test_sidecar__says_what_was_not_given(tmp_path: Path) -> None:
-    """The file beside the model holds for what is not given; what is given goes before it."""
+    """The file beside the model completes passed settings, which have priority."""
     path = classifier(tmp_path / "small.onnx")
     (tmp_path / "small.toml").write_text(
         "mean = [0.5, 0.5, 0.5]\nstd = [0.5, 0.5, 0.5]\nresize = 'letterbox'\noutput = 'scores'\n"
@@ -114,7 +121,7 @@ def test_sidecar__says_what_was_not_given(tmp_path: Path) -> None:
     ],
 )
 def test_sidecar__that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
-    """A file of settings with a mistake is refused by its name; nothing in it is passed over."""
+    """A malformed file of settings is rejected by name, and no key is ignored."""
     path = classifier(tmp_path / "small.onnx")
     sidecar_of(path).write_text(text)
     with pytest.raises(InvalidInput, match=r"small\.toml") as caught:
@@ -123,19 +130,19 @@ def test_sidecar__that_cannot_be(tmp_path: Path, text: str, message: str) -> Non
 
 
 def test_sidecar__that_is_no_file(tmp_path: Path) -> None:
-    """A folder of that name, or bytes that are no text, are refused."""
+    """A folder with that name, or invalid UTF-8, is rejected."""
     path = classifier(tmp_path / "small.onnx")
     sidecar_of(path).mkdir()
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_sidecar(path)
+        read_onnx_sidecar(path)
     sidecar_of(path).rmdir()
     sidecar_of(path).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="cannot be read"):
-        read_sidecar(path)
+        read_onnx_sidecar(path)
 
 
 @pytest.mark.parametrize("values", [{"size": True}, {"size": 2.5}, {"mean": 3}, {"output": 5}, {"crop": "much"}])
 def test_code__values_that_cannot_be(values: Any) -> None:
-    """Arguments of other types are refused by their names."""
+    """Arguments of other types are rejected by name."""
     with pytest.raises(InvalidInput, match=f"OnnxEncoder: {next(iter(values))} is "):
-        checked(values, "OnnxEncoder")
+        parse_onnx_settings(values, "OnnxEncoder")

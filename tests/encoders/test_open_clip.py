@@ -1,4 +1,4 @@
-"""Models of open_clip as encoders: vectors of pictures and texts, the same by any way and in any process."""
+"""Models of open_clip as encoders: reproducible vectors of images and texts."""
 
 import shutil
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from PIL import Image
 
 from framedex.encoders import Encoder, OpenClipEncoder, TextEncoder, Weighted, choose_encoder
 from framedex.encoders.devices import choose_device
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput
 from framedex.media.decode import decode
 from tests.encoders.clip import TRAINED
@@ -37,7 +37,7 @@ def large() -> OpenClipEncoder:
 
 
 def test_encoder__is_one_of_pictures_and_texts(encoder: OpenClipEncoder) -> None:
-    """It keeps the protocols, and its name leads back to it."""
+    """It satisfies both protocols, and its name loads it again."""
     assert isinstance(encoder, Encoder)
     assert isinstance(encoder, TextEncoder)
     assert isinstance(encoder, Weighted)
@@ -47,13 +47,13 @@ def test_encoder__is_one_of_pictures_and_texts(encoder: OpenClipEncoder) -> None
 
 
 def test_recall__of_pairs_that_are_new(encoder: OpenClipEncoder) -> None:
-    """Texts find new pictures, also of pairs of colour and shape that are new; see tests/make_checkpoints.py."""
+    """Texts find new images, including new pairs of colour and shape; see tests/make_checkpoints.py."""
     assert np.mean(find_all(encoder, SEEN)) >= 0.95
     assert np.mean(find_all(encoder, HELD_OUT)) >= 0.9
 
 
 def test_vectors__have_unit_length(encoder: OpenClipEncoder) -> None:
-    """Vectors are float32 of unit length, a row each; none for none."""
+    """Vectors are float32 of unit length, one row each; an empty input gives no rows."""
     pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(3)])
     for vectors in (encoder.encode_images(pictures), encoder.encode_texts(["a red circle", "anything", ""])):
         assert vectors.dtype == np.float32
@@ -63,7 +63,7 @@ def test_vectors__have_unit_length(encoder: OpenClipEncoder) -> None:
 
 
 def test_vectors__do_not_depend_on_the_batch(encoder: OpenClipEncoder) -> None:
-    """A picture and a text have the same vectors alone and among more than a batch holds."""
+    """Vectors of images and texts do not depend on their batch."""
     pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(encoder.batch + 3)])
     texts = [f"a red circle and {number} more" for number in range(len(pictures))]
     together, said = encoder.encode_images(pictures), encoder.encode_texts(texts)
@@ -73,7 +73,7 @@ def test_vectors__do_not_depend_on_the_batch(encoder: OpenClipEncoder) -> None:
 
 
 def test_vectors__on_several_threads(encoder: OpenClipEncoder) -> None:
-    """Threads that encode at once get what one alone would."""
+    """Threads that encode at the same time get the same vectors as a single thread."""
     pixels = [photo(seed) for seed in range(24)]
 
     def vectors(place: int) -> npt.NDArray[np.float32]:
@@ -87,7 +87,7 @@ def test_vectors__on_several_threads(encoder: OpenClipEncoder) -> None:
 
 
 def test_texts__longer_than_the_model_reads(encoder: OpenClipEncoder) -> None:
-    """What is too long is cut off; case and spaces do not matter."""
+    """Long texts are cut off; case and spaces do not matter."""
     long, longer = "red " * 40, "red " * 4000
     vectors = encoder.encode_texts([long, longer, "A  Red\nCircle ", "a red circle"])
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
@@ -95,13 +95,13 @@ def test_texts__longer_than_the_model_reads(encoder: OpenClipEncoder) -> None:
 
 
 def test_texts__that_are_none(encoder: OpenClipEncoder) -> None:
-    """What is no text is named."""
+    """A value that is not a text is named in the error."""
     with pytest.raises(InvalidInput, match="texts are str, not int: 7"):
         encoder.encode_texts(["a", 7])  # type: ignore[list-item] # that is the point
 
 
 def test_random__is_asked_for_by_name() -> None:
-    """Random weights are the same in any process, the name says that they are random, and nothing else is stated."""
+    """Random weights are equal in all processes, are visible in the name, and have no stated weights."""
     code = """
         from framedex.encoders import choose_encoder
         encoder, _ = choose_encoder("open_clip:ViT-S-32-alt?random")
@@ -114,7 +114,7 @@ def test_random__is_asked_for_by_name() -> None:
 
 @pytest.mark.parametrize("which", ["trained", "large"])
 def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
-    """Vectors of photographs that were decoded reduced have a cosine of 0.999 at least with those by open_clip."""
+    """Vectors of photographs decoded in reduced size have a cosine of at least 0.999 with those of open_clip."""
     encoder: OpenClipEncoder = request.getfixturevalue("encoder" if which == "trained" else "large")
     paths = sorted(PHOTOS.glob("*.JPEG"))[:6]
     if not paths:
@@ -125,13 +125,13 @@ def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> 
 
 @pytest.mark.parametrize("which", ["trained", "large"])
 def test_pictures__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
-    """So have those of large pictures with grain, as JPEG, where decoding leaves out most."""
+    """The same holds for large, grainy JPEG images, which decoding reduces most."""
     encoder: OpenClipEncoder = request.getfixturevalue("encoder" if which == "trained" else "large")
     check_agreement(encoder, [encode(photo(seed, width=1600, height=1200), "JPEG", quality=92) for seed in range(3)])
 
 
 def enlarged(path: Path) -> bytes:
-    """Return a photograph with the size that cameras make."""
+    """Return a photograph in the size of a camera image."""
     with Image.open(path) as image:
         return encode(
             image.convert("RGB").resize((image.width * 4, image.height * 4), Image.Resampling.LANCZOS), "JPEG"
@@ -139,7 +139,7 @@ def enlarged(path: Path) -> bytes:
 
 
 def check_agreement(encoder: OpenClipEncoder, files: Sequence[bytes]) -> None:
-    """Compare our way of preparing pictures with open_clip's transform of the full picture by Pillow."""
+    """Compare our preparation of images with open_clip's transform of the full image by Pillow."""
     import io
 
     from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -156,7 +156,7 @@ def check_agreement(encoder: OpenClipEncoder, files: Sequence[bytes]) -> None:
 
 
 def test_weights__that_change_are_read_anew(tmp_path: Path) -> None:
-    """By its name an encoder is read once, and again when its configuration has changed."""
+    """An encoder is loaded once by its name, and again when its configuration has changed."""
     folder = tmp_path / "model"
     shutil.copytree(TRAINED, folder)
     first, _ = choose_encoder(f"open_clip:{folder}")
@@ -168,14 +168,14 @@ def test_weights__that_change_are_read_anew(tmp_path: Path) -> None:
 
 
 def test_thresholds__may_be_given(encoder: OpenClipEncoder) -> None:
-    """Cluster thresholds are five distances, ours or the user's."""
+    """Cluster thresholds are the defaults or the user's five distances."""
     assert len(encoder.thresholds) == 5
     given = (0.1, 0.2, 0.3, 0.4, 0.5)
     assert OpenClipEncoder(TRAINED, thresholds=given).thresholds == given
 
 
 def test_half_precision__is_near(encoder: OpenClipEncoder) -> None:
-    """Half precision changes vectors by little, and they are float32 still."""
+    """Half precision changes vectors little, and they stay float32."""
     pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(4)])
     half = OpenClipEncoder(TRAINED, device="cpu", precision="bfloat16").encode_images(pictures)
     assert half.dtype == np.float32
@@ -183,7 +183,7 @@ def test_half_precision__is_near(encoder: OpenClipEncoder) -> None:
 
 
 def test_device__here() -> None:
-    """On the CPU everything is computed in float32 unless something else is asked for."""
+    """On the CPU the default precision is float32."""
     assert choose_device("cpu").precision == "float32"
     assert choose_device("cpu", "bfloat16").precision == "bfloat16"
     assert choose_device().kind in {"cpu", "cuda", "mps"}
@@ -191,19 +191,19 @@ def test_device__here() -> None:
 
 @pytest.mark.parametrize("device", ["", "gpu", "cpu:1", "cuda:x", "cuda:", "cuda:4096", "tpu"])
 def test_device__that_is_not_here(device: str) -> None:
-    """A device that there is not is refused."""
+    """An unavailable device is rejected."""
     with pytest.raises(InvalidInput, match="no device"):
         choose_device(device)
 
 
 def test_precision__that_is_none() -> None:
-    """So is a precision."""
+    """An unknown precision is rejected."""
     with pytest.raises(InvalidInput, match="'int8' is no precision; there are: auto, float32, float16, bfloat16"):
         choose_device("cpu", "int8")
 
 
 def test_engine__leaves_logging_alone() -> None:
-    """Loading a model sets up no logging, and prints nothing."""
+    """Loading a model does not configure logging, and prints nothing."""
     code = """
         import logging, sys
         from framedex.encoders import OpenClipEncoder
@@ -214,5 +214,5 @@ def test_engine__leaves_logging_alone() -> None:
 
 
 def test_engine__is_loaded() -> None:
-    """The module that loads open_clip gives it again and again."""
-    assert load_engine() is load_engine()
+    """The loading function returns the same module each time."""
+    assert load_open_clip() is load_open_clip()

@@ -1,4 +1,4 @@
-"""Names of open_clip models say which model, and where its weights are, in any working directory."""
+"""Names of open_clip models identify the model and its weights in any working directory."""
 
 from pathlib import Path
 
@@ -21,13 +21,13 @@ from framedex.errors import InvalidInput
     ],
 )
 def test_parse__forms(name: str, expected: ModelName) -> None:
-    """Each form of a name is understood, and is what the name is written as again."""
+    """Each form of a name is parsed, and is written in the same form."""
     assert ModelName.parse(name) == expected
     assert str(expected) == name
 
 
 def test_parse__relative_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative folder or file is found again from another working directory."""
+    """A relative folder or file becomes absolute."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "open_clip_config.json").touch()
     monkeypatch.chdir(tmp_path)
@@ -45,20 +45,20 @@ def test_parse__home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("name", ["open_clip", "open_clip:", "open_clip:?random", "clip:ViT-B-32/openai"])
 def test_parse__nothing(name: str) -> None:
-    """A name without a model is refused with the forms that there are."""
+    """A name without a model is rejected with the valid forms."""
     with pytest.raises(InvalidInput, match="names no model: give open_clip:<model>/<pretrained tag>"):
         ModelName.parse(name)
 
 
 @pytest.mark.parametrize("name", ["open_clip:ViT-B-32", "open_clip:ViT-B-32/"])
 def test_parse__no_weights(name: str) -> None:
-    """A model without weights is refused; random ones must be asked for."""
+    """A model without weights is rejected; random ones must be requested."""
     with pytest.raises(InvalidInput, match=r"'ViT-B-32' needs weights: .*ViT-B-32\?random has random weights"):
         ModelName.parse(name)
 
 
 def test_of__weights_for_a_folder(tmp_path: Path) -> None:
-    """A folder has its weights, so no others can be given, nor random ones."""
+    """A folder has its own weights, so no others, and no random ones, are accepted."""
     with pytest.raises(InvalidInput, match="has its own weights"):
         ModelName.of(tmp_path, "openai")
     with pytest.raises(InvalidInput, match="has its own weights"):
@@ -66,7 +66,7 @@ def test_of__weights_for_a_folder(tmp_path: Path) -> None:
 
 
 def test_of__random_and_weights() -> None:
-    """Weights are either given or random."""
+    """Weights are either passed or random."""
     with pytest.raises(InvalidInput, match="needs weights"):
         ModelName.of("ViT-B-32", "openai", random=True)
 
@@ -79,7 +79,7 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
     parts=st.lists(WORDS.filter(lambda word: word.strip(".")), min_size=1),
 )
 def test_parse__is_the_inverse_of_writing(model: str, parts: list[str]) -> None:
-    """What a name was written from is what is read from it."""
+    """Parsing restores the name that was written."""
     path = Path("/", *parts)
     for named in (ModelName(model, random=True), ModelName(model, path=path), ModelName(path=path)):
         assert ModelName.parse(str(named)) == named

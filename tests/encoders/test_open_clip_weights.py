@@ -1,4 +1,4 @@
-"""Weights are found where they are said to be, fit the model, and are never made up."""
+"""Weights are read from their stated location, fit the model, and are never made up."""
 
 import json
 import pickle
@@ -10,7 +10,7 @@ import pytest
 
 from framedex.encoders import OpenClipEncoder, choose_encoder
 from framedex.encoders.open_clip_files import find_files
-from framedex.encoders.open_clip_loading import load_engine
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.registry import CLIP, CLIP_ON_HUB
 from framedex.errors import InvalidInput, MissingDependency, NotFound, Unavailable
@@ -28,7 +28,7 @@ def state() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["open_clip_model.safetensors", "open_clip_pytorch_model.bin", "mine.pt", "mine.pth"])
 def test_weights__of_a_folder(tmp_path: Path, state: dict[str, Any], name: str) -> None:
-    """A folder with a configuration and a file of weights is a model, and states both by their hashes."""
+    """A folder with a configuration and a weights file is a model; the hashes of both are stated."""
     folder = write_folder(tmp_path / "model", state, name)
     encoder = OpenClipEncoder(folder)
     assert encoder.name == f"open_clip:{folder}"
@@ -40,14 +40,14 @@ def test_weights__of_a_folder(tmp_path: Path, state: dict[str, Any], name: str) 
 
 
 def test_weights__usual_name_goes_first(tmp_path: Path, state: dict[str, Any]) -> None:
-    """Of several files that one is read which the hub would have."""
+    """Of several files, the one with the hub's name is read."""
     folder = write_folder(tmp_path, state)
     (folder / "another.safetensors").write_bytes(b"no weights")
     assert OpenClipEncoder(folder).files[0].name == "open_clip_model.safetensors"
 
 
 def test_weights__several_files(tmp_path: Path, state: dict[str, Any]) -> None:
-    """Where nothing says which of several files is meant, none is taken."""
+    """Several files without a preferred name are rejected."""
     folder = write_folder(tmp_path, state, "first.pt")
     (folder / "second.pt").write_bytes(b"no weights")
     with pytest.raises(InvalidInput, match=r"several files with weights, first\.pt, second\.pt; call the right one"):
@@ -55,7 +55,7 @@ def test_weights__several_files(tmp_path: Path, state: dict[str, Any]) -> None:
 
 
 def test_weights__none_in_the_folder(tmp_path: Path) -> None:
-    """A configuration alone is no model: its weights are never random."""
+    """A configuration without weights is rejected, not completed by random ones."""
     (tmp_path / "open_clip_config.json").write_text(json.dumps(CONFIG))
     with pytest.raises(NotFound, match=r"no weights in .*\.safetensors, \.pt, \.pth, \.bin"):
         OpenClipEncoder(tmp_path)
@@ -63,7 +63,7 @@ def test_weights__none_in_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"model_cfg": {"embed_dim": 4}}', '{"model_cfg": 3}'])
 def test_config__that_is_none(tmp_path: Path, content: str | None) -> None:
-    """A configuration that is missing or damaged is named, with what it should have."""
+    """A missing or damaged configuration is named, with the required content."""
     if content is not None:
         (tmp_path / "open_clip_config.json").write_text(content)
     with pytest.raises(InvalidInput, match=r"open_clip_config\.json' is no configuration .* vision_cfg and text_cfg"):
@@ -71,7 +71,7 @@ def test_config__that_is_none(tmp_path: Path, content: str | None) -> None:
 
 
 def test_config__that_makes_no_model(tmp_path: Path, state: dict[str, Any]) -> None:
-    """What open_clip makes of wrong values is passed on."""
+    """open_clip's error for an invalid configuration is passed on."""
     folder = write_folder(tmp_path, state)
     wrong = {"model_cfg": CONFIG["model_cfg"] | {"vision_cfg": {"depth": 4}}}
     (folder / "open_clip_config.json").write_text(json.dumps(wrong))
@@ -82,7 +82,7 @@ def test_config__that_makes_no_model(tmp_path: Path, state: dict[str, Any]) -> N
 @pytest.mark.parametrize("name", ["open_clip_model.safetensors", "model.pth"])
 @pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda _: b"", lambda _: b"not a model" * 9])
 def test_weights__damaged(tmp_path: Path, state: dict[str, Any], name: str, damage: Any) -> None:
-    """A truncated, empty or wrong file is refused by its path."""
+    """A truncated, empty or wrong file is rejected by its path."""
     path = write_folder(tmp_path, state, name) / name
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InvalidInput, match=rf"{name}' cannot be loaded as the weights of"):
@@ -90,14 +90,14 @@ def test_weights__damaged(tmp_path: Path, state: dict[str, Any], name: str, dama
 
 
 class Code:
-    """What a pickle could start."""
+    """A pickle that would run code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (Path("ran"),)
 
 
 def test_weights__with_code(tmp_path: Path, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that would run code when it is read is refused, and nothing runs."""
+    """A file that would run code is rejected, and no code runs."""
     monkeypatch.chdir(tmp_path)
     write_folder(tmp_path, state, "model.pth")
     (tmp_path / "model.pth").write_bytes(pickle.dumps({"state_dict": Code()}))
@@ -107,53 +107,53 @@ def test_weights__with_code(tmp_path: Path, state: dict[str, Any], monkeypatch: 
 
 
 def test_weights__that_lack_some(tmp_path: Path, state: dict[str, Any]) -> None:
-    """Weights that are missing are named, the first of them."""
+    """The first of the missing weights are named."""
     lacking = {name: value for name, value in state.items() if not name.startswith("visual.layer1")}
     with pytest.raises(InvalidInput, match=r"do not fit .*it lacks visual\.layer1\.0\.[^,]+, .+ and \d+ more$"):
         OpenClipEncoder(write_folder(tmp_path, lacking))
 
 
 def test_weights__that_have_others(tmp_path: Path, state: dict[str, Any]) -> None:
-    """So are those that the model does not have."""
+    """Weights that the model does not have are named."""
     more = state | {"head.weight": state["text_projection"].clone()}
     with pytest.raises(InvalidInput, match=r"do not fit .*the model has no head\.weight$"):
         OpenClipEncoder(write_folder(tmp_path, more))
 
 
 def test_weights__of_another_shape(tmp_path: Path, state: dict[str, Any]) -> None:
-    """And those of another shape."""
+    """Weights of another shape are named."""
     other = state | {"ln_final.weight": state["ln_final.weight"][:8].clone()}
     with pytest.raises(InvalidInput, match=r"do not fit .*size mismatch for ln_final\.weight"):
         OpenClipEncoder(write_folder(tmp_path, other))
 
 
 def test_weights__of_another_model(tmp_path: Path, state: dict[str, Any]) -> None:
-    """A file that is for another model is not taken for one of open_clip's."""
+    """A file for another model is rejected."""
     write_folder(tmp_path, state)
     with pytest.raises(InvalidInput, match=r"cannot be loaded as the weights of|do not fit"):
         OpenClipEncoder("RN50", tmp_path / "open_clip_model.safetensors")
 
 
 def test_model__unknown() -> None:
-    """Of a model that open_clip does not have, the nearest are told."""
+    """For an unknown model, the most similar names are listed."""
     with pytest.raises(InvalidInput, match="no model 'ViT-B-23'; the nearest are ViT-B-32"):
         OpenClipEncoder("ViT-B-23", "openai")
 
 
 def test_tag__unknown() -> None:
-    """Of a tag that a model does not have, those that there are are told."""
+    """For an unknown tag, the model's tags are listed."""
     with pytest.raises(InvalidInput, match="no weights 'mine' for RN101; there are: openai, yfcc15m; or name a file"):
         OpenClipEncoder("RN101", "mine")
 
 
 def test_tag__not_on_this_machine() -> None:
-    """Without leave nothing is fetched, and the message says where it looked, and how to give leave or a file."""
+    """Without permission nothing is downloaded; the message lists the searched locations and the alternatives."""
     with pytest.raises(NotFound, match=r"'openai' of RN50 .*looked for .*FRAMEDEX_ALLOW_DOWNLOADS=1.*RN50/<file>"):
         choose_encoder("open_clip:RN50/openai")
 
 
 def test_file__that_is_not_there(tmp_path: Path) -> None:
-    """A file that is not there is named."""
+    """A missing file is named."""
     with pytest.raises(NotFound, match=r"no file '.*nothing\.pt' with weights for RN50"):
         OpenClipEncoder("RN50", tmp_path / "nothing.pt")
     with pytest.raises(NotFound, match=r"no folder '.*nothing'"):
@@ -161,7 +161,7 @@ def test_file__that_is_not_there(tmp_path: Path) -> None:
 
 
 class Offline:
-    """An engine whose network is down, or up."""
+    """An engine with or without a network."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self.asked = path, 0
@@ -180,7 +180,7 @@ class Offline:
 
 
 def test_download__only_with_leave(tmp_path: Path) -> None:
-    """The network is asked only with leave; a failure is an error of ours."""
+    """The network is used only with permission; a failure raises our own error."""
     name, engine = ModelName("Tiny", tag="best"), Offline(None)
     with pytest.raises(NotFound, match="not on this machine"):
         find_files(name, engine, allow_download=False)
@@ -191,8 +191,8 @@ def test_download__only_with_leave(tmp_path: Path) -> None:
 
 
 def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`auto` is CLIP where its weights are in the cache of the hub, and looking for them loads no engine."""
-    load_engine()
+    """`auto` is CLIP if its weights are in the cache of the hub; the check loads no engine."""
+    load_open_clip()
     repository = tmp_path / f"models--{CLIP_ON_HUB.replace('/', '--')}"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text("0" * 40)
@@ -213,19 +213,19 @@ def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_auto__by_setting() -> None:
-    """A setting says what `auto` stands for."""
+    """A setting selects the encoder of `auto`."""
     encoder, reason = choose_encoder("auto", Settings(encoder="gist"))
     assert (encoder.name, reason) == ("gist", "auto: FRAMEDEX_ENCODER names it")
 
 
 def test_auto__is_where_open_clip_has_it() -> None:
-    """Where the default weights are looked for is where open_clip has them from."""
+    """The default weights are searched where open_clip stores them."""
     named = ModelName.parse(CLIP)
-    assert load_engine().get_pretrained_cfg(named.model, named.tag)["hf_hub"] == f"{CLIP_ON_HUB}/"
+    assert load_open_clip().get_pretrained_cfg(named.model, named.tag)["hf_hub"] == f"{CLIP_ON_HUB}/"
 
 
 def test_engine__not_installed() -> None:
-    """Without the packages, the message says what installs them."""
+    """Without the packages, the message names the extra to install."""
     code = """
         import sys
         sys.modules["open_clip"] = None

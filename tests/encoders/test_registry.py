@@ -1,4 +1,4 @@
-"""Encoders are found by name, with the reason for the choice."""
+"""Encoders are chosen by name, with the reason for the choice."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from framedex.errors import InvalidInput
 
 
 class Named(Gist):
-    """An encoder that remembers the name by which it was made."""
+    """An encoder with the name that its factory got."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,14 +26,14 @@ def _registered_as_before() -> Iterator[None]:
 
 
 def test_choose__by_name() -> None:
-    """A registered name gives its encoder."""
+    """A registered name returns its encoder."""
     encoder, reason = choose_encoder("gist")
     assert encoder.name == "gist"
     assert reason == "chosen by name"
 
 
 def test_choose__auto_says_why() -> None:
-    """Without learned encoders `auto` is the built-in one, and the reason is told."""
+    """Without learned encoders `auto` is the built-in one, with the reason."""
     encoder, reason = choose_encoder("auto")
     assert encoder.name == "gist"
     assert reason.startswith("auto: ")
@@ -41,27 +41,27 @@ def test_choose__auto_says_why() -> None:
 
 
 def test_choose__given_in_code() -> None:
-    """An encoder may be handed over as it is."""
+    """An encoder object is returned unchanged."""
     mine = Named("mine")
     assert choose_encoder(mine) == (mine, "given in code")
 
 
 @pytest.mark.parametrize("name", ["", "Gist", "clip", "fasttext:/nowhere.bin", ":gist"])
 def test_choose__unknown_name(name: str) -> None:
-    """An unknown name is refused with those that there are."""
+    """An unknown name is rejected with the list of names."""
     with pytest.raises(InvalidInput, match=r"no encoder '.*'; there are: auto, gist"):
         choose_encoder(name)
 
 
 @pytest.mark.parametrize("value", [None, 7, object(), ["gist"]])
 def test_choose__something_else(value: Any) -> None:
-    """What is neither a name nor an encoder is refused."""
+    """A value that is neither a name nor an encoder is rejected."""
     with pytest.raises(InvalidInput, match="is no encoder"):
         choose_encoder(value)
 
 
 def test_register__whole_name_reaches_the_factory() -> None:
-    """What stands behind the colon is the factory's business."""
+    """The factory gets the full name, including the part after the colon."""
     register("mine", Named)
     for name in ("mine", "mine:", "mine:model/part?x=y"):
         encoder, _ = choose_encoder(name)
@@ -73,6 +73,6 @@ def test_register__whole_name_reaches_the_factory() -> None:
 
 @pytest.mark.parametrize("scheme", ["", "auto", "a:b", ":"])
 def test_register__names_that_cannot_be(scheme: str) -> None:
-    """Empty names, names with a colon and `auto` cannot be taken."""
+    """Empty names, names with a colon and `auto` are rejected."""
     with pytest.raises(InvalidInput, match="cannot name an encoder"):
         register(scheme, Named)

@@ -1,4 +1,4 @@
-"""Text encoders by name, and given in code."""
+"""Text encoders by name and as objects."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from tests.meanings import Meanings
 
 
 def test_choose__given_in_code_and_then_by_name() -> None:
-    """An encoder that was given is found again by its name."""
+    """An encoder that was passed as an object is found by its name."""
     encoder = Meanings("given in code")
     assert choose_text_encoder(encoder) is encoder
     assert choose_text_encoder("given in code") is encoder
 
 
 def test_choose__registered() -> None:
-    """What a factory makes of a whole name is made once; a factory that is registered anew makes it anew."""
+    """A factory is called once for a full name, and again after it is registered again."""
     made: list[str] = []
 
     def make(name: str) -> Meanings:
@@ -36,7 +36,7 @@ def test_choose__registered() -> None:
 
 
 def test_choose__multimodal() -> None:
-    """An encoder of pictures and texts serves for texts, too, by the name that it was registered by."""
+    """An encoder of images and texts is accepted for texts, too, by its registered name."""
     register("colours-and-words", lambda _name: Colours())
     assert isinstance(choose_text_encoder("colours-and-words"), Colours)
 
@@ -52,13 +52,13 @@ def test_choose__multimodal() -> None:
     ],
 )
 def test_choose__what_is_none(name: Any, message: str) -> None:
-    """What knows no texts is refused by name."""
+    """An encoder that does not encode texts is rejected by name."""
     with pytest.raises(InvalidInput, match=message):
         choose_text_encoder(name)
 
 
 @pytest.mark.parametrize("scheme", ["", "a:b", "auto"])
 def test_register__names_that_cannot_be(scheme: str) -> None:
-    """A scheme is a word."""
+    """A scheme must be a word."""
     with pytest.raises(InvalidInput, match="cannot name an encoder"):
         register(scheme, Meanings)

@@ -1,4 +1,4 @@
-"""Encoders state what their vectors depend on; datasets hold them to it."""
+"""Encoders state what their vectors depend on, and datasets check it."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ MOVED = Weights(path="/two", sha256="1" * 64, settings={"size": "224", "crop": "
 
 
 def test_hash__is_that_of_the_content(tmp_path: Path) -> None:
-    """It is SHA-256, and another one as soon as the file is another."""
+    """The hash is SHA-256, and changes with the file."""
     path = tmp_path / "weights"
     for content in (b"", b"one", b"two", bytes(3_000_000)):
         path.write_bytes(content)
@@ -44,7 +44,7 @@ def test_hash__is_that_of_the_content(tmp_path: Path) -> None:
 
 
 def test_hash__is_computed_once(tmp_path: Path) -> None:
-    """While size and time stay, the file is not read again."""
+    """While size and time do not change, the file is not read again."""
     path = tmp_path / "weights"
     path.write_bytes(b"one")
     known = path.stat()
@@ -63,7 +63,7 @@ def test_hash__of_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_weights__of_encoders_without() -> None:
-    """An encoder that says nothing of weights has none."""
+    """An encoder without stated weights has none."""
     assert weights_of(Gist()) is None
     assert weights_of(Learned(None)) is None
     assert weights_of(Learned(ONE)) == ONE
@@ -79,7 +79,7 @@ def test_weights__of_encoders_without() -> None:
     ],
 )
 def test_check__fits(then: Weights | None, now: Weights | None) -> None:
-    """The same content and settings fit, wherever the file is."""
+    """Equal content and settings fit, at any path."""
     check_weights(Learned(now), config(then))
 
 
@@ -94,13 +94,13 @@ def test_check__fits(then: Weights | None, now: Weights | None) -> None:
     ],
 )
 def test_check__does_not_fit(now: Weights | None, message: str) -> None:
-    """What differs is named, as it was and as it is."""
+    """The differing value is named, with its old and new value."""
     with pytest.raises(InvalidInput, match=message):
         check_weights(Learned(now), config(ONE))
 
 
 def test_config__round_trip() -> None:
-    """Weights are kept as JSON with the rest; a config without them is read as one of an encoder that has none."""
+    """Weights are stored as JSON with the rest; a config without them belongs to an encoder without weights."""
     assert EmbeddingConfig.model_validate_json(config(ONE).model_dump_json()) == config(ONE)
     older = config(None).model_dump(mode="json")
     del older["weights"]

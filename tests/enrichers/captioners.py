@@ -1,9 +1,9 @@
-"""The small trained captioner, and still smaller ones with random weights."""
+"""The small trained captioner, and smaller ones with random weights."""
 
 from pathlib import Path
 from typing import Any
 
-from framedex.enrichers.captioner_loading import load_engine
+from framedex.enrichers.captioner_loading import load_transformers
 from tests.extras import need
 
 need("caption", "torch", "transformers")
@@ -34,7 +34,7 @@ def write_tiny(folder: Path, kind: str) -> Path:
     """
     import torch
 
-    engine = load_engine()
+    engine = load_transformers()
     square = {"height": 32, "width": 32}
     cropped = engine.CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=square)
     with torch.random.fork_rng(devices=[]):

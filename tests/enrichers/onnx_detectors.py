@@ -1,4 +1,4 @@
-"""Makes small detectors in ONNX for tests: they put out what they are told, whatever they see."""
+"""Small ONNX detectors for tests, whose output does not depend on the image."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper, save
 
-from framedex.enrichers.yolo_heads import Form, cells
+from framedex.enrichers.yolo_heads import Form, count_cells
 
 SIDE = 32
 SIZE = (SIDE, SIDE)
-GRIDS = cells(SIZE)
+GRIDS = count_cells(SIZE)
 
 
 def head(
     form: Form, rows: Mapping[int, Sequence[float]], classes: int, size: tuple[int, int] = SIZE
 ) -> npt.NDArray[Any]:
-    """Return an output of a form, zero but for some rows (of yolov8: columns)."""
-    places = cells(size) * (3 if form == "yolov5" else 1)
+    """Return an output of a form: zeros except for some rows (for yolov8: columns)."""
+    places = count_cells(size) * (3 if form == "yolov5" else 1)
     output = np.zeros((places, classes + (4 if form == "yolov8" else 5)), np.float32)
     for place, values in rows.items():
         output[place, : len(values)] = values
@@ -33,7 +33,7 @@ def saying(
     kind: int = TensorProto.FLOAT,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a model that puts out arrays, to each of which the axis of the batch is added."""
+    """Write a model that returns arrays, each with a batch axis."""
     nodes = [
         helper.make_node("Cast", ["input"], ["numbers"], to=TensorProto.FLOAT),
         helper.make_node("ReduceSum", ["numbers"], ["sum"], keepdims=0),
@@ -49,7 +49,7 @@ def saying(
 
 
 def seeing(path: Path, form: Form, scale: float, kind: int = TensorProto.FLOAT) -> Path:
-    """Write a detector of one box, whose three classes have the three channels' means, times *scale*, as chances."""
+    """Write a detector of one box whose three class probabilities are the means of the channels, times *scale*."""
     sides = [0.0, 0.0] if form == "yolox" else [8.0, 8.0]
     first = [1.0, 1.0, *sides] if form == "yolox" else [16.0, 16.0, *sides]
     given = head(form, {0: [*first, *([] if form == "yolov8" else [1.0])]}, 3)

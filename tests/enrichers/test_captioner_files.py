@@ -1,4 +1,4 @@
-"""What is in a folder of a captioner, found without loading anything."""
+"""Files of a captioner's folder, checked without loading a model."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def more(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def test_find__a_whole_folder(tmp_path: Path) -> None:
-    """The weights and all files that say what the model is are found."""
+    """The weights and all files that describe the model are found."""
     found = find_captioner(filled(tmp_path))
     assert (found.kind, found.chats) == ("blip", False)
     assert [path.name for path in found.checkpoints] == ["model.safetensors"]
@@ -46,7 +46,7 @@ def test_find__a_whole_folder(tmp_path: Path) -> None:
 
 
 def test_find__weights_in_parts(tmp_path: Path) -> None:
-    """Parts that an index names belong to it; each counts."""
+    """All weight files of an index belong to the model."""
     folder = more(filled(tmp_path, "model.safetensors"), {**PARTS, "1.safetensors": SAFE})
     with pytest.raises(NotFound, match=r"lacks '2.safetensors'"):
         find_captioner(folder)
@@ -57,7 +57,7 @@ def test_find__weights_in_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "tokenizer_config.json", "processor_config.json"])
 def test_find__models_with_a_chat_template(tmp_path: Path, name: str) -> None:
-    """Models of any type that have one are asked in a conversation, wherever in the folder it is."""
+    """Models with a chat template, in any file, are prompted in a conversation."""
     more(filled(tmp_path), {"config.json": CHAT["config.json"]})
     with pytest.raises(InvalidInput, match="the type 'seer': captions are written by"):
         find_captioner(tmp_path)
@@ -67,7 +67,7 @@ def test_find__models_with_a_chat_template(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "README.md"])
 def test_find__what_is_missing(tmp_path: Path, name: str) -> None:
-    """Each file that is needed is missed by its name."""
+    """Each missing file is named."""
     with pytest.raises(NotFound) as caught:
         find_captioner(filled(tmp_path, name))
     assert name in str(caught.value)
@@ -90,7 +90,7 @@ def test_find__what_is_missing(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_find__damaged_files(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
-    """A file that is cut off or of another kind is told by its path."""
+    """A truncated or malformed file is named by its path."""
     with pytest.raises(InvalidInput, match=message) as caught:
         find_captioner(more(filled(tmp_path), files))
     assert str(tmp_path) in str(caught.value)
@@ -98,7 +98,7 @@ def test_find__damaged_files(tmp_path: Path, files: dict[str, bytes], message: s
 
 @pytest.mark.parametrize("named", [b'"../x.safetensors"', b"3"])
 def test_find__parts_elsewhere(tmp_path: Path, named: bytes) -> None:
-    """An index names files beside it, and nothing else."""
+    """An index lists files in its own folder only."""
     index = {"model.safetensors.index.json": b'{"weight_map": {"a": ' + named + b"}}"}
     with pytest.raises(InvalidInput, match=r"weight_map|in the same folder"):
         find_captioner(more(filled(tmp_path, "model.safetensors"), index))

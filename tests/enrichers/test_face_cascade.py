@@ -1,4 +1,4 @@
-"""The detector of faces that is built in."""
+"""The built-in face detector."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from tests.processes import run
 
 
 def test_detect__a_face_and_none() -> None:
-    """The face in a portrait is found where it is; in a brick wall there is none."""
+    """The face in a portrait is detected in its position; a brick wall has none."""
     pictures = {name: pixels for name, _, pixels in photographs()}
     found = FaceCascade().detect(pictures["astronaut"])
     left, top, width, height = max(found.boxes.tolist(), key=lambda box: box[2])
@@ -20,7 +20,7 @@ def test_detect__a_face_and_none() -> None:
 
 
 def test_faces__without_scikit_image() -> None:
-    """Without the package the detector says what installs it, and is listed as one that cannot be used."""
+    """Without the package, the message names the extra to install, and the detector is listed as unavailable."""
     out = run(
         """
         import sys

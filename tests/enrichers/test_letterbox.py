@@ -1,4 +1,4 @@
-"""Pictures are shown whole and in proportion, and boxes come back to where they were."""
+"""Images are shown whole and in proportion, and boxes are converted back."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ _side = st.integers(1, 500)
 @examples(50)
 @given(_side, _side, st.sampled_from([(32, 32), (64, 96), (416, 416)]), st.booleans())
 def test_show__the_whole_picture_between_bars(height: int, width: int, size: tuple[int, int], centred: bool) -> None:
-    """All of the picture and nothing else is on the part that it takes; the rest is grey."""
+    """The covered part shows exactly the image; the rest is grey."""
     where = Letterbox.of((height, width), size, centred=centred)
     shown = where.show(flat(RED, width=width, height=height), size)
     inside = shown[where.top : where.top + where.down, where.left : where.left + where.across]
@@ -29,7 +29,7 @@ def test_show__the_whole_picture_between_bars(height: int, width: int, size: tup
 @examples(50)
 @given(_side, _side, st.booleans(), st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_back__of_a_part(height: int, width: int, centred: bool, part: list[float]) -> None:
-    """A part of the picture's place in the input is the same part of the picture."""
+    """A part of the image's area in the input is converted to the same part of the image."""
     where = Letterbox.of((height, width), (416, 416), centred=centred)
     left, right, top, bottom = *sorted(part[:2]), *sorted(part[2:])
     corners = [
@@ -46,7 +46,7 @@ def test_back__of_a_part(height: int, width: int, centred: bool, part: list[floa
 
 
 def test_back__cuts_at_the_edges() -> None:
-    """What a model sees in the bars is no part of the picture."""
+    """Boxes in the bars are not part of the image."""
     where = Letterbox.of((50, 100), (32, 32), centred=True)
     assert (where.top, where.down) == (8, 16)
     assert where.back(np.array([[-5, 0, 40, 32]], np.float32)).tolist() == [[0, 0, 100, 50]]
@@ -54,13 +54,13 @@ def test_back__cuts_at_the_edges() -> None:
 
 @pytest.mark.parametrize(("centred", "at"), [(True, (12, 0)), (False, (0, 0))])
 def test_of__where_a_flat_picture_goes(centred: bool, at: tuple[int, int]) -> None:
-    """It is in the middle, or in the upper left corner."""
+    """The image is centred, or in the upper left corner."""
     where = Letterbox.of((10, 40), (32, 32), centred=centred)
     assert (where.top, where.left, where.down, where.across) == (*at, 8, 32)
 
 
 def test_show__averages_what_is_more_than_halved() -> None:
-    """Thin lines of a large picture are not lost between the pixels that are looked at."""
+    """Thin lines of a large image stay visible."""
     pixels = flat(GREEN, width=320, height=320)
     pixels[::10] = RED
     shown = Letterbox.of((320, 320), (32, 32), centred=False).show(pixels, (32, 32))

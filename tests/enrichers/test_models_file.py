@@ -1,12 +1,12 @@
-"""The file in which models are registered: what it may say, and how it is told what is wrong."""
+"""The file of registered models: its valid content, and its errors."""
 
 from pathlib import Path
 
 import pytest
 
 from framedex.enrichers import read_models
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
+from framedex.records import EnrichmentType
 
 ENCODES = 'type = "MULTIMODEL_IMAGE_ENCODING"\nencoder = "open_clip:here"\n'
 TAGS = 'type = "IMAGE_TAGGING"\n'
@@ -20,12 +20,12 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_read_models__no_file(tmp_path: Path) -> None:
-    """Where nothing is registered there is no model."""
+    """Without the file there are no models."""
     assert read_models(tmp_path / "models.toml") == []
 
 
 def test_read_models__relative_paths(tmp_path: Path) -> None:
-    """Paths are relative to the file, in names of encoders, too; those of open_clip's own models are no paths."""
+    """Paths are relative to the file, in names of encoders, too; names of open_clip's models are not paths."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "open_clip_config.json").touch()
     found = read_models(
@@ -80,7 +80,7 @@ def test_read_models__relative_paths(tmp_path: Path) -> None:
     ],
 )
 def test_read_models__says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
-    """An entry that cannot be understood is told by file, model and key."""
+    """An invalid entry is named by file, model and key."""
     path = written(tmp_path, text)
     with pytest.raises(InvalidInput) as caught:
         read_models(path)
@@ -89,6 +89,6 @@ def test_read_models__says_what_is_wrong(tmp_path: Path, text: str, message: str
 
 
 def test_read_models__nested_too_deep(tmp_path: Path) -> None:
-    """A list that is nested ten thousand deep is refused like any other that cannot be read."""
+    """A list nested ten thousand deep is rejected like any other malformed one."""
     with pytest.raises(InvalidInput, match=r"models\.toml' cannot be read: it is nested too deep"):
         read_models(written(tmp_path, "a = " + "[" * 10_000))

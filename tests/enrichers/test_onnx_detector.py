@@ -1,4 +1,4 @@
-"""Detectors of three forms find what their output says, in pixels of the picture."""
+"""Detectors of three forms return the boxes of their output, in pixels of the image."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ def model(folder: Path, form: Form, **options: Any) -> Path:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_detect__a_box(tmp_path: Path, form: Form) -> None:
-    """The form is told by the shape; the box comes in pixels of the picture, with class and confidence."""
+    """The form is recognised by the shape; the box is in pixels of the image, with class and confidence."""
     detector = OnnxDetector(model(tmp_path, form), names=NAMES)
     assert isinstance(detector, Detector)
     assert (detector.form, detector.labels, detector.size) == (form, NAMES, (SIDE, SIDE))
@@ -52,21 +52,21 @@ def test_detect__a_box(tmp_path: Path, form: Form) -> None:
 
 @pytest.mark.parametrize(("form", "top"), [("yolox", 20), ("yolov8", 4)])
 def test_detect__in_a_wide_picture(tmp_path: Path, form: Form, top: int) -> None:
-    """The bars are below for YOLOX and on both sides for others: the box is elsewhere in the picture."""
+    """The bars are below for YOLOX and on both sides for others, so the same output is another box."""
     found = OnnxDetector(model(tmp_path, form), names=NAMES).detect(photo(1, width=64, height=32))
     np.testing.assert_allclose(found.boxes, [[24, top, 16, 8]], atol=1e-4)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_detect__the_grids(tmp_path: Path, form: Form) -> None:
-    """Each grid of YOLOX has its own stride; rows of the other forms are in pixels wherever they are."""
+    """Each grid of YOLOX has its own stride; rows of the other forms are in pixels everywhere."""
     rows = {GRIDS - 1: [0.5, 0.5, 0.0, 0.0, 1.0, 1.0]} if form == "yolox" else {7: [16, 16, 32, 32, 1.0, 1.0]}
     path = saying(tmp_path / "net.onnx", head(form, rows, 2))
     np.testing.assert_allclose(OnnxDetector(path, names=NAMES).detect(SQUARE).boxes, [[0, 0, 64, 64]], atol=1e-4)
 
 
 def test_detect__cuts_and_drops(tmp_path: Path) -> None:
-    """Boxes are cut at the edges of the picture; of what lies in the bars or is empty nothing is left."""
+    """Boxes are clipped to the image; empty boxes and boxes in the bars are dropped."""
     rows = {0: [0, 16, 20, 8, 1.0], 1: [16, 2, 8, 4, 0.9], 2: [20, 16, 0, 4, 0.8], 3: [31, 20, 9, 9, 0.7]}
     detector = OnnxDetector(saying(tmp_path / "net.onnx", head("yolov8", rows, 1)), names=["x"])
     found = detector.detect(photo(1, width=64, height=32))
@@ -75,7 +75,7 @@ def test_detect__cuts_and_drops(tmp_path: Path) -> None:
 
 
 def test_detect__the_surest_of_a_class(tmp_path: Path) -> None:
-    """Of boxes that overlap the surest of each class stays; the surest comes first."""
+    """Of overlapping boxes of a class, the most confident remains; results are sorted by confidence."""
     same = [16, 16, 8, 8]
     rows = {0: [*same, 0.5, 0.0], 5: [*same, 0.9, 0.0], 9: [*same, 0.0, 0.7], 12: [17, 16, 8, 8, 0.8, 0.0]}
     path = saying(tmp_path / "net.onnx", head("yolov8", rows, 2))
@@ -88,7 +88,7 @@ def test_detect__the_surest_of_a_class(tmp_path: Path) -> None:
 
 
 def test_detect__on_several_threads(tmp_path: Path) -> None:
-    """Threads that share a detector get what each would get alone."""
+    """Threads that share a detector get the same results as a single thread."""
     detector = OnnxDetector(seeing(tmp_path / "net.onnx", "yolov8", 1), names=("a", "b", "c"))
     pictures = [flat((100 + shade, 0, 0), width=40, height=40) for shade in range(64)]
     with ThreadPoolExecutor(8) as pool:
@@ -99,14 +99,14 @@ def test_detect__on_several_threads(tmp_path: Path) -> None:
 
 
 def test_detect__nothing(tmp_path: Path) -> None:
-    """A picture without objects has no boxes, in arrays of the right shapes."""
+    """An image without objects has no boxes, in arrays of the right shapes."""
     found = OnnxDetector(saying(tmp_path / "net.onnx", head("yolox", {}, 2)), names=NAMES).detect(SQUARE)
     assert (found.boxes.shape, found.labels.shape, found.confidences.shape) == ((0, 4), (0,), (0,))
 
 
 @pytest.mark.parametrize(("form", "scale", "label"), [("yolox", 1 / 255, 2), ("yolov5", 1, 0), ("yolov8", 1, 0)])
 def test_detect__colours_and_their_scale(tmp_path: Path, form: Form, scale: float, label: int) -> None:
-    """YOLOX sees blue first and values up to 255, the others red first and values up to 1."""
+    """YOLOX gets BGR up to 255, the others RGB up to 1."""
     detector = OnnxDetector(seeing(tmp_path / "net.onnx", form, scale), names=("first", "second", "third"))
     found = detector.detect(flat((204, 51, 0), width=40, height=40))
     assert found.labels.tolist() == [label]
@@ -115,7 +115,7 @@ def test_detect__colours_and_their_scale(tmp_path: Path, form: Form, scale: floa
 
 @pytest.mark.parametrize(("kind", "scale"), [(TensorProto.FLOAT16, 1), (TensorProto.UINT8, 1 / 255)])
 def test_detect__types_of_input(tmp_path: Path, kind: int, scale: float) -> None:
-    """Models may take numbers of 16 bits, or whole ones, which are 0 to 255."""
+    """Models may take float16, or uint8 from 0 to 255."""
     detector = OnnxDetector(seeing(tmp_path / "net.onnx", "yolov8", scale, kind), names=("a", "b", "c"))
     found = detector.detect(flat((204, 51, 0), width=40, height=40))
     assert found.labels.tolist() == [0]
@@ -126,7 +126,7 @@ def test_detect__types_of_input(tmp_path: Path, kind: int, scale: float) -> None
     "pixels", [SQUARE[:, :, 0], SQUARE.astype(np.float32), SQUARE[:0], np.zeros((4, 4, 4), np.uint8)]
 )
 def test_detect__of_no_picture(tmp_path: Path, pixels: Any) -> None:
-    """Arrays of another shape or type are refused with what would be right."""
+    """Arrays of another shape or dtype are rejected with the valid form."""
     with pytest.raises(InvalidInput, match=r"uint8 of shape \(H, W, 3\), not"):
         OnnxDetector(model(tmp_path, "yolox"), names=NAMES).detect(pixels)
 
@@ -135,14 +135,14 @@ def test_detect__of_no_picture(tmp_path: Path, pixels: Any) -> None:
     "values", [[0, 0, 99, 99, 1, 1], [0, 0, 0, 0, 1, 7], [0, 0, 0, 0, 1, math.nan], [math.nan, 0, 0, 0, 1, 1]]
 )
 def test_detect__values_that_cannot_be(tmp_path: Path, values: list[float]) -> None:
-    """Boxes without end and scores above 1 are told, not returned: the model is of another form."""
+    """Infinite boxes and scores above 1 are errors: the model has another form."""
     detector = OnnxDetector(saying(tmp_path / "net.onnx", head("yolox", {0: values}, 2)), names=NAMES)
     with pytest.raises(InvalidInput, match="not of the form yolox"):
         detector.detect(SQUARE)
 
 
 def test_names__from_where_they_are(tmp_path: Path) -> None:
-    """Names that are given go before the file beside the model, and that before what the model says."""
+    """Passed names have priority over the file beside the model, and that over the metadata."""
     path = model(tmp_path, "yolox", metadata={"names": "{0: 'a', 1: 'b'}"})
     assert OnnxDetector(path).labels == ("a", "b")
     (tmp_path / "net.names").write_text("c\nd\n")
@@ -167,7 +167,7 @@ def test_names__from_where_they_are(tmp_path: Path) -> None:
     ],
 )
 def test_names__that_do_not_fit(tmp_path: Path, files: dict[str, str], told: str) -> None:
-    """Names that are missing, or of another number than the classes, are told with both numbers."""
+    """Missing names, or another number than the classes, are errors with both numbers."""
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInput, match=told):
@@ -176,13 +176,13 @@ def test_names__that_do_not_fit(tmp_path: Path, files: dict[str, str], told: str
 
 @pytest.mark.parametrize("said", ["", "[1, 2]", "{'a': 'b', 1: 'c'}", "{0: 'a'", "__import__('os')", "{" * 9999])
 def test_names__that_a_model_says_in_another_way(tmp_path: Path, said: str) -> None:
-    """What cannot be understood counts as not said, and nothing of it is run."""
+    """Malformed metadata are ignored, and never executed."""
     with pytest.raises(InvalidInput, match="needs names"):
         OnnxDetector(model(tmp_path, "yolox", metadata={"names": said}))
 
 
 def test_settings__beside_the_model(tmp_path: Path) -> None:
-    """A file beside the model says what arguments do, and arguments go before it."""
+    """A file beside the model has the same settings as arguments, which have priority."""
     path = model(tmp_path, "yolov5")
     (tmp_path / "net.toml").write_text('score = 0.5\nnames = ["a", "b"]\nform = "yolov5"\nsize = 32\niou = 1\n')
     assert len(OnnxDetector(path).detect(SQUARE)) == 0
@@ -203,7 +203,7 @@ def test_settings__beside_the_model(tmp_path: Path) -> None:
     ],
 )
 def test_settings__that_cannot_be(tmp_path: Path, text: str, told: str) -> None:
-    """A setting that is unknown or has a wrong value is told with the file and the value."""
+    """An unknown or invalid setting is an error with the file and the value."""
     path = model(tmp_path, "yolox")
     (tmp_path / "net.toml").write_text(text)
     with pytest.raises(InvalidInput, match=rf"net\.toml'.*{told}"):
@@ -213,7 +213,7 @@ def test_settings__that_cannot_be(tmp_path: Path, text: str, told: str) -> None:
 
 
 def test_size__of_a_model_that_leaves_it_open(tmp_path: Path) -> None:
-    """The size must be said, and then decides about the shape of the output; a fixed one cannot be changed."""
+    """An open size must be passed, and decides the shape of the output; a fixed one cannot be changed."""
     size = (64, 32)
     path = saying(tmp_path / "net.onnx", head("yolov8", {0: [16, 16, 8, 8, 1.0]}, 2, size), shape=("n", 3, "h", "w"))
     with pytest.raises(InvalidInput, match="any size: say which"):
@@ -228,7 +228,7 @@ def test_size__of_a_model_that_leaves_it_open(tmp_path: Path) -> None:
 
 
 def test_output__one_of_several(tmp_path: Path) -> None:
-    """Outputs of other shapes are left alone; two that fit, or none, are told with all shapes."""
+    """Outputs of other shapes are ignored; none or two matching ones are errors with all shapes."""
     fits, other = head("yolov5", {50: ROWS["yolov5"][1]}, 2), np.zeros((3, 4, 4, 7))
     path = tmp_path / "net.onnx"
     assert len(OnnxDetector(saying(path, other, fits), names=NAMES).detect(SQUARE)) == 1
@@ -241,13 +241,13 @@ def test_output__one_of_several(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 3, SIDE), (2, 3, SIDE, SIDE), (1, 4, SIDE, SIDE), (1, SIDE, SIDE, 3)])
 def test_model__that_takes_something_else(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    """A model whose input is no picture is told with the shape."""
+    """A model whose input is not an image is rejected with the shape."""
     with pytest.raises(InvalidInput, match="a detector takes one picture"):
         OnnxDetector(model(tmp_path, "yolox", shape=shape), names=NAMES)
 
 
 def test_model__that_takes_nothing(tmp_path: Path) -> None:
-    """A model without an input is told, too."""
+    """A model without an input is rejected."""
     value = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.0])
     output = helper.make_tensor_value_info("output", TensorProto.FLOAT, [1])
     graph = helper.make_graph([helper.make_node("Constant", [], ["output"], value=value)], "g", [], [output])
@@ -257,14 +257,14 @@ def test_model__that_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_model__of_odd_size(tmp_path: Path) -> None:
-    """Grids of stride 32 need a multiple of it."""
+    """The size must be a multiple of 32, the largest stride."""
     with pytest.raises(InvalidInput, match="multiples of 32"):
         OnnxDetector(model(tmp_path, "yolox", shape=(1, 3, 40, 32)), names=NAMES)
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.99])
 def test_model__truncated(tmp_path: Path, share: float) -> None:
-    """A part of a model is told; so is a file that is not there."""
+    """A truncated model and a missing file are rejected."""
     path = model(tmp_path, "yolox")
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
     with pytest.raises(InvalidInput, match=r"net\.onnx' is no ONNX model"):
@@ -274,6 +274,6 @@ def test_model__truncated(tmp_path: Path, share: float) -> None:
 
 
 def test_model__that_takes_other_numbers(tmp_path: Path) -> None:
-    """A type that pictures do not have is told."""
+    """An input type that images do not have is rejected."""
     with pytest.raises(InvalidInput, match=r"takes tensor\(int64\)"):
         OnnxDetector(model(tmp_path, "yolox", kind=TensorProto.INT64), names=NAMES)

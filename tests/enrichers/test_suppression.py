@@ -1,4 +1,4 @@
-"""Non-maximum suppression agrees with its definition, written out in plain loops."""
+"""Non-maximum suppression equals its definition in plain loops."""
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def arrays(rows: list[Row]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.flo
 
 @given(_rows, st.sampled_from([0.0, 0.25, 0.45, 0.9, 1.0]), st.integers(1, 14))
 def test_non_maximum_suppression__is_what_plain_loops_keep(rows: list[Row], max_iou: float, max_count: int) -> None:
-    """A box stays if no surer one of its class that stays overlaps it by more; of equal scores the first is surer."""
+    """A box remains unless a better remaining box of its class overlaps it by more; ties go to the first."""
     boxes, scores, classes = arrays(rows)
     kept: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: (-scores[place], place)):
@@ -54,7 +54,7 @@ def test_non_maximum_suppression__is_what_plain_loops_keep(rows: list[Row], max_
     ],
 )
 def test_iou__of_known_boxes(other: tuple[int, ...], share: float) -> None:
-    """Intersection over union; an empty box overlaps nothing, not even itself."""
+    """Intersection over union of known boxes; an empty box overlaps nothing, including itself."""
     box = np.array([0, 0, 4, 4], np.float32)
     assert iou(box, np.array([other], np.float32)).tolist() == [share]
     empty = np.zeros(4, np.float32)

@@ -1,4 +1,4 @@
-"""From probabilities to tags; vocabularies, classifiers, and what keeps a model from running."""
+"""Tags from probabilities; vocabularies, classifiers, and reasons why a model cannot run."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders import OnnxClassifier
-from framedex.enrichers import Tags, describe, make_tagger, read_models
+from framedex.enrichers import Tags, describe_model, make_tagger, read_models
 from framedex.enrichers.vocabulary import read_vocabulary
-from framedex.enrichment_records import ModelStatus
 from framedex.errors import InvalidInput, NotFound
+from framedex.records import ModelStatus
 from tests.gallery import SETTINGS
 
 PROBABILITY = st.floats(0, 1, width=32)
@@ -23,16 +23,16 @@ PROBABILITY = st.floats(0, 1, width=32)
     top_k=st.integers(1, 6),
 )
 def test_chosen__by_the_definition(rows: list[list[float]], limits: list[float], top_k: int) -> None:
-    """Of the most probable tags those that reach their own limits are left, in order."""
+    """The most probable tags that reach their own thresholds are selected, in order."""
     tags = Tags(("a", "b", "c", "d"), np.array(limits), top_k)
-    for row, codes in zip(rows, tags.chosen(np.array(rows)).tolist(), strict=True):
+    for row, codes in zip(rows, tags.select(np.array(rows)).tolist(), strict=True):
         best = sorted(range(4), key=lambda tag: -row[tag])[:top_k]
         wanted = [tag for tag in best if row[tag] >= limits[tag]]
         assert codes == wanted + [-1] * (min(top_k, 4) - len(wanted))
 
 
 def test_vocabulary__of_lines(tmp_path: Path) -> None:
-    """A tag a line; sentences are made of it."""
+    """Each line is a tag, with default sentences."""
     path = tmp_path / "tags.txt"
     path.write_text("cat\n\n  hot dog \n")
     first, second = read_vocabulary(path)
@@ -45,7 +45,7 @@ def test_vocabulary__of_lines(tmp_path: Path) -> None:
 
 
 def test_vocabulary__of_tables(tmp_path: Path) -> None:
-    """Tags may have sentences and a threshold of their own."""
+    """Tags may have their own sentences and threshold."""
     path = tmp_path / "tags.toml"
     path.write_text('[cat]\nprompts = ["a kitten"]\nthreshold = 0.7\n[dog]\n')
     first, second = read_vocabulary(path)
@@ -67,7 +67,7 @@ def test_vocabulary__of_tables(tmp_path: Path) -> None:
     ],
 )
 def test_vocabulary__says_what_is_wrong(tmp_path: Path, name: str, text: str, message: str) -> None:
-    """A file that is no vocabulary is told by its path and what is wrong in it."""
+    """A malformed vocabulary is an error with its path and the reason."""
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InvalidInput) as caught:
@@ -99,16 +99,16 @@ def models(tmp_path: Path, text: str) -> Path:
     ],
 )
 def test_describe__what_is_missing(tmp_path: Path, entry: str, missing: str) -> None:
-    """A model that cannot run is Coming Soon, and says why behind its description."""
+    """A model that cannot run is Coming Soon, with the reason after its description."""
     (found,) = read_models(models(tmp_path, f"[a]\n{entry}\ndescription = 'sees all'"))
-    shown = describe(found, SETTINGS)
+    shown = describe_model(found, SETTINGS)
     assert shown.status is ModelStatus.COMING_SOON
     assert shown.description.startswith("sees all - not available: ")
     assert missing in shown.description
 
 
 def test_classifier__names_its_classes(tmp_path: Path) -> None:
-    """A classifier in ONNX gives the names of its classes; logits and probabilities give the same."""
+    """An ONNX classifier returns the names of its classes; logits and probabilities give the same tags."""
     pytest.importorskip("onnxruntime")
     from tests.encoders.onnx_models import classifier
 
@@ -116,12 +116,12 @@ def test_classifier__names_its_classes(tmp_path: Path) -> None:
     (tmp_path / "l.txt").write_text("a\nb\nc\nd")
     text = "[a]\ntype='IMAGE_TAGGING'\nclassifier='onnx:m.onnx'\nlabels='l.txt'\ntop_k=2\nthreshold=0"
     (entry,) = read_models(models(tmp_path, text))
-    assert describe(entry, SETTINGS).status is ModelStatus.ACTIVE
+    assert describe_model(entry, SETTINGS).status is ModelStatus.ACTIVE
     tagger = make_tagger(entry, SETTINGS)
     batch = np.stack([tagger.prepare(np.full((20, 30, 3), value, np.uint8)) for value in (0, 100, 255)])
     found = tagger.probabilities(batch)
     assert np.allclose(found.sum(axis=1), 1)
-    assert tagger.tags.chosen(found).shape == (3, 2)
+    assert tagger.tags.select(found).shape == (3, 2)
     raw = OnnxClassifier(f"onnx:{path}?output=scores", "logits")
     assert np.allclose(raw.probabilities(batch.astype(np.uint8)), found, atol=1e-6)
     with pytest.raises(InvalidInput, match='say values = "logits"'):

@@ -1,4 +1,4 @@
-"""Captioners of transformers: what they say of pictures, and what keeps a folder from being one."""
+"""Captioners of transformers: their captions, and folders that are rejected."""
 
 import json
 import shutil
@@ -27,14 +27,14 @@ def trained() -> TransformersCaptioner:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A folder of a small model with random weights, by its type; to be read only."""
+    """A read-only folder of a small model with random weights, by type."""
     home = tmp_path_factory.mktemp("tiny")
     return lambda kind: home / kind if (home / kind).exists() else write_tiny(home / kind, kind)
 
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The trained folder, to be changed."""
+    """A copy of the trained folder, which tests may change."""
     return Path(shutil.copytree(TRAINED, tmp_path / "captioner"))
 
 
@@ -44,14 +44,14 @@ def pictures(count: int = 3) -> list[Pixels]:
 
 
 def test_captions__of_pictures_that_are_new(trained: TransformersCaptioner) -> None:
-    """Nine of ten captions of pictures that the training did not have are right in every word."""
+    """Nine of ten captions of images outside of the training set are correct in every word."""
     right = exact(trained)
     assert len(right) == 288
     assert np.mean(right) >= 0.9
 
 
 def test_captions__batches_make_no_difference(trained: TransformersCaptioner) -> None:
-    """A picture has the same caption alone and among others, and at each time."""
+    """The caption of an image does not depend on its batch, and is reproducible."""
     rng = np.random.default_rng(6)
     scenes = [Scene("red", "circle", "white", "large"), Scene("blue", "star", "black", "small")] * 2
     prepared = np.stack([trained.prepare(draw(scene, rng)) for scene in scenes])
@@ -62,7 +62,7 @@ def test_captions__batches_make_no_difference(trained: TransformersCaptioner) ->
 
 
 def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) -> None:
-    """What a folder says of chance and beams is of no account."""
+    """Settings of a folder for sampling and beams are ignored."""
     said = json.loads((copied / "generation_config.json").read_text())
     dice = {"do_sample": True, "temperature": 9.0, "top_k": 20, "top_p": 0.9, "num_beams": 3, "length_penalty": 2.0}
     (copied / "generation_config.json").write_text(json.dumps({**said, **dice}))
@@ -71,7 +71,7 @@ def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) 
 
 
 def test_captions__begin_with_the_prompt() -> None:
-    """A prompt is how a caption begins; the picture says how it goes on."""
+    """A prompt is the beginning of a caption; the image decides the rest."""
     scene = Scene("red", "star", "black", "large")
     asked, misled = (TransformersCaptioner(TRAINED, prompt, device="cpu") for prompt in ("a large red", "a small"))
     shown = asked.prepare(draw(scene, np.random.default_rng(3)))[None]
@@ -80,7 +80,7 @@ def test_captions__begin_with_the_prompt() -> None:
 
 
 def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> None:
-    """At most so many tokens are written; a model that has room for fewer writes those."""
+    """A caption has at most the requested number of tokens, or the model's maximum."""
     shown = trained.prepare(draw(Scene("red", "star", "black", "large"), np.random.default_rng(3)))
     short = TransformersCaptioner(TRAINED, max_tokens=3, device="cpu")
     assert short.captions(shown[None]) == [" ".join(trained.captions(shown[None])[0].split()[:3])]
@@ -89,14 +89,14 @@ def test_captions__end_after_so_many_tokens(trained: TransformersCaptioner) -> N
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 9000), (9000, 2), (700, 500)])
 def test_captions__of_any_shape(trained: TransformersCaptioner, shape: tuple[int, int]) -> None:
-    """Parts of pictures are pictures, however small or long; all are prepared to one shape."""
+    """Parts of images of any size are prepared to one shape."""
     prepared = trained.prepare(np.full((*shape, 3), 200, np.uint8))
     assert (prepared.shape, str(prepared.dtype)) == ((3, 64, 64), "float32")
     assert trained.captions(prepared[None])[0]
 
 
 def test_captioner__says_what_it_depends_on(trained: TransformersCaptioner) -> None:
-    """Weights are told by their hash, as is all else in the folder, and what is asked."""
+    """Weights are stated by hash, as are all other files of the folder, and the prompt."""
     assert trained.weights.path == str(TRAINED / "model.safetensors") == f"{trained.name}/model.safetensors"
     assert trained.weights.sha256 == sha256_of(TRAINED / "model.safetensors")
     assert trained.weights.settings["sha256 of tokenizer.json"] == sha256_of(TRAINED / "tokenizer.json")
@@ -108,7 +108,7 @@ def test_captioner__says_what_it_depends_on(trained: TransformersCaptioner) -> N
 
 @pytest.mark.parametrize("kind", ["blip", "git"])
 def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> None:
-    """Models of these types caption alone, and go on where a prompt ends."""
+    """Models of these types caption alone, and continue a prompt."""
     asked = TransformersCaptioner(tiny(kind), "a red", max_tokens=4, device="cpu", batch=2)
     prepared = np.stack([asked.prepare(each) for each in pictures()])
     assert (prepared.shape, asked.min_side_px) == ((3, 3, 32, 32), 64)
@@ -118,7 +118,7 @@ def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> Non
 
 
 def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) -> None:
-    """Such a model is asked something of each picture, and its answer is the caption, without the question."""
+    """Such a model gets the prompt for each image, and its answer, without the prompt, is the caption."""
     answering = TransformersCaptioner(tiny("llava"), "what is red", max_tokens=4, device="cpu", batch=2)
     prepared = np.stack([answering.prepare(each) for each in pictures()])
     said = answering.captions(prepared)
@@ -133,7 +133,7 @@ def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) ->
 
 
 def test_files__of_code_are_not_read(copied: Path) -> None:
-    """A file of tensors that would run code when it is read is refused, and the code is not run."""
+    """A weights file that would run code is rejected, and no code runs."""
     import torch
 
     (copied / "model.safetensors").unlink()
@@ -144,7 +144,7 @@ def test_files__of_code_are_not_read(copied: Path) -> None:
 
 
 class Harm:
-    """Makes a file when it is unpickled."""
+    """A class whose unpickling creates a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -174,7 +174,7 @@ def test_files__tensors_in_bin(copied: Path, trained: TransformersCaptioner) -> 
     ],
 )
 def test_files__a_configuration_of_something_else(copied: Path, change: dict[str, object], message: str) -> None:
-    """A folder whose configuration makes no captioner, or one that its weights do not fit, is refused."""
+    """A folder whose configuration is not a captioner, or does not fit its weights, is rejected."""
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps({**config, **change}))
     with pytest.raises(InvalidInput, match=message):
@@ -182,7 +182,7 @@ def test_files__a_configuration_of_something_else(copied: Path, change: dict[str
 
 
 def test_files__weights_that_lack_something(copied: Path) -> None:
-    """Weights that the configuration asks for and the file lacks are not made up."""
+    """Missing weights are an error, and are not made up."""
     from safetensors.torch import load_file, save_file
 
     held = load_file(copied / "model.safetensors")
@@ -195,14 +195,14 @@ def test_files__weights_that_lack_something(copied: Path) -> None:
 
 @pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json", "tokenizer.json"])
 def test_files__that_are_no_json(copied: Path, name: str) -> None:
-    """A file that is cut off is named, or what was to be made of it."""
+    """A truncated file is named, or the part that needs it."""
     (copied / name).write_bytes((copied / name).read_bytes()[:40])
     with pytest.raises(InvalidInput, match=str(copied)):
         TransformersCaptioner(copied, device="cpu")
 
 
 def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked of any other machine, though no variable forbids it."""
+    """No network is used, even if no variable forbids it."""
     asked: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda _socket, address: asked.append(address))
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_args, **_named: asked.append(host))
@@ -214,7 +214,7 @@ def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: p
 
 
 def test_captioner__bad_arguments(tmp_path: Path) -> None:
-    """What cannot be is refused before anything is loaded."""
+    """Invalid arguments are rejected before anything is loaded."""
     with pytest.raises(InvalidInput, match="1 or more"):
         TransformersCaptioner(TRAINED, max_tokens=0)
     with pytest.raises(InvalidInput, match="1 or more"):

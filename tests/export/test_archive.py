@@ -21,11 +21,12 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.export.archive import export_archive
 from framedex.export.columns import export_batches
 from framedex.export.formats import FORMATS
+from framedex.export.images import _copy
 from framedex.export.items import size_texts
-from framedex.export.pictures import _copy
 from framedex.export.zip_writer import ZipWriter
 from framedex.operations.context import open_media
-from framedex.records import Condition, ExportResult
+from framedex.records import ExportResult
+from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.pictures import encode, photo
 from tests.processes import run
@@ -497,7 +498,7 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
 def test_export__is_streamed(lengthy: Dataset, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However far one thread is ahead of the other, an export holds a few blocks of what it exports, not all 64."""
     monkeypatch.setattr("framedex.export.columns._BLOCK_ROWS", 128)
-    monkeypatch.setattr("framedex.export.chosen.export_batches", in_arrows_memory)
+    monkeypatch.setattr("framedex.export.contents.export_batches", in_arrows_memory)
     objects, arrow = peaks_of_export(lengthy, tmp_path / "out.zip", format_)
     whole = lengthy.to_arrow(["caption"]).nbytes
     # At most four blocks are written together while four wait and two are made: a sixth; a buffer takes an eighth more.

@@ -1,4 +1,4 @@
-"""Boxes are read back by our own ingestion: a dataset of an unpacked export has what was exported."""
+"""Ingestion of an unpacked export restores its boxes."""
 
 import csv
 import itertools
@@ -41,14 +41,14 @@ LABELS = st.sampled_from(["cat", "traffic light", "<b>&amp;", "a,b", '"', "ünde
 
 @dataclass(frozen=True)
 class Annotated:
-    """A picture as it is annotated."""
+    """An image with its annotations."""
 
     labels: tuple[str, ...]
     boxes: tuple[Box, ...]
 
 
 def content(dataset: Dataset) -> dict[bytes, Annotated]:
-    """Return what a dataset says of each picture, by the picture itself; boxes in the order of their table."""
+    """Return the content of a dataset by image; boxes are in table order."""
     media = open_media(dataset._context, dataset.id)
     rows = dataset.to_arrow(["media_id", "file_path", "labels"]).to_pylist()
     boxes: dict[str, list[Box]] = {row["media_id"]: [] for row in rows}
@@ -71,7 +71,7 @@ def _box(row: dict[str, Any]) -> Box:
 
 
 def as_held(found: dict[bytes, Annotated], format_: str) -> dict[bytes, Annotated]:
-    """Return boxes as far as a format holds them."""
+    """Return boxes as far as a format can hold them."""
     plain = {"original_id": None, "confidence": None, "iscrowd": False, "truncated": False, "difficult": False}
     lost: dict[str, Any] = {name: value for name, value in plain.items() if name not in HELD[format_]}
     return {
@@ -80,7 +80,7 @@ def as_held(found: dict[bytes, Annotated], format_: str) -> dict[bytes, Annotate
 
 
 def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
-    """Return the folder that an export with pictures is unpacked to."""
+    """Return the folder of an unpacked export with images."""
     folder.mkdir(exist_ok=True)
     dataset.export(folder / "out.zip", format_, include_images=True)
     with zipfile.ZipFile(folder / "out.zip") as archive:
@@ -90,7 +90,7 @@ def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
 
 
 def near(first: Box, second: Box) -> bool:
-    """Return whether two boxes are equal to the millionth of a pixel."""
+    """Return whether two boxes are equal to a millionth of a pixel."""
     edges = [(box.x, box.y, box.width, box.height) for box in (first, second)]
     same = replace(first, x=0, y=0, width=0, height=0) == replace(second, x=0, y=0, width=0, height=0)
     return same and edges[0] == pytest.approx(edges[1], abs=1e-6)
@@ -98,7 +98,7 @@ def near(first: Box, second: Box) -> bool:
 
 @st.composite
 def boxes_in_pictures(draw: st.DrawFn) -> Box:
-    """Boxes that lie within a picture; often its edges are theirs."""
+    """Boxes within an image, often along its edges."""
     sides = []
     for size in SIZE:
         start = draw(st.just(0.0) | st.integers(0, size - 2).map(float) | st.floats(0, size - 2))
@@ -126,12 +126,12 @@ ITEMS = st.lists(
 
 
 def picture(number: int) -> bytes:
-    """Return a picture that tells its number."""
+    """Return an image that encodes its number."""
     return encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1]))
 
 
 def fill(folder: Path, items: list[Any]) -> None:
-    """Write pictures, and a COCO file with what there is to say of them."""
+    """Write images, and a COCO file with their annotations."""
     images, annotations = [], []
     for number, (labels, boxes) in enumerate(items):
         path = folder / f"part {number % 2}" / f"{number}.png"
@@ -161,7 +161,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 @examples(8, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
-    """A dataset of an unpacked export has the same boxes in the same order, and the same labels of pictures."""
+    """A dataset created from an unpacked export has the same boxes in the same order, and the same image labels."""
     folder = next(folders)
     fill(folder / "source", items)
     original = workspace.create_dataset(folder.name, folder / "source", Averages())
@@ -188,7 +188,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
 @pytest.mark.parametrize("format_", FORMATS)
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
-    """Boxes of other people's files come back to the last bit, through each format."""
+    """Boxes of files of other tools are restored exactly by each format."""
     original = workspace.create_dataset("original", SHARED / source, Averages())
     folder = unpacked(original, tmp_path, format_)
     again = workspace.create_dataset("again", folder, Averages())
@@ -209,7 +209,7 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
 def test_export__has_what_the_original_files_say(
     workspace: Workspace, tmp_path: Path, source: str, format_: str
 ) -> None:
-    """Files without pictures have the boxes of the files that they came from, under the same names."""
+    """Exports without images have the boxes of the original files, under the same names."""
     problems = Problems()
     folder, sizes = SHARED / source, sizes_of(SHARED / source)
     given_ = yolo_boxes(folder, sizes, problems) if source == "coco-yolo" else voc.read_boxes(folder, problems)
@@ -231,7 +231,7 @@ def test_export__has_what_the_original_files_say(
 
 
 def _with_pictures(folder: Path, names: Any) -> Path:
-    """Return a folder in which there are files of the names of pictures."""
+    """Return a folder with files that have the names of images."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -239,7 +239,7 @@ def _with_pictures(folder: Path, names: Any) -> Path:
 
 
 def test_voc__odd_names(workspace: Workspace, tmp_path: Path) -> None:
-    """Folders that are called as those of annotations, pictures of one stem and control characters are no trouble."""
+    """Folders named like annotation folders, images with equal stems, and control characters are handled."""
     names = ["annotations/a.png", "Annotations/a.png", "x/images/a.png", "JPEGImages/a.png", "b.png", "b.jpg"]
     with (_made(tmp_path / "source") / "object_annotations.csv").open("w", newline="") as file:
         rows = csv.writer(file)

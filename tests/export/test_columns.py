@@ -1,4 +1,4 @@
-"""Columns of whole blocks are those that are found row by row."""
+"""Columns of whole blocks equal values computed row by row."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from framedex.ids import Kind, group_id
 from framedex.issue_types import issue_types
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
-from tests.export.test_places import DATASET, media_of
+from tests.export.test_locations import DATASET, media_of
 
 ISSUES = [issue.confidence_column for issue in issue_types().values()]
 SURE = st.none() | st.just(float("nan")) | st.floats(0, 1, width=32)
@@ -37,7 +37,7 @@ def block_of(rows: list[Any]) -> pa.Table:
 
 
 def issue(kind: str, sure: float, number: int | None) -> dict[str, Any]:
-    """Return an issue of the export as it is documented."""
+    """Return an issue of the export in its documented form."""
     is_duplicate = kind == "duplicates"
     in_group = is_duplicate and number is not None
     return {
@@ -52,7 +52,7 @@ def issue(kind: str, sure: float, number: int | None) -> dict[str, Any]:
 @example([((None,) * len(ISSUES), None, None)])
 @example([((1.0,) * len(ISSUES), 0, 2**31 - 1)] * 9)
 def test_issues__law(rows: list[Any]) -> None:
-    """Each row has the issues of which a confidence is known, in the order of their types."""
+    """Each row has its issues with a confidence, in the order of their types."""
     found = column_of(media_of(), block_of(rows), EXPORTED.field("issues"))
     found.validate(full=True)
     assert found.to_pylist() == [

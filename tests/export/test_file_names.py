@@ -1,4 +1,4 @@
-"""Names of files in exports: one file each on systems that are blind to case or composition, and no odd characters."""
+"""File names in exports: distinct on every file system, without control characters."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex import Workspace
-from framedex.export.file_names import folded, hashes, repeated
+from framedex.export.file_names import find_repeats, fold_names, hash_names
 from tests.pictures import photo, write
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take such names")
@@ -32,7 +32,7 @@ PLAIN = "plain.png"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A folder with images whose names are the same on some systems, and odd ones."""
+    """A folder with images whose names are equal on some systems, and unusual names."""
     for seed, name in enumerate([*NAMES, *ODD, PLAIN]):
         write(tmp_path / "source" / name, photo(seed, width=40, height=30))
     return tmp_path / "source"
@@ -47,7 +47,7 @@ def names_of(path: Path) -> list[str]:
 @linux_names
 @pytest.mark.parametrize("format_", ["json", "parquet", "coco", "csv", "yolo", "voc"])
 def test_names__are_files_of_their_own(workspace: Workspace, source: Path, tmp_path: Path, format_: str) -> None:
-    """No two names are the same without case and composition, none has control characters, and all images are there."""
+    """Folded names are distinct and without control characters, and all images are exported."""
     dataset = workspace.create_dataset("d", source)
     dataset.set_labels(dataset.where([]), ["thing"])
     result = dataset.export(tmp_path / "out.zip", format_, include_images=True)
@@ -61,7 +61,7 @@ def test_names__are_files_of_their_own(workspace: Workspace, source: Path, tmp_p
 
 @linux_names
 def test_names__of_images_are_those_in_the_metadata(workspace: Workspace, source: Path, tmp_path: Path) -> None:
-    """Metadata name the images as they are in the file; without images they are named as in the source."""
+    """Metadata have the names of the images in the archive; without images they have the names of the source."""
     dataset = workspace.create_dataset("d", source)
     dataset.export(tmp_path / "with.zip", include_images=True)
     dataset.export(tmp_path / "without.zip")
@@ -77,15 +77,15 @@ def test_names__of_images_are_those_in_the_metadata(workspace: Workspace, source
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4)))
 def test_folded__is_the_same_for_any_case_and_composition(texts: list[str]) -> None:
-    """Whatever case or composition a name is written in, it is folded to the same text."""
+    """Names in any case and composition have the same folded form."""
     array = pa.array(texts, pa.string())
     for form in ("NFC", "NFD"):
         other = pa.array([unicodedata.normalize(form, text) for text in texts], pa.string())
-        assert folded(other) == folded(array)
-    assert folded(pa.array([text.casefold() for text in texts], pa.string())) == folded(array)
+        assert fold_names(other) == fold_names(array)
+    assert fold_names(pa.array([text.casefold() for text in texts], pa.string())) == fold_names(array)
 
 
 def test_repeated__over_blocks() -> None:
-    """Names are compared over all blocks."""
-    found = repeated(hashes(pa.array(block, pa.string())) for block in (["a", "b"], [], ["A", "c"]))
+    """Names are compared across blocks."""
+    found = find_repeats(hash_names(pa.array(block, pa.string())) for block in (["a", "b"], [], ["A", "c"]))
     assert found == {hash("a")}

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and what dead processes left is removed."""
+"""Files appear complete or not at all, and incomplete files of killed processes are removed."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def leave_partial(path: Path) -> None:
-    """Let a process die while it writes a file."""
+    """Let a process be killed while it writes a file."""
     code = """
         import os, sys
         from pathlib import Path
@@ -35,7 +35,7 @@ def leave_partial(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["out.zip", "x" * 255, "[a]*?.zip", " ", os.fsdecode(b"\xff\xfe")])
 def test_whole_file__of_any_name(tmp_path: Path, name: str) -> None:
-    """A file of any name that the file system takes is written; what was left of it earlier is gone."""
+    """A file with any valid name is written, and its earlier incomplete files are removed."""
     leave_partial(tmp_path / name)
     assert len(partials(tmp_path)) == 1
     with whole_file(tmp_path / name) as file:
@@ -47,7 +47,7 @@ def test_whole_file__of_any_name(tmp_path: Path, name: str) -> None:
 
 
 def test_whole_file__leaves_those_of_others(tmp_path: Path) -> None:
-    """What was left of files of other names stays for them, or for a clean-up."""
+    """Incomplete files of other names stay until a clean-up."""
     leave_partial(tmp_path / "other.zip")
     with whole_file(tmp_path / "out.zip") as file:
         file.write(b"whole")
@@ -58,7 +58,7 @@ def test_whole_file__leaves_those_of_others(tmp_path: Path) -> None:
 
 
 def test_whole_file__by_two_processes(tmp_path: Path) -> None:
-    """While one process writes a file, another one that writes the same leaves its beginning alone."""
+    """Two processes that write the same file leave each other's incomplete file alone."""
     code = """
         import sys
         from pathlib import Path
@@ -83,7 +83,7 @@ def test_whole_file__by_two_processes(tmp_path: Path) -> None:
 
 
 def test_whole_file__given_up(tmp_path: Path) -> None:
-    """Where the last check raises, the older file stays."""
+    """If the last check raises, the existing file stays."""
     (tmp_path / "out.zip").write_bytes(b"old")
 
     def refuse() -> None:
@@ -96,7 +96,7 @@ def test_whole_file__given_up(tmp_path: Path) -> None:
 
 
 def test_whole_file__in_the_place_of_a_link(tmp_path: Path) -> None:
-    """A link is replaced, not what it leads to."""
+    """A link is replaced, not its target."""
     (tmp_path / "target").write_bytes(b"target")
     (tmp_path / "out.zip").symlink_to(tmp_path / "target")
     with whole_file(tmp_path / "out.zip") as file:
@@ -107,7 +107,7 @@ def test_whole_file__in_the_place_of_a_link(tmp_path: Path) -> None:
 
 
 def test_remove_partial_files__of_no_folder(tmp_path: Path) -> None:
-    """Where there is no folder there is nothing to remove, and nothing can be written."""
+    """In a missing folder nothing is removed, and nothing can be written."""
     assert remove_partial_files(tmp_path / "gone") == 0
     with pytest.raises(InvalidInput, match="No such file or directory"), whole_file(tmp_path / "gone" / "out.zip"):
         pass

@@ -1,4 +1,4 @@
-"""Each format of exports is one row of a registry, of which messages, help and docs are made."""
+"""Each export format is one row of a registry; messages, help and docs follow it."""
 
 import re
 import zipfile
@@ -20,7 +20,7 @@ EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, format_: str) -> None:
-    """An export of a dataset with boxes has the files that its row names, and no others."""
+    """An export of a dataset with boxes has exactly the files of its format's row."""
     write(tmp_path / "source" / "a.png", photo(1), "PNG")
     edges = box("a.png")
     write_table(
@@ -45,7 +45,7 @@ def test_docs__name_each_format_and_its_files() -> None:
 
 
 def test_message__names_the_formats() -> None:
-    """An unknown format is refused with those that there are."""
+    """An unknown format is rejected with the list of formats."""
     with pytest.raises(InvalidInput, match=f"^format must be {format_names()}, not 'pascal'$"):
         find_format("pascal")
 
@@ -57,5 +57,5 @@ def test_help__names_the_formats() -> None:
 
 
 def test_annotations__that_are_written_are_read() -> None:
-    """Each export of annotations has a format of that name that reads it."""
+    """Each export format of annotations has an annotation format of that name, which reads it."""
     assert {name for name, each in FORMATS.items() if each.is_annotations} <= {each.name for each in ANNOTATIONS}

@@ -1,4 +1,4 @@
-"""Exports of pictures with their objects, and of objects that were chosen."""
+"""Exports of images with their objects, and of selected objects."""
 
 import io
 import json
@@ -40,7 +40,7 @@ NAMES = ["a.png", "b.png", "c.png"]
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
-    """Three pictures, of which two have objects; with labels, a caption and a tag."""
+    """Three images, two of them with objects; with labels, a caption and a tag."""
     home = tmp_path_factory.mktemp("objects")
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", coco_folder(home / "pictures"), Averages())
@@ -49,7 +49,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
 
 
 def coco_folder(folder: Path) -> Path:
-    """Write the pictures, and their annotations as a COCO file."""
+    """Write the images, and their annotations as a COCO file."""
     for seed, name in enumerate(NAMES):
         write(folder / name, photo(seed))
     annotations = [
@@ -85,7 +85,7 @@ def of_type(item: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def object_ids(dataset: Dataset) -> dict[tuple[str, str, tuple[float, ...]], str]:
-    """Return the ids of objects by picture, label and box."""
+    """Return the ids of objects by image, label and box."""
     media = open_media(dataset._context, dataset.id)
     objects = objects_of(media)
     assert objects is not None
@@ -102,7 +102,7 @@ def object_ids(dataset: Dataset) -> dict[tuple[str, str, tuple[float, ...]], str
 
 
 def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
-    """Each picture has an item for each of its objects, in the order of their annotations, beside its own labels."""
+    """Each image has an item for each of its objects, in annotation order, beside its own labels."""
     dataset.export(tmp_path / "out.zip")
     items = {item["file_name"]: item for item in read_json(tmp_path / "out.zip")["media_items"]}
     ids = object_ids(dataset)
@@ -131,7 +131,7 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
-    """Objects have items of their own; boxes that are equal are duplicates, in a group of objects."""
+    """Objects have their own items; equal boxes are duplicates, in a group of objects."""
     dataset.export(tmp_path / "out.zip")
     items = read_json(tmp_path / "out.zip")["media_items"]
     of_objects = [each for item in items for each in of_type(item, "object_label")]
@@ -147,7 +147,7 @@ def test_json__issues_of_objects(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_parquet__objects_of_media(dataset: Dataset, tmp_path: Path) -> None:
-    """A row is a picture, with a list of its objects and how many they are."""
+    """A row is an image, with a list and the number of its objects."""
     rows = {row["image_filename"]: row for row in parquet(exported(dataset, tmp_path, "parquet"))}
     assert {name: row["n_objects"] for name, row in rows.items()} == {"a.png": 2, "b.png": 0, "c.png": 3}
     assert rows["b.png"]["objects"] == []
@@ -158,7 +158,7 @@ def test_parquet__objects_of_media(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
-    """Where objects are exported a row is an object, with its picture's id and name."""
+    """In an export of objects, a row is an object, with its image's id and name."""
     files = exported(dataset, tmp_path, "parquet", entity_type="OBJECTS")
     assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == OBJECT_ROWS.names
     rows = parquet(files)
@@ -172,7 +172,7 @@ def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
-    """Media and objects are counted apart; the entities of an export of objects are these."""
+    """Media and objects are counted separately; an export of objects counts objects."""
     result = dataset.export(tmp_path / "out.zip", format_, include_images=True)
     assert (result.total_media_items, result.total_objects, result.images) == (3, 5, 3)
     assert result.message.startswith("3 media, 5 objects, 3 images")
@@ -186,7 +186,7 @@ def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
 
 
 def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -> None:
-    """What is lost is said."""
+    """Data that a format cannot hold are listed."""
 
     def said(format_: str) -> str:
         return dataset.export(tmp_path / "out.zip", format_).message.removeprefix("3 media, 5 objects")
@@ -199,7 +199,7 @@ def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -
 
 
 def test_coco__ids(dataset: Dataset, tmp_path: Path) -> None:
-    """Ids of annotations stay as they are; those of labels are above them; crowds and scores are told."""
+    """Annotation ids stay; labels get higher ids; crowds and scores are written."""
     found = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])
     names = {each["id"]: each["file_name"] for each in found["images"]}
     categories = {each["id"]: each["name"] for each in found["categories"]}
@@ -216,7 +216,7 @@ def test_coco__ids(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
-    """Files are in a folder beside that of the pictures; without pictures, where these would be."""
+    """Files lie in a folder beside the images; without images, at the paths that the images would have."""
     files = exported(dataset, tmp_path, "voc", include_images=True)
     assert [name for name in files if not name.startswith("images/")] == [
         "annotations/a.xml", "annotations/c.xml", "image_annotations.csv"
@@ -229,7 +229,7 @@ def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
-    """Label files have boxes and nothing else; what is known of whole pictures is a table beside them."""
+    """Label files contain boxes only; image labels and captions are in a table beside them."""
     files = exported(dataset, tmp_path, "yolo")
     assert [*files] == ["data.yaml", "labels/a.txt", "labels/c.txt", "image_annotations.csv"]
     assert b'0: "cat"\n  1: "dog"\n' in files["data.yaml"]
@@ -239,7 +239,7 @@ def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> None:
-    """An export of objects says nothing of others; label files say nothing of whole pictures, either."""
+    """An export of objects contains no other objects, and no image labels."""
     cats = [{"labels": {"op": "is", "value": "cat"}}]
     files = exported(dataset, tmp_path, format_, entity_type="OBJECTS", vql=cats)
     assert "image_annotations.csv" not in files
@@ -259,7 +259,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
 
 
 def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
-    """Of some pictures the objects are those in them."""
+    """An export of some images contains the objects in them."""
     only_a = [{"file_name": {"op": "is", "value": "a.png"}}]
     result = dataset.export(tmp_path / "out.zip", "coco", vql=only_a)
     assert (result.total_media_items, result.total_objects) == (1, 2)
@@ -271,14 +271,14 @@ def test_media__with_a_filter(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def chosen(dataset: Dataset, path: Path, selection: list[Any], entity_type: str) -> list[str]:
-    """Return what a selection exports: names of pictures, or original ids of objects."""
+    """Return the names of images, or the original ids of objects, in the export of a selection."""
     options: dict[str, Any] = {"entity_type": entity_type, "media_selection": selection}
     rows = parquet(exported(dataset, path, "parquet", **options))
     return [row["image_filename" if entity_type == "IMAGES" else "original_id"] for row in rows]
 
 
 def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
-    """An object that is named stands for its picture, and a picture for all objects in it."""
+    """An object selects its image, and an image selects all objects in it."""
     ids, media = object_ids(dataset), dataset.where([]).media_ids()
     dog = ids["a.png", "dog", (80, 10, 60, 90)]
     named = [{"type": "media", "media_ids": [dog, media[1]]}]
@@ -290,7 +290,7 @@ def test_selection__of_both(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> None:
-    """A cluster of objects is named with their entity type; its members are left out by id."""
+    """A cluster of objects is selected by its entity type; members are excluded by id."""
     rows = parquet(exported(dataset, tmp_path, "parquet", entity_type="OBJECTS"))
     (first, second) = (row for row in rows if row["original_id"] == "12")
     assert first["cluster_id"] == second["cluster_id"]
@@ -316,7 +316,7 @@ def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> Non
 
 
 def test_objects__either_a_filter_or_a_selection(dataset: Dataset, tmp_path: Path) -> None:
-    """What holds for exports of media holds for those of objects."""
+    """Exports of objects follow the rules of exports of media."""
     with pytest.raises(InvalidInput, match="either vql or media_selection"):
         dataset.export(tmp_path / "out.zip", entity_type="OBJECTS", vql=[], media_selection=[])
     assert dataset.export(tmp_path / "out.zip", entity_type="OBJECTS", media_selection=[]).total_objects == 0
@@ -327,9 +327,9 @@ def test_objects__either_a_filter_or_a_selection(dataset: Dataset, tmp_path: Pat
 def test_export__however_objects_are_found(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, entity_type: str
 ) -> None:
-    """The same is written in blocks of any size, and where all ids have the same hash."""
+    """The output does not depend on the block size, even if all ids have the same hash."""
     before = exported(dataset, tmp_path, format_, entity_type=entity_type)
-    monkeypatch.setattr("framedex.export.objects._MOST_OBJECTS", 1)
+    monkeypatch.setattr("framedex.export.objects._MAX_OBJECTS", 1)
     monkeypatch.setattr("framedex.export.objects._HASH", "length")
     after = exported(dataset, tmp_path, format_, entity_type=entity_type)
     if format_ == "json":
@@ -345,7 +345,7 @@ def test_export__however_objects_are_found(
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, tmp_path: Path, format_: str) -> None:
-    """Such an export is empty and has all of its columns."""
+    """The export of a dataset without objects is empty and has all columns."""
     dataset = workspace.create_dataset("d", folder)
     result = dataset.export(tmp_path / "out.zip", format_, True, entity_type="OBJECTS")
     assert (result.message, result.total_objects) == ("0 objects in 0 media, 0 images", 0)
@@ -357,7 +357,7 @@ def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, t
 
 
 def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
-    """Objects of one picture are together in the export, wherever they stand in their table."""
+    """Objects of one image are together in the export, in any order of their table."""
     dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3))
     for number in range(2):
         rows = "".join(f"00{picture}.png,{number},1,5,6,{number}\n" for picture in range(3))
@@ -369,7 +369,7 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["json", "voc"])
 def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
-    """An export that is stopped in the middle leaves nothing."""
+    """An export that is stopped leaves no file."""
     dataset = workspace.create_dataset("d", coco_folder(tmp_path / "pictures"), Averages())
     task, pause = paused(workspace, dataset, tmp_path / "out.zip", format=format_, entity_type="OBJECTS")
     aborting = threading.Thread(target=task.abort)
@@ -383,7 +383,7 @@ def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, 
 
 
 def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:
-    """The box in a frame of a video comes behind the frame's time."""
+    """The URL of a frame has its time, followed by the box."""
     media = open_media(dataset._context, dataset.id)
     with_videos = media.generation.model_copy(update={"tables": {**media.generation.tables, "videos": 1}})
     rows = pa.table(

@@ -1,4 +1,4 @@
-"""Label files are read back by our own ingestion: what comes of an unpacked export is what was exported."""
+"""Ingestion of an unpacked export restores labels and captions."""
 
 import itertools
 import shutil
@@ -43,7 +43,7 @@ SUFFIXES = st.sampled_from([".png", ".PNG", ".bmp", ".jpg"])
 
 @st.composite
 def paths(draw: st.DrawFn) -> str:
-    """Paths of pictures in folders that no picture is named like."""
+    """Paths of images in folders whose names no image has."""
     folders = draw(st.lists(PARTS, max_size=2))
     return "/".join(
         [*(f"{folder}_" if folder != "images" else folder for folder in folders), draw(PARTS) + draw(SUFFIXES)]
@@ -52,7 +52,7 @@ def paths(draw: st.DrawFn) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """A picture as it is annotated."""
+    """An image with its annotations."""
 
     labels: tuple[str, ...]
     caption: str | None
@@ -62,12 +62,12 @@ ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=1, 
 
 
 def picture(number: int) -> bytes:
-    """Return a picture that tells its number, whatever its name says of its format."""
+    """Return an image that encodes its number, with any suffix."""
     return encode(flat((number, 255 - number, 128), width=8, height=8))
 
 
 def fill(folder: Path, items: dict[str, Item]) -> None:
-    """Write pictures, and a table that says of each what there is to say."""
+    """Write images, and a table of their annotations."""
     for number, path in enumerate(items):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(picture(number))
@@ -80,7 +80,7 @@ def fill(folder: Path, items: dict[str, Item]) -> None:
 
 
 def content(dataset: Dataset) -> dict[bytes, Item]:
-    """Return what a dataset says of each picture, by the picture itself."""
+    """Return the content of a dataset by image."""
     rows = dataset.to_arrow(["file_path", "labels", "caption"]).to_pylist()
     found = {Path(row["file_path"]).read_bytes(): Item(tuple(row["labels"]), row["caption"]) for row in rows}
     assert len(found) == len(rows)
@@ -88,7 +88,7 @@ def content(dataset: Dataset) -> dict[bytes, Item]:
 
 
 def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
-    """Return the folder that an export with pictures is unpacked to."""
+    """Return the folder of an unpacked export with images."""
     folder.mkdir(exist_ok=True)
     dataset.export(folder / "out.zip", format_, include_images=True)
     with zipfile.ZipFile(folder / "out.zip") as archive:
@@ -112,7 +112,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 @examples(15, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
-    """A dataset of an unpacked export has the same pictures with the same labels and captions, whatever they are."""
+    """A dataset created from an unpacked export has the same images with the same labels and captions."""
     folder = next(folders)
     fill(folder / "source", items)
     original = workspace.create_dataset(folder.name, folder / "source", Averages())
@@ -131,7 +131,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 @pytest.mark.parametrize("format_", LABEL_FORMATS)
 def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str) -> None:
-    """The gallery comes back under the names that it had, broken files and all."""
+    """The gallery is restored under its names, including broken files."""
     folder = unpacked(gallery.dataset, tmp_path, format_)
     again = workspace.create_dataset("again", folder)
     rows = again.to_arrow(["image_filename", "labels", "caption", "width"]).to_pylist()
@@ -148,7 +148,7 @@ def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: P
 def test_label_file__beside_the_original_pictures(
     gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str
 ) -> None:
-    """Without pictures the file is one for the folder that they came from."""
+    """Without images, the label file fits the original folder."""
     gallery.dataset.export(tmp_path / "out.zip", format_)
     shutil.copytree(gallery.folder, tmp_path / "copy")
     (tmp_path / "copy" / "image_annotations.csv").unlink()
@@ -162,7 +162,7 @@ def test_label_file__beside_the_original_pictures(
 
 
 def test_yolo__pictures_of_one_stem(workspace: Workspace, tmp_path: Path) -> None:
-    """Pictures that differ in their suffix only, whose label files would be one, are named apart."""
+    """Images that differ in the suffix only, so that their label files would clash, get distinct names."""
     items = {"a.png": Item(("cat",), None), "a.jpg": Item(("dog",), None), "b.png": Item((), None)}
     fill(tmp_path / "source", items)
     dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
@@ -176,7 +176,7 @@ def test_yolo__pictures_of_one_stem(workspace: Workspace, tmp_path: Path) -> Non
 
 
 def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
-    """Class names are listed; each label of a picture is a box around all of it; other pictures have no file."""
+    """Class names are listed; each image label is a box around the image; other images have no file."""
     result = gallery.dataset.export(tmp_path / "out.zip", "yolo")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert archive.read("data.yaml").decode() == (
@@ -189,7 +189,7 @@ def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
-    """A row has the picture's name, its labels as a JSON array, and its caption as it is."""
+    """A row has the image's name, its labels as a JSON array, and its caption unchanged."""
     table = embedded([[1, 0], [0, 1]], label=['["a", "=1,2"]', None], caption=["=cmd\n", None])
     workspace.create_dataset("d", table).export(tmp_path / "out.zip", "csv")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -229,7 +229,7 @@ def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", LABEL_FORMATS)
 def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) -> None:
-    """An export of nothing is valid and empty."""
+    """An empty export is valid."""
     result = gallery.dataset.where([{"any": []}]).export(tmp_path / "out.zip", format_, include_images=True)
     assert result.message == "0 media, 0 images"
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -240,7 +240,7 @@ def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) 
 
 @pytest.mark.parametrize("format_", LABEL_FORMATS)
 def test_round_trip__hidden_pictures_and_odd_suffixes(workspace: Workspace, tmp_path: Path, format_: str) -> None:
-    """Pictures that only a list can name get names that a folder is searched for."""
+    """Images that ingestion of a folder would skip get names that it reads."""
     names = [".hidden/a.png", "b/.a.png", "none", "other.dat", "long-suffix.thisisnopicturesuffix"]
     for number, name in enumerate(names):
         write(tmp_path / "source" / name, photo(number), "PNG")

@@ -1,4 +1,4 @@
-"""Selective export: media by id, and clusters without some of their media."""
+"""Selective exports: media by id, and clusters without some of their media."""
 
 import uuid
 import zipfile
@@ -37,21 +37,21 @@ def cluster_id(gallery: Gallery, name: str, level: int = 0) -> str:
 
 
 def test_selection__media(gallery: Gallery, tmp_path: Path) -> None:
-    """Media are exported by their ids, each once, in the order of the dataset."""
+    """Media are exported by id, each once, in dataset order."""
     selection = [of_media(gallery, TOWNS[1], ANIMALS[5], TOWNS[1]), of_media(gallery, ANIMALS[5])]
     assert exported(gallery, tmp_path / "out.zip", selection) == [ANIMALS[5], TOWNS[1]]
 
 
 @pytest.mark.parametrize("level", range(5))
 def test_selection__cluster(gallery: Gallery, tmp_path: Path, level: int) -> None:
-    """A cluster of any level is exported whole."""
+    """A cluster of any level is exported completely."""
     for cluster in gallery.dataset.explore(threshold=level).clusters[:3]:
         names = exported(gallery, tmp_path / "out.zip", [of_cluster(cluster.cluster_id)])
         assert names == sorted(gallery.names([preview.media_id for preview in cluster.previews]))
 
 
 def test_selection__cluster_without_some(gallery: Gallery, tmp_path: Path) -> None:
-    """Media that are excluded from a cluster are not exported with it, but by another element that names them."""
+    """Media excluded from a cluster are exported only if another element selects them."""
     copies = cluster_id(gallery, COPIES[0])
     without = of_cluster(copies, exclude_media_ids=[gallery.ids[COPIES[1]], gallery.ids[TOWNS[0]]])
     assert exported(gallery, tmp_path / "out.zip", [without]) == [COPIES[0], COPIES[2]]
@@ -61,12 +61,12 @@ def test_selection__cluster_without_some(gallery: Gallery, tmp_path: Path) -> No
 
 
 def test_selection__of_broken_files(gallery: Gallery, tmp_path: Path) -> None:
-    """The cluster of broken files can be exported like any other."""
+    """The cluster of broken files is exported like any other."""
     assert exported(gallery, tmp_path / "out.zip", [of_cluster(cluster_id(gallery, BROKEN[0]))]) == BROKEN
 
 
 def test_selection__both_forms(gallery: Gallery, tmp_path: Path) -> None:
-    """What belongs into the payload may also stand beside the type."""
+    """Fields of the payload may also be beside the type."""
     flat = [
         {"type": "media", "media_ids": [gallery.ids[TOWNS[0]]]},
         {
@@ -79,12 +79,12 @@ def test_selection__both_forms(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_selection__nothing(gallery: Gallery, tmp_path: Path) -> None:
-    """An empty selection is an export of nothing, not of everything."""
+    """An empty selection exports nothing."""
     assert exported(gallery, tmp_path / "out.zip", []) == []
 
 
 def test_selection__with_images(gallery: Gallery, tmp_path: Path) -> None:
-    """Pictures of a selection are those that it names."""
+    """Only images of the selection are exported."""
     gallery.dataset.export(
         tmp_path / "out.zip", include_images=True, media_selection=[of_media(gallery, TOWNS[2], ANIMALS[1])]
     )
@@ -94,7 +94,7 @@ def test_selection__with_images(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
-    """Thousands of ids are as good as a few."""
+    """A selection may have thousands of ids."""
     dataset = workspace.create_dataset("large", grouped([3000, 3000]))
     wanted = dataset.where([]).media_ids()[::2]
     selection = [{"type": "media", "payload": {"media_ids": wanted}}]
@@ -104,14 +104,14 @@ def test_selection__many_media(workspace: Workspace, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("media_id", ["", "\udcff", "猫", "a\0b", "x" * 100_000])
 def test_selection__odd_ids(gallery: Gallery, tmp_path: Path, media_id: str) -> None:
-    """An id that no media item can have is one that is not there."""
+    """A malformed media id counts as missing."""
     with pytest.raises(NotFound, match="1 media ids are not in this dataset"):
         gallery.dataset.export(tmp_path / "out.zip", media_selection=[{"type": "media", "media_ids": [media_id]}])
 
 
 @pytest.mark.parametrize("count", [1, 200])
 def test_selection__unknown_media(gallery: Gallery, tmp_path: Path, count: int) -> None:
-    """Ids that are not in the dataset are counted and the first is named; nothing is written."""
+    """Missing ids are counted and the first is named; nothing is written."""
     unknown = [str(uuid.uuid4()) for _ in range(count)]
     selection = [{"type": "media", "payload": {"media_ids": [gallery.ids[TOWNS[0]], *unknown]}}]
     with pytest.raises(NotFound, match=f"{count} media ids are not in this dataset, the first is '{unknown[0]}'"):
@@ -126,7 +126,7 @@ def test_selection__unknown_media(gallery: Gallery, tmp_path: Path, count: int) 
 
 @pytest.mark.parametrize("excluded", ["", 0, {}, "abc", [1]])
 def test_selection__excluding_no_ids(gallery: Gallery, tmp_path: Path, excluded: Any) -> None:
-    """What is excluded is a list of ids, or null for none."""
+    """Excluded media are a list of ids, or null for none."""
     copies = cluster_id(gallery, COPIES[0])
     assert exported(gallery, tmp_path / "out.zip", [of_cluster(copies, exclude_media_ids=None)]) == COPIES
     with pytest.raises(InvalidInput, match=r"media_selection\[0\].exclude_media_ids must be a list of ids"):
@@ -134,7 +134,7 @@ def test_selection__excluding_no_ids(gallery: Gallery, tmp_path: Path, excluded:
 
 
 def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
-    """A cluster id that names none of this dataset's clusters is refused, however near it comes."""
+    """An unknown cluster id is rejected, even if it is similar to a valid one."""
     dataset_id, known = gallery.dataset.id, cluster_id(gallery, COPIES[0])
     for unknown in (
         "not-a-uuid",
@@ -177,7 +177,7 @@ def test_selection__unknown_cluster(gallery: Gallery, tmp_path: Path) -> None:
     ],
 )
 def test_selection__unusable(gallery: Gallery, tmp_path: Path, selection: Any, said: str) -> None:
-    """A selection of another form is refused with the place that is wrong; nothing is written."""
+    """A malformed selection is rejected with the location of the error; nothing is written."""
     with pytest.raises(InvalidInput, match=said) as raised:
         gallery.dataset.export(tmp_path / "out.zip", media_selection=selection)
     assert not isinstance(raised.value, InvalidFilter)

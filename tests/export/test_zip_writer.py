@@ -1,4 +1,4 @@
-"""ZIP files of our own writer are read by others, whatever is in them."""
+"""Other readers accept ZIP files of our writer."""
 
 import io
 import shutil
@@ -33,7 +33,7 @@ def write(file: io.BytesIO, members: dict[str, tuple[str, bytes]]) -> None:
 
 @given(MEMBERS)
 def test_members__law(members: dict[str, tuple[str, bytes]]) -> None:
-    """Members are found by their names, in their order, with their content."""
+    """Members are read by name, in order, with their content."""
     file = io.BytesIO()
     write(file, members)
     with zipfile.ZipFile(file) as archive:
@@ -43,7 +43,7 @@ def test_members__law(members: dict[str, tuple[str, bytes]]) -> None:
 
 
 def test_members__many(tmp_path: Path) -> None:
-    """More members than the plain form can count are all there."""
+    """More members than the plain form can count are written."""
     with (tmp_path / "many.zip").open("wb") as file, ZipWriter(file) as archive:
         for number in range(70_000):
             archive.add(f"{number}.txt", b"%d" % number)
@@ -53,7 +53,7 @@ def test_members__many(tmp_path: Path) -> None:
 
 
 class Sparse(io.FileIO):
-    """A file in which large blocks of zeros take no room."""
+    """A file that stores large blocks of zeros without space."""
 
     def write(self, data: Any) -> int:
         if len(data) < len(ZEROS):
@@ -66,7 +66,7 @@ ZEROS = bytes(2**26)
 
 
 def test_members__beyond_the_plain_form(tmp_path: Path) -> None:
-    """Sizes and places of 4 GiB and more are in ZIP64 form, which readers understand."""
+    """Sizes and positions from 4 GiB on use the ZIP64 form, which readers accept."""
     with Sparse(tmp_path / "large.zip", "w") as file, ZipWriter(file) as archive:
         with archive.member("large") as member:
             for _ in range(65):
@@ -85,7 +85,7 @@ def test_members__beyond_the_plain_form(tmp_path: Path) -> None:
 
 
 def test_member__taken_back() -> None:
-    """Of a member whose writing fails nothing stays, and those around it are whole."""
+    """A member whose writing fails is removed, and the others are complete."""
     file = io.BytesIO()
     with ZipWriter(file) as archive:
         archive.add("first", b"1")
@@ -99,7 +99,7 @@ def test_member__taken_back() -> None:
 
 
 def test_writer__that_fails_is_no_archive() -> None:
-    """Where the block raises there is no directory, so that nobody takes the file for whole."""
+    """If the block raises, no directory is written, so no reader accepts the file."""
     file = io.BytesIO()
     with suppress(KeyError), ZipWriter(file) as archive:
         archive.add("first", b"1")
@@ -116,7 +116,7 @@ def test_writer__that_fails_is_no_archive() -> None:
     ],
 )
 def test_member__time(modified: datetime, stored: tuple[int, ...]) -> None:
-    """Times are kept to two seconds, where ZIP has them."""
+    """Times are stored to two seconds, within the range of ZIP."""
     file = io.BytesIO()
     with ZipWriter(file) as archive:
         archive.add("a", b"", modified=modified)
@@ -127,7 +127,7 @@ def test_member__time(modified: datetime, stored: tuple[int, ...]) -> None:
 
 @pytest.mark.skipif(shutil.which("unzip") is None, reason="Info-ZIP is not installed")
 def test_archive__other_readers(tmp_path: Path) -> None:
-    """Info-ZIP finds nothing wrong, and unpacks files that can be read."""
+    """Info-ZIP reports no error, and unpacks readable files."""
     file = io.BytesIO()
     write(file, {"a/b.txt": ("deflated", b"x" * 5000), "ümlaut 猫.png": ("stored", b"y"), "c": ("whole", b"z")})
     (tmp_path / "out.zip").write_bytes(file.getvalue())

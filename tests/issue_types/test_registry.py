@@ -1,4 +1,4 @@
-"""The rows of issue types."""
+"""Registry of issue types."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from framedex.storage.media_rows import index_schema, judged_columns, media_sche
 
 
 @pytest.mark.parametrize("name", ["", "Blur", "low contrast", "1st", "a-b", "a" * 64, 3, None])
-def test_issue_type__names_that_cannot_be(name: Any) -> None:
-    """A name becomes the name of columns: lower-case letters, digits and underscores."""
+def test_issue_type__invalid_names(name: Any) -> None:
+    """A name becomes part of column names, so it has lower-case letters, digits and underscores only."""
     with pytest.raises(InvalidInput, match="cannot name an issue type"):
         IssueType(name, "nothing")
 
 
 def test_issue_type__one_value() -> None:
-    """A value is measured or derived, not both; its column is named after the type unless it has a name."""
+    """A value is measured or derived, not both; its column is named after the type by default."""
     derived = Derived(("width",), lambda width: width)
     with pytest.raises(InvalidInput, match="measured or derived, not both"):
         IssueType("both", "nothing", measure=lambda _image: 0.0, derived=derived)
@@ -26,8 +26,8 @@ def test_issue_type__one_value() -> None:
     assert IssueType("none", "nothing").column is None
 
 
-def test_issue_types__their_columns() -> None:
-    """Each type has its columns in one of the two schemas: measures once an image, all else with the index."""
+def test_issue_types__columns() -> None:
+    """The columns of each type are in one of two schemas: measures of images, or index columns."""
     media, index = set(media_schema(3).names), set(index_schema().names)
     for issue in issue_types().values():
         assert issue.confidence_column in index
@@ -39,7 +39,7 @@ def test_issue_types__their_columns() -> None:
 
 @pytest.mark.parametrize("name", ["blurry", "", None, 3, ["blur"]])
 def test_find_issue_type__unknown(name: Any) -> None:
-    """A name that is none is refused with those that there are."""
+    """An unknown name is refused with the list of known names."""
     assert find_issue_type("blur").column == "sharpness"
     with pytest.raises(InvalidInput, match=r"no issue .*; there are: blur, bright, "):
         find_issue_type(name)

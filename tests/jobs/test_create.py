@@ -74,7 +74,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
         assert datasets.get_roots(connection, dataset_id) == [str(folder)]
     assert head is not None
     assert (record.status_new, record.progress, record.n_images) == (DatasetStatus.READY, 100, 6)
-    assert head.summary["skipped"] == {"other files": 2, "annotations without a picture": 1}
+    assert head.summary.skipped == {"other files": 2, "annotations without a picture": 1}
     table = Table(tmp_path / "media.lance", head.tables["media"])
     assert table.count() == 6
     assert set(index_schema().names) <= set(table.schema.names)

@@ -1,4 +1,4 @@
-"""Benchmarks of search: what they measure, what they advise, how they are shown and kept."""
+"""Search benchmarks: measurements, advice, display and storage."""
 
 import json
 from itertools import pairwise
@@ -22,12 +22,12 @@ ROWS, DIMENSION = 6000, 24
 
 
 def filed() -> VectorIndices:
-    """Return indices that are always in files, in cells."""
+    """Return indices that are always stored in files, in cells."""
     return VectorIndices(small_bytes=0, tail_bytes=0)
 
 
 def crowd(count: int, dimension: int = DIMENSION) -> pa.Table:
-    """Return rows whose vectors have little structure: what is hard to search."""
+    """Return rows whose vectors have little structure, which are hard to search."""
     vectors = np.random.default_rng(5).standard_normal((count, dimension)).astype(np.float32)
     embedding = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
     return pa.table({"uri": [f"{number}.jpg" for number in range(count)], "embedding": embedding})
@@ -35,20 +35,20 @@ def crowd(count: int, dimension: int = DIMENSION) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """A dataset of embeddings that is only read."""
+    """A dataset of embeddings that tests only read."""
     workspace = Workspace(tmp_path_factory.mktemp("benchmark") / "ws")
     return workspace.create_dataset("crowd", crowd(ROWS))
 
 
 @pytest.fixture(scope="module")
 def measured(dataset: Dataset) -> SearchBenchmark:
-    """What is measured of it, with an index in files."""
+    """The measurements of the dataset, with an index in files."""
     searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
     return SearchBenchmark.of(measure_search(searches, queries=30, k=10, indices=filed))
 
 
 def test_measure__sweeps(measured: SearchBenchmark) -> None:
-    """More rows compared find more, up to all; filters leave what they say, and the default is marked once in each."""
+    """More candidates find more, up to all; filters have their selectivity, and the default is marked once in each."""
     assert (measured.n_vectors, measured.dimension, measured.k, measured.queries) == (ROWS, DIMENSION, 10, 30)
     assert measured.disk_bytes > 2 * ROWS * DIMENSION
     assert measured.build_s > 0
@@ -70,7 +70,7 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
 
 
 def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
-    """The same questions have the same recall each time; it is not one of chance."""
+    """The same queries have the same recall in each run, above that of a random result."""
     searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
     again = measure_search(searches, queries=30, k=10, indices=filed)
     found = {(row.selectivity, row.n_candidates): row.recall for row in again.rows}
@@ -79,7 +79,7 @@ def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured:
 
 
 def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
-    """No index of the dataset is made or touched, and nothing stays elsewhere."""
+    """The dataset's index is not created or changed, and no file remains elsewhere."""
     folder = dataset._context.layout.vectors(dataset.id)
     before = sorted(folder.rglob("*"))
     searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
@@ -100,7 +100,7 @@ def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 40])
 def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
-    """A dataset of a row or two can be measured: all of it is compared, and found."""
+    """A dataset of one or two rows can be measured: all rows are compared and found."""
     found = workspace.create_dataset("few", crowd(count)).benchmark_search(queries=7)
     assert {row.n_candidates for row in found.rows if row.selectivity == 1} == {None, count}
     assert all(row.recall == 1 for row in found.rows)
@@ -110,7 +110,7 @@ def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
 
 
 def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> None:
-    """A dataset none of whose files can be decoded has nothing to search, which is said."""
+    """A dataset without decodable files has nothing to search, and the error says so."""
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "broken.jpg").write_bytes(b"no picture")
     with pytest.raises(NotIndexed, match=r"vector|embedding"):
@@ -118,7 +118,7 @@ def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> N
 
 
 def test_benchmark_search__pictures_some_broken(workspace: Workspace, folder: Path) -> None:
-    """Files without a vector are no answers and no queries."""
+    """Files without a vector are neither results nor queries."""
     (folder / "broken.jpg").write_bytes(b"no picture")
     found = workspace.create_dataset("pictures", folder, "gist").benchmark_search(queries=9, k=3, selectivities=[0.5])
     assert found.n_vectors == 6
@@ -140,13 +140,13 @@ def test_benchmark_search__pictures_some_broken(workspace: Workspace, folder: Pa
     ],
 )
 def test_benchmark_search__bad_input(dataset: Dataset, arguments: dict[str, object], expected: str) -> None:
-    """What cannot be measured is named."""
+    """The error for an invalid argument names it."""
     with pytest.raises(InvalidInput, match=expected):
         dataset.benchmark_search(**arguments)  # type: ignore[arg-type] # is the point
 
 
 def timings(*rows: tuple[float, int | None, float]) -> SearchBenchmark:
-    """Return a benchmark with rows of (selectivity, compared, recall); 4,096 is the default."""
+    """Return a benchmark with rows of (selectivity, candidates, recall); 4,096 is the default."""
     return SearchBenchmark(
         dataset_id="d", n_vectors=10**5, dimension=8, k=10, queries=100, threads=2, default_n_candidates=4096,
         build_s=1, open_s=1, disk_bytes=1, memory_bytes=None, exact_memory_bytes=None,
@@ -162,7 +162,7 @@ def timings(*rows: tuple[float, int | None, float]) -> SearchBenchmark:
 
 
 def test_best_for__holds_for_each_filter() -> None:
-    """A setting is taken that is enough with each filter; a sweep that ended early was enough from there on."""
+    """The setting is sufficient with each filter; after the early end of a sweep, larger settings are sufficient."""
     found = timings(
         (1, None, 1), (1, 1024, 0.5), (1, 2048, 0.8), (1, 4096, 0.96), (1, 8192, 0.99),
         (0.5, 1024, 0.7), (0.5, 2048, 0.97), (0.5, 4096, 0.94), (0.01, 1000, 1),
@@ -179,7 +179,7 @@ def test_best_for__holds_for_each_filter() -> None:
 
 
 def test_save(measured: SearchBenchmark, tmp_path: Path) -> None:
-    """JSON comes back as what it was; pages and plots are whole; other names are refused."""
+    """JSON round-trips; pages and plots are complete; other file names are refused."""
     assert SearchTimings.model_validate_json(measured.save(tmp_path / "b.json").read_text()).rows == measured.rows
     page = measured.save(tmp_path / "b.html").read_text()
     assert page.startswith("<!doctype html>")
@@ -192,7 +192,7 @@ def test_save(measured: SearchBenchmark, tmp_path: Path) -> None:
 
 
 def test_shown(measured: SearchBenchmark) -> None:
-    """It is a table for programs, and a plot and a table for people."""
+    """It is displayed as a table for programs, and as a plot and a table for people."""
     table = measured.to_arrow()
     assert table.column_names == list(SearchTiming.model_fields)
     assert table["n_candidates"].to_pylist() == [row.n_candidates for row in measured.rows]

@@ -1,4 +1,4 @@
-"""Filters on one state of a dataset: what names stand for there, searches as relations, and how people read them."""
+"""Filters on one state of a dataset: resolution of names, searches as relations, and display."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 from framedex import vql
 from framedex.operations.context import open_media
 from framedex.search.conditions import condition_of, explained, scope_of
+from framedex.storage.generation import Summary
 from framedex.storage.media import Media
 from framedex.vql import parse, searches
 from tests.gallery import Gallery
@@ -17,7 +18,7 @@ def media_of(gallery: Gallery) -> Media:
 
 
 def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
-    """The rows that a search found are chosen among the others, in the table itself."""
+    """The rows found by a search are selected in the table itself."""
     media = media_of(gallery)
     filters = parse(vql.text("fts", "street") & ~vql.batch(1))
     rows = media.row_ids(condition_of(media, ()))[3:7]
@@ -35,9 +36,10 @@ def test_condition__of_searches_that_were_carried_out(gallery: Gallery) -> None:
 
 
 def test_condition__of_a_dataset_that_kept_no_times(gallery: Gallery) -> None:
-    """Datasets of older versions say nothing of when media were added: no test of that holds, and each `not` does."""
+    """Datasets of older versions lack the times of additions: no test on them matches, and each `not` does."""
     media = media_of(gallery)
-    summary = {name: value for name, value in media.generation.summary.items() if name != "added_at"}
+    stored = media.generation.summary.model_dump(exclude={"added_at"})
+    summary = Summary.model_validate(stored)
     older = replace(media, generation=media.generation.model_copy(update={"summary": summary}))
     always = vql.date_added("ge", "0001-01-01")
     assert scope_of(older).added == {}

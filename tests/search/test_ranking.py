@@ -1,4 +1,4 @@
-"""Rankings: in order, together, and with variety."""
+"""Rankings: order, fusion, and diversity."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ def of(rows: list[int], kind: str = BM25) -> Ranking:
 
 
 def test_ranked__order() -> None:
-    """Distances rank the lowest first, scores the highest; of equal ones the first row comes first."""
+    """Distances rank the lowest first, scores the highest; ties are in row order."""
     rows, score = np.array([7, 3, 5, 1], np.uint64), np.array([0.5, 0.2, 0.5, 0.9], np.float32)
     assert ranked(rows, score, COSINE_DISTANCE, score).row_ids.tolist() == [3, 5, 7, 1]
     assert ranked(rows, score, BM25, score).row_ids.tolist() == [1, 5, 7, 3]
@@ -27,7 +27,7 @@ def test_ranked__order() -> None:
 
 @given(rankings=st.lists(ROWS, max_size=4))
 def test_fuse__law(rankings: list[list[int]]) -> None:
-    """The fused score is the sum of 1 / (60 + place from 1), over the rankings that have the row."""
+    """The fused score is the sum of 1 / (60 + rank from 1), over the rankings that contain the row."""
     wanted: dict[int, float] = {}
     for rows in rankings:
         for place, row in enumerate(rows, 1):
@@ -39,7 +39,7 @@ def test_fuse__law(rankings: list[list[int]]) -> None:
 
 
 def test_first() -> None:
-    """The best so many, all of them, none."""
+    """The first rows of a ranking: some, all, and none."""
     assert of([4, 2, 9]).first(2).row_ids.tolist() == [4, 2]
     assert of([4, 2, 9]).first(None).row_ids.tolist() == [4, 2, 9]
     assert len(of([]).first(3)) == 0
@@ -47,7 +47,7 @@ def test_first() -> None:
 
 
 def test_diversified__variety() -> None:
-    """Copies of what came before come last where variety counts; else the order is that of relevance."""
+    """With diversity, copies of earlier rows come last; without it, the order is by relevance."""
     vectors = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], np.float32)
     relevance = np.array([0.9, 0.8, 0.7, 0.6])
     assert diversified(relevance, vectors, 4, 0.0).tolist() == [0, 1, 2, 3]
@@ -57,7 +57,7 @@ def test_diversified__variety() -> None:
 
 @given(seed=st.integers(0, 100), rows=st.integers(0, 30), count=st.integers(0, 40), diversity=st.floats(0, 1))
 def test_diversified__each_once(seed: int, rows: int, count: int, diversity: float) -> None:
-    """Each place comes once, the most relevant first."""
+    """Each position occurs once, the most relevant first."""
     random = np.random.default_rng(seed)
     vectors = random.standard_normal((rows, 3)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -10,7 +10,7 @@ from framedex.storage.catalog import Catalog, open_catalog
 
 @pytest.fixture
 def catalog_path(tmp_path: Path) -> Path:
-    """The place of a catalog, with characters that URIs give a meaning to."""
+    """The path of a catalog, with characters that have a meaning in URIs."""
     folder = tmp_path / "a b#c?d%41é"
     folder.mkdir()
     return folder / "catalog.db"

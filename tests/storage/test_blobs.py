@@ -1,4 +1,4 @@
-"""Uploaded files are stored by content, all or none, and go when nothing needs them any more."""
+"""Uploaded files are stored by content, all or none, and are removed when unreferenced."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ def uploaded_now(dataset: Path, *named: tuple[str, bytes]) -> str:
 
 
 def test_upload__is_stored_by_content(tmp_path: Path) -> None:
-    """A content lies under its hash and the suffix of its name, and the list names all in order."""
+    """Content is stored under its hash and the suffix of its name, and the list has all files in order."""
     with Upload(tmp_path) as upload:
         upload.add("b/x.JPG", [b"par", b"", b"ts"])
         upload.add("a.png", [])
@@ -57,7 +57,7 @@ def test_upload__is_stored_by_content(tmp_path: Path) -> None:
 
 
 def test_upload__what_is_there_is_not_written_again(tmp_path: Path) -> None:
-    """A content that is there stays the very file that it is."""
+    """Content that is already stored is not written again."""
     uploaded_now(tmp_path, ("a.jpg", b"x"))
     before = blob_path(tmp_path, digest(b"x"), "a.jpg").stat()
     uploaded_now(tmp_path, ("b.jpg", b"x"), ("c.jpg", b"y"))
@@ -66,7 +66,7 @@ def test_upload__what_is_there_is_not_written_again(tmp_path: Path) -> None:
 
 
 def test_upload__the_last_of_a_name_counts(tmp_path: Path) -> None:
-    """Of several contents under one name the last one stays, at its place, and the others leave no blob."""
+    """Of several files with one name the last one stays, at its position, and the others leave no blob."""
     with Upload(tmp_path) as upload:
         for name, content in (("a.jpg", b"1"), ("b.jpg", b"2"), ("a.jpg", b"3"), ("c.jpg", b"1x"), ("a.jpg", b"4")):
             upload.add(name, [content])
@@ -83,7 +83,7 @@ def failing() -> Iterator[bytes]:
 
 @pytest.mark.parametrize("settled_before", [False, True])
 def test_upload__that_fails_leaves_nothing(tmp_path: Path, settled_before: bool) -> None:
-    """What breaks off, in the middle of a content or after all, leaves everything as it was."""
+    """A failed upload, in the middle of a file or after the last one, changes nothing."""
     if settled_before:
         uploaded_now(tmp_path, ("a.jpg", b"x"))
     before = files(tmp_path)
@@ -95,13 +95,13 @@ def test_upload__that_fails_leaves_nothing(tmp_path: Path, settled_before: bool)
     with Upload(tmp_path) as upload:
         upload.add("a.jpg", [b"whole"])
     assert files(tmp_path) == before
-    with pytest.raises(NotFound, match="upload the files anew"):
+    with pytest.raises(NotFound, match="upload the files again"):
         upload_folder(tmp_path, upload.id)
 
 
 @pytest.mark.parametrize("end", ["", "upload.settle()"])
 def test_upload__of_a_process_that_died(tmp_path: Path, end: str) -> None:
-    """What a killed process left unsettled is cleared away by the next upload; what it settled stays."""
+    """The next upload removes unfinished files of a killed process; settled ones stay."""
     run(
         f"""
         import os, sys
@@ -122,7 +122,7 @@ def test_upload__of_a_process_that_died(tmp_path: Path, end: str) -> None:
 
 
 def test_upload__of_a_living_process_is_left_alone(tmp_path: Path) -> None:
-    """Another upload that is under way is not cleared away."""
+    """A running upload of another process is not removed."""
     with Upload(tmp_path) as first:
         first.add("a.jpg", [b"x"])
         uploaded_now(tmp_path, ("b.jpg", b"y"))
@@ -131,7 +131,7 @@ def test_upload__of_a_living_process_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_upload__where_nothing_can_be_written(tmp_path: Path) -> None:
-    """A store that cannot be written is an error that says where."""
+    """A store that cannot be written raises an error with its path."""
     (tmp_path / "uploads").write_text("a file")
     with pytest.raises(WorkspaceError, match=r"cannot write to .*uploads"):
         Upload(tmp_path)
@@ -145,14 +145,14 @@ def test_upload__where_nothing_can_be_written(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_blob_path__suffix(name: str, suffix: str) -> None:
-    """A plain suffix is kept in lower case, so that other programs know the file; others are not."""
+    """A plain suffix is stored in lower case, so that other programs recognise the file; other suffixes are dropped."""
     text = digest(b"").hex()
     assert blob_path(Path("d"), digest(b""), name) == Path("d", "blobs", text[:2], text[2:] + suffix)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=3).map(os.fsdecode), st.binary(max_size=2)), max_size=30))
 def test_upload__names_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, named: list[tuple[str, bytes]]) -> None:
-    """The list is what a dictionary in the order of the last insertions would be, whatever the names are."""
+    """The list equals a dictionary in the order of the last insertions, for names of any bytes."""
     folder = tmp_path_factory.mktemp("dataset")
     expected: dict[str, bytes] = {}
     for name, content in named:
@@ -170,7 +170,7 @@ def hashes(*contents: bytes) -> pa.Array:
 
 
 def test_remove_unused__keeps_what_is_needed(tmp_path: Path) -> None:
-    """Blobs of media, and of lists of uploads, stay; others go."""
+    """Blobs of media and of upload lists stay; others are removed."""
     first = uploaded_now(tmp_path, ("a.jpg", b"a"), ("b.jpg", b"bb"), ("b.png", b"bb"), ("c.jpg", b"c"))
     second = uploaded_now(tmp_path, ("d.jpg", b"d"), ("e.jpg", b"e"))
     assert remove_unused(tmp_path, []) == 0

@@ -1,4 +1,4 @@
-"""Uploaded files that nothing needs go, while others upload and commit."""
+"""Removal of unreferenced uploaded files while other processes upload and commit."""
 
 import hashlib
 from collections.abc import Iterator
@@ -27,12 +27,12 @@ def hashes(*contents: bytes) -> pa.Array:
 
 
 def contents(dataset: Path) -> list[bytes]:
-    """Return what is in the blob store."""
+    """Return the contents of the blob store."""
     return sorted(path.read_bytes() for path in (dataset / "blobs").glob("*/*"))
 
 
 def test_remove_unused__while_the_same_is_uploaded(tmp_path: Path) -> None:
-    """A file that is uploaded again while it is taken away is there in the end."""
+    """A file that is uploaded again during its removal exists at the end."""
     remove_upload(tmp_path, upload(tmp_path, b"again", b"never"))
 
     @contextmanager
@@ -46,7 +46,7 @@ def test_remove_unused__while_the_same_is_uploaded(tmp_path: Path) -> None:
 
 
 def test_remove_unused__while_something_is_committed(tmp_path: Path) -> None:
-    """If what is used may have changed since it was read, nothing is taken away."""
+    """If the referenced files may have changed since they were read, nothing is removed."""
     remove_upload(tmp_path, upload(tmp_path, b"a"))
 
     @contextmanager
@@ -61,7 +61,7 @@ def test_remove_unused__while_something_is_committed(tmp_path: Path) -> None:
 
 
 def test_remove_unused__after_a_crash(tmp_path: Path) -> None:
-    """What a run that was killed had set aside comes back first, and goes only if it is not needed now."""
+    """Files set aside by a killed run are restored first, and removed only if they are unreferenced now."""
     remove_upload(tmp_path, upload(tmp_path, b"needed", b"unused"))
     aside = tmp_path / "unused-blobs"
     aside.mkdir()
@@ -72,7 +72,7 @@ def test_remove_unused__after_a_crash(tmp_path: Path) -> None:
 
 
 def test_remove_unused__twice_at_a_time(tmp_path: Path) -> None:
-    """What one run is removing does not come back by another one that is refused, and not by one that is not."""
+    """Files that one run removes do not reappear through a second run, whether it is refused or not."""
     remove_upload(tmp_path, upload(tmp_path, b"first", b"needed"))
 
     @contextmanager
@@ -95,7 +95,7 @@ def test_remove_unused__twice_at_a_time(tmp_path: Path) -> None:
 
 
 def test_uploads__are_known_until_forgotten(tmp_path: Path) -> None:
-    """Uploads that are whole are told from those under way."""
+    """Complete uploads are distinguished from running ones."""
     whole = upload(tmp_path, b"a")
     with Upload(tmp_path) as opened:
         opened.add("b.jpg", [b"b"])

@@ -1,4 +1,4 @@
-"""The catalog is made whole, opened only if it is understood, and changed in whole transactions."""
+"""The catalog is created completely, opened only in a supported version, and changed in whole transactions."""
 
 import multiprocessing
 import pickle
@@ -40,7 +40,7 @@ def insert_both(catalog: Catalog, *both: str) -> None:
 
 
 def run_sql(path: Path, statement: str) -> list[Any]:
-    """Run a statement on a catalog's file, past the catalog."""
+    """Run a statement on a catalog's file directly."""
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement).fetchall()
 
@@ -54,7 +54,7 @@ def test_open__makes_a_catalog_of_the_head_revision(catalog: Catalog, catalog_pa
 
 
 def described(connection: sa.Connection) -> dict[str, Any]:
-    """Return what a database's tables consist of."""
+    """Return a description of a database's tables."""
     inspector = sa.inspect(connection)
     return {
         name: {
@@ -74,7 +74,7 @@ def described(connection: sa.Connection) -> dict[str, Any]:
 
 
 def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog, tmp_path: Path) -> None:
-    """A database that was migrated from nothing has the tables of the code, and those of a new catalog."""
+    """A fully migrated database has the tables of the code, as a new catalog has."""
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(tmp_path / "migrated.db")))
     migrate(engine)
     with engine.connect() as migrated, catalog.read() as made:
@@ -87,7 +87,7 @@ def test_migrations__lead_to_the_schema_that_the_code_uses(catalog: Catalog, tmp
 
 
 def test_migrations__are_repeatable(catalog: Catalog, catalog_path: Path) -> None:
-    """Migrating a catalog that is up to date changes nothing in it."""
+    """Migrating a catalog of the newest schema changes nothing."""
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "pets", owned_by="me")
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(catalog_path)))
@@ -97,7 +97,7 @@ def test_migrations__are_repeatable(catalog: Catalog, catalog_path: Path) -> Non
 
 
 def test_write__keeps_all_or_nothing(catalog: Catalog) -> None:
-    """What a block did before it raised is undone, and the catalog goes on working."""
+    """Changes of a block that raises are rolled back, and the catalog remains usable."""
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "kept", owned_by="me")
     for error in (ValueError("stop"), KeyboardInterrupt()):
@@ -112,7 +112,7 @@ def test_write__keeps_all_or_nothing(catalog: Catalog) -> None:
 
 
 def test_write__foreign_keys_are_enforced(catalog: Catalog) -> None:
-    """Rows that belong to no dataset are refused, and those of a deleted one go with it."""
+    """Rows without a dataset are refused, and rows of a deleted dataset are deleted with it."""
     with pytest.raises(sa.exc.IntegrityError), catalog.write() as connection:
         datasets.put_roots(connection, "no such dataset", ["/x"])
     with catalog.write() as connection:
@@ -125,7 +125,7 @@ def test_write__foreign_keys_are_enforced(catalog: Catalog) -> None:
 
 
 def test_read__sees_one_state(catalog: Catalog) -> None:
-    """A reader neither blocks a writer nor sees half of its changes; a new reader sees them."""
+    """A reader does not block a writer and sees none of its changes; a new reader sees them all."""
     with catalog.read() as reader:
         assert datasets.list_datasets(reader) == []
         with catalog.write() as connection:
@@ -135,7 +135,7 @@ def test_read__sees_one_state(catalog: Catalog) -> None:
 
 
 def test_read__does_not_see_what_is_not_committed(catalog: Catalog, catalog_path: Path) -> None:
-    """Another connection sees a change only when its transaction has ended."""
+    """Another connection sees a change only after its transaction has ended."""
     other = open_catalog(catalog_path, read_only=True)
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "new", owned_by="me")
@@ -162,7 +162,7 @@ def test_write__threads_queue_up(catalog: Catalog) -> None:
 
 
 def test_write__reads_while_many_wait(catalog: Catalog) -> None:
-    """Who writes can read by a second connection, however many threads wait to write; all come in turn."""
+    """A writer can read by a second connection while many threads wait to write; all get their turn."""
     written = list[int]()
 
     def work(number: int) -> None:
@@ -206,7 +206,7 @@ def test_pickle__says_what_to_do(catalog: Catalog) -> None:
 
 
 def test_read_only__refuses_to_write(catalog: Catalog, catalog_path: Path) -> None:
-    """A catalog that was opened for reading can be read and not written, whichever way it is tried."""
+    """A catalog opened for reading can be read and refuses every kind of write."""
     with catalog.write() as connection:
         datasets.insert_dataset(connection, "pets", owned_by="me")
     reader = open_catalog(catalog_path, read_only=True)
@@ -221,7 +221,7 @@ def test_read_only__refuses_to_write(catalog: Catalog, catalog_path: Path) -> No
 
 
 def test_read_only__makes_nothing(catalog_path: Path) -> None:
-    """A missing catalog is not made by opening it for reading."""
+    """Opening a missing catalog for reading does not create it."""
     with pytest.raises(WorkspaceError, match="is missing"):
         open_catalog(catalog_path, read_only=True)
     assert not list(catalog_path.parent.iterdir())
@@ -230,14 +230,14 @@ def test_read_only__makes_nothing(catalog_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"not a database, but rather long" * 50, b"SQLite format 3\0" + bytes(200)])
 @pytest.mark.parametrize("read_only", [False, True])
 def test_open__refuses_what_is_no_catalog(catalog_path: Path, content: bytes, read_only: bool) -> None:
-    """A file of another kind is named in the error and left as it is."""
+    """The error for a file of another kind names it, and the file stays unchanged."""
     catalog_path.write_bytes(content)
     with pytest.raises(WorkspaceError, match="is not a Framedex catalog"):
         open_catalog(catalog_path, read_only=read_only)
 
 
 def test_open__refuses_another_database(catalog_path: Path) -> None:
-    """A database of something else is no catalog."""
+    """A database of another program is not a catalog."""
     run_sql(catalog_path, "CREATE TABLE birds (name TEXT)")
     with pytest.raises(WorkspaceError, match="is not a Framedex catalog"):
         open_catalog(catalog_path, read_only=False)
@@ -245,7 +245,7 @@ def test_open__refuses_another_database(catalog_path: Path) -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_open__refuses_a_newer_schema(catalog: Catalog, catalog_path: Path, read_only: bool) -> None:
-    """A catalog that a newer version migrated is refused with the advice to update."""
+    """A catalog migrated by a newer version is refused with the advice to update."""
     catalog.close()
     run_sql(catalog_path, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(FormatTooNew, match=r"revision '9999'.*install a newer Framedex"):
@@ -253,13 +253,13 @@ def test_open__refuses_a_newer_schema(catalog: Catalog, catalog_path: Path, read
 
 
 def test_open__where_no_file_can_be_made(tmp_path: Path) -> None:
-    """A folder that is missing is an error of the workspace."""
+    """A missing folder raises WorkspaceError."""
     with pytest.raises(WorkspaceError, match="cannot create the catalog"):
         open_catalog(tmp_path / "missing" / "catalog.db", read_only=False)
 
 
 def test_open__again_keeps_everything(catalog: Catalog, catalog_path: Path) -> None:
-    """What was committed is there when the catalog is opened again."""
+    """Committed changes are present when the catalog is opened again."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets 🐈", owned_by="me")
     catalog.close()
@@ -270,7 +270,7 @@ def test_open__again_keeps_everything(catalog: Catalog, catalog_path: Path) -> N
 
 
 def test_open__by_many_threads_at_once(catalog_path: Path) -> None:
-    """Threads that make the same catalog all open the one that was first."""
+    """Threads that create the same catalog at once all open the first one."""
     barrier, opened = threading.Barrier(4), list[Catalog]()
 
     def work() -> None:
@@ -300,7 +300,7 @@ def _open_and_insert(path: Path, barrier: Any, number: int) -> None:
 
 
 def test_open__by_two_processes_at_once(catalog_path: Path) -> None:
-    """Two processes that make the same catalog both write to the one that was first."""
+    """Two processes that create the same catalog at once both write to the first one."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     processes = [context.Process(target=_open_and_insert, args=(catalog_path, barrier, n)) for n in range(2)]

@@ -1,4 +1,4 @@
-"""Columns are read once, while the files they come from are the same, and take no more memory than they may."""
+"""Columns are read once while their files stay the same, within a memory limit."""
 
 import threading
 from pathlib import Path
@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import NotFound
-from framedex.records import Condition
 from framedex.storage import tables
 from framedex.storage.column_cache import ColumnCache
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import ROW_ID, Table
@@ -49,17 +49,17 @@ def with_column(table: Table, name: str, values: pa.Array) -> Table:
 
 
 def media_of(table: Table, columns: ColumnCache | None) -> Media:
-    """Return media of a table, of a generation that nothing asks for."""
+    """Return media of a table, with a generation that the tests do not use."""
     return Media("d", None, table, Sql(), (), columns=columns)  # type: ignore[arg-type]
 
 
 def reads(table: Table, columns: ColumnCache, names: set[str]) -> bool:
-    """Return whether all of some columns are in memory."""
+    """Return whether all given columns are cached."""
     return columns.read(table, names, load=False) is not None
 
 
 def test_read__is_what_the_table_has(tmp_path: Path) -> None:
-    """Columns come whole and in row order, with the ids of the rows."""
+    """Columns are complete and in row order, with the ids of the rows."""
     table = write(tmp_path)
     found = cache().read(table, {"n", "labels", ROW_ID})
     stored = table.scan(["labels", "n"], row_ids=True).read_all()
@@ -78,7 +78,7 @@ def test_read__of_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_read__an_edit_of_one_column_keeps_the_others(tmp_path: Path) -> None:
-    """The column that was edited is read anew, and only that; the older version still says what it said."""
+    """Only the edited column is read again; the older version keeps its values."""
     columns, table = cache(), write(tmp_path)
     columns.read(table, {"n", "labels", ROW_ID})
     edited = with_column(table, "n", pa.array(np.arange(ROWS, dtype=np.int32)[::-1]))
@@ -93,7 +93,7 @@ def test_read__an_edit_of_one_column_keeps_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["delete", "append"])
 def test_read__other_rows_are_other_columns(tmp_path: Path, change: str) -> None:
-    """Rows that went or came are seen by every column."""
+    """Deleted and added rows change every column."""
     columns, table = cache(), write(tmp_path)
     columns.read(table, {"n", ROW_ID})
     if change == "delete":
@@ -107,7 +107,7 @@ def test_read__other_rows_are_other_columns(tmp_path: Path, change: str) -> None
 
 
 def test_read__memory_is_bounded(tmp_path: Path) -> None:
-    """What was read longest ago goes, and a column that would take most of the memory is never held."""
+    """The least recently used column is removed first, and a column that needs most of the memory is never cached."""
     table = write(tmp_path)
     size = 4 * ROWS
     for place in range(8):
@@ -125,7 +125,7 @@ def test_read__memory_is_bounded(tmp_path: Path) -> None:
 
 
 def test_read__threads_wait_for_one_that_reads(tmp_path: Path) -> None:
-    """Threads that ask for the same at a time are handed the same."""
+    """Threads that request the same column at once get the same array."""
     columns, table, found = cache(), write(tmp_path), list[pa.Table]()
     barrier = threading.Barrier(4)
 
@@ -147,7 +147,7 @@ def test_read__threads_wait_for_one_that_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("load", [True, False])
 @pytest.mark.parametrize("known", [(), ("n",), ("n", "path", "labels")])
 def test_take__is_what_the_table_takes(tmp_path: Path, known: tuple[str, ...], load: bool) -> None:
-    """Rows come in the given order with the table's own types, whatever part of them is in memory."""
+    """Rows come in the given order with the table's types, whichever columns are cached."""
     columns, table = cache(), write(tmp_path)
     ids = table.scan([], row_ids=True).read_all()[ROW_ID].to_numpy()
     wanted = ids[[19_999, 0, 7000, 7000, 6999]].tolist()
@@ -158,7 +158,7 @@ def test_take__is_what_the_table_takes(tmp_path: Path, known: tuple[str, ...], l
 
 
 def test_take__of_ids_that_are_not_there(tmp_path: Path) -> None:
-    """Memory has no answer for the id of a deleted row: what the table does with it holds."""
+    """For the id of a deleted row, the result is that of the table."""
     columns, table = cache(), write(tmp_path)
     gone = int(table.scan([], row_ids=True).read_all()[ROW_ID][0].as_py())
     left = Table(table.path, tables.delete_rows(table, np.arange(ROWS) == 0))
@@ -166,8 +166,8 @@ def test_take__of_ids_that_are_not_there(tmp_path: Path) -> None:
     assert columns.take(left, [gone], ["n"]).equals(left.take([gone], ["n"]))
 
 
-def test_held__is_asked_for_once_for_what_it_depends_on(tmp_path: Path) -> None:
-    """An answer holds until a column that it looks at, or the rows, become others."""
+def test_mask__is_evaluated_once_per_state_of_its_columns(tmp_path: Path) -> None:
+    """A mask is valid until one of its columns, or the rows, change."""
     columns, table, asked = cache(), write(tmp_path), list[int]()
 
     def answer() -> pa.BooleanArray:
@@ -175,18 +175,18 @@ def test_held__is_asked_for_once_for_what_it_depends_on(tmp_path: Path) -> None:
         return pa.array([True] * ROWS)
 
     for _ in range(2):
-        columns.held(table, {"n"}, "question", answer)
+        columns.mask(table, {"n"}, "question", answer)
     assert len(asked) == 1
     other = with_column(table, "labels", pa.array(["x"] * ROWS))
-    columns.held(other, {"n"}, "question", answer)
+    columns.mask(other, {"n"}, "question", answer)
     assert len(asked) == 1
-    columns.held(table, {"n"}, "another", answer)
-    columns.held(with_column(other, "n", pa.array([1] * ROWS)), {"n"}, "question", answer)
+    columns.mask(table, {"n"}, "another", answer)
+    columns.mask(with_column(other, "n", pa.array([1] * ROWS)), {"n"}, "question", answer)
     assert len(asked) == 3
 
 
 def test_open__is_the_same_table(tmp_path: Path) -> None:
-    """A version is opened once; another one is another table, and one that is not there an error."""
+    """A version is opened once; another version is another table, and a missing one raises an error."""
     columns, table = cache(), write(tmp_path)
     first = columns.open(table.path, table.version)
     assert columns.open(table.path, table.version) is first
@@ -197,7 +197,7 @@ def test_open__is_the_same_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most_bytes", [0, 2000, 400_000, MOST])
 def test_media__says_the_same_whatever_is_held(tmp_path: Path, most_bytes: int) -> None:
-    """Counts, rows and statements are those of a table that is streamed."""
+    """Counts, rows and statements equal those of a streamed table, whatever is cached."""
     table = write(tmp_path)
     plain, media = media_of(table, None), media_of(table, cache(most_bytes))
     conditions = [

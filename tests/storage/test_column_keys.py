@@ -1,4 +1,4 @@
-"""Keys of columns change with what is in them, and with nothing else."""
+"""Keys of columns change with their content, and with nothing else."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -22,7 +22,7 @@ def column(name: str, *numbers: int) -> pa.RecordBatch:
 
 
 def test_columns_key__follows_the_columns_alone(tmp_path: Path) -> None:
-    """Other columns make no difference; rows, edits and deletions do, and a restore leads back."""
+    """Changes of other columns keep the key; rows, edits and deletions change it, and a restore brings it back."""
     path = tmp_path / "media.lance"
     keys: list[Hashable] = []
 
@@ -43,7 +43,7 @@ def test_columns_key__follows_the_columns_alone(tmp_path: Path) -> None:
     assert restored is not None
     table = add(restored)
     assert keys[4] == keys[0]
-    # As many rows go again, and be others.
+    # As many, but other rows are deleted.
     add(tables.delete_rows(table, np.array([False, True, False])))
     add(tables.append(path, [rows(7)], SCHEMA))
     assert len(set(keys)) == len(keys) - 2

@@ -7,9 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation
+from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.storage import datasets
 from framedex.storage.catalog import Catalog
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.schema import generations
 
 CONFIG = EmbeddingConfig(encoder="gist", dimension=4, thresholds=(0.1, 0.2, 0.3, 0.4, 0.5), reason="chosen by name")
@@ -22,14 +23,13 @@ def commit(connection: sa.Connection, dataset_id: str, *, partial: bool = False,
         dataset_id,
         tables=tables,
         n_images=7,
-        status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
         config=CONFIG,
-        summary={"skipped": {"videos": 1}} | ({"partial": True} if partial else {}),
+        summary=Summary(skipped={"videos": 1}, partial=partial),
     )
 
 
 def test_insert__starts_without_content(catalog: Catalog) -> None:
-    """A new dataset is being indexed, has no head and belongs to whom made it."""
+    """A new dataset has status INDEXING, no head, and its creator as owner."""
     before = datetime.now(UTC)
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me@example.org")
@@ -55,7 +55,7 @@ def test_insert__names_are_taken_once(catalog: Catalog) -> None:
 
 
 def test_find__by_id_before_name(catalog: Catalog) -> None:
-    """A dataset that is named like another's id does not hide it."""
+    """A dataset is found by its id even if another one has that id as its name."""
     with catalog.write() as connection:
         first = datasets.insert_dataset(connection, "first", owned_by="me")
         second = datasets.insert_dataset(connection, first, owned_by="me")
@@ -65,7 +65,7 @@ def test_find__by_id_before_name(catalog: Catalog) -> None:
 
 
 def test_find__names_what_there_is(catalog: Catalog) -> None:
-    """An unknown name is an error that shows the newest ones."""
+    """The error for an unknown name lists the newest datasets."""
     with catalog.write() as connection:
         with pytest.raises(NotFound, match="no dataset 'x'; there are: none yet"):
             datasets.find_dataset(connection, "x")
@@ -83,7 +83,7 @@ def test_list__newest_first(catalog: Catalog) -> None:
 
 
 def test_commit__moves_the_head(catalog: Catalog) -> None:
-    """A commit makes its generation the head, with status, counts and config; former ones are kept."""
+    """A commit makes its generation the head, with status, counts and config; former generations stay."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
         other_id = datasets.insert_dataset(connection, "other", owned_by="me")
@@ -93,7 +93,7 @@ def test_commit__moves_the_head(catalog: Catalog) -> None:
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) == second
         assert second.tables == {"media": 5, "tags": 1}
-        assert second.summary == {"skipped": {"videos": 1}}
+        assert second.summary == Summary(skipped={"videos": 1}, partial=False)
         assert datasets.head(connection, other_id) is None
         assert datasets.embedding_config(connection, dataset_id) == CONFIG
         record = datasets.find_dataset(connection, dataset_id)
@@ -103,7 +103,7 @@ def test_commit__moves_the_head(catalog: Catalog) -> None:
 
 
 def test_commit__is_invisible_until_its_transaction_ends(catalog: Catalog) -> None:
-    """A commit whose transaction fails leaves the former head, status and counts."""
+    """A commit in a failed transaction leaves the former head, status and counts."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
         first = commit(connection, dataset_id, media=3)
@@ -121,7 +121,7 @@ def test_commit__is_invisible_until_its_transaction_ends(catalog: Catalog) -> No
 
 
 def test_remove__takes_everything_of_it(catalog: Catalog) -> None:
-    """Generations and roots go with their dataset; others stay; the name is free again."""
+    """Generations and roots are deleted with their dataset; other datasets stay; the name is free again."""
     with catalog.write() as connection:
         gone = datasets.insert_dataset(connection, "gone", owned_by="me")
         kept = datasets.insert_dataset(connection, "kept", owned_by="me")
@@ -137,7 +137,7 @@ def test_remove__takes_everything_of_it(catalog: Catalog) -> None:
 
 
 def test_roots__keep_any_bytes_and_their_order(catalog: Catalog) -> None:
-    """Roots come back by number, as the file system has them."""
+    """Roots are returned by number, with the bytes of the file system."""
     roots = ["/z", "/a b", os.fsdecode(b"/caf\xe9\n")]
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
@@ -146,7 +146,7 @@ def test_roots__keep_any_bytes_and_their_order(catalog: Catalog) -> None:
 
 
 def test_mark_broken__gives_the_status_that_the_head_supports(catalog: Catalog) -> None:
-    """Without a head an unfinished dataset is broken; with one it is as good as before."""
+    """An unfinished dataset without a head gets status ERROR; with a head it gets its former status."""
     with catalog.write() as connection:
         empty = datasets.insert_dataset(connection, "empty", owned_by="me")
         full = datasets.insert_dataset(connection, "full", owned_by="me")
@@ -162,7 +162,7 @@ def test_mark_broken__gives_the_status_that_the_head_supports(catalog: Catalog) 
 @pytest.mark.parametrize("under_way", [DatasetStatus.INDEXING, DatasetStatus.READ_ONLY])
 @pytest.mark.parametrize("partial", [False, True])
 def test_mark_broken__knows_a_partial_index(catalog: Catalog, under_way: DatasetStatus, partial: bool) -> None:
-    """A dataset whose change was left unfinished has the status that its head was committed with."""
+    """A dataset with an unfinished change gets the status of its head's commit."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
         commit(connection, dataset_id, partial=partial, media=1)
@@ -175,7 +175,7 @@ def test_mark_broken__knows_a_partial_index(catalog: Catalog, under_way: Dataset
 
 
 def test_roots__are_replaced(catalog: Catalog) -> None:
-    """Roots that are stored again take the place of those before, and those of other datasets stay."""
+    """Stored roots replace the former ones of the dataset; those of other datasets stay."""
     with catalog.write() as connection:
         first, second = (datasets.insert_dataset(connection, name, owned_by="me") for name in ("first", "second"))
         datasets.put_roots(connection, second, ["/s"])
@@ -186,7 +186,7 @@ def test_roots__are_replaced(catalog: Catalog) -> None:
 
 
 def test_progress__only_while_indexing(catalog: Catalog) -> None:
-    """A late report of progress does not change a dataset that is done."""
+    """A late progress update does not change a finished dataset."""
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
         datasets.update_dataset_progress(connection, dataset_id, 42)

@@ -1,4 +1,4 @@
-"""What people define lies in narrow tables of the generation, and comes back as it was written."""
+"""Tags and custom fields are stored in narrow tables of the generation and read back unchanged."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,14 +39,14 @@ fields = st.builds(
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The place of a media table."""
+    """The path of a media table."""
     return tmp_path_factory.mktemp("definitions") / "media.lance"
 
 
 @examples(20)
 @given(st.lists(tags, max_size=3), st.lists(fields, max_size=3))
 def test_definitions__come_back(table: Path, some: list[TagDefinition], others: list[FieldDefinition]) -> None:
-    """What is read is what was written, in its order; versions that were written before stay."""
+    """Definitions are read as they were written, in order; former versions stay."""
     written = {"tags": write_tags(table, some), "fields": write_fields(table, others)}
     write_tags(table, [])
     write_fields(table, [])
@@ -61,7 +61,7 @@ def test_definitions__of_a_generation_that_names_no_table(table: Path) -> None:
 
 
 def test_tags__by_number_and_by_name() -> None:
-    """Numbers lead to names and names to numbers; an id wins over a name that looks like it."""
+    """Numbers map to names and names to numbers; an id takes precedence over an equal name."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     some = [TagDefinition("id 1", 4, "a", now, "me"), TagDefinition("id 2", 1, "id 1", now, "me")]
     assert tag_names(some).to_pylist() == [None, "id 1", None, None, "a"]

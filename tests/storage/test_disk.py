@@ -1,4 +1,4 @@
-"""Files on the disk: what they take, and what comes free with them."""
+"""Sizes of files on disk, and the bytes that their removal frees."""
 
 import os
 from pathlib import Path
@@ -8,19 +8,19 @@ import pytest
 from framedex.storage import disk
 
 
-def test_files_below__follows_no_links(tmp_path: Path) -> None:
-    """All files are found, however deep; a link is a file, also one to a folder; a missing folder has none."""
+def test_walk_files__follows_no_links(tmp_path: Path) -> None:
+    """All files at any depth are found; a link counts as a file, also one to a folder; a missing folder has none."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "x").write_bytes(b"12345")
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
-    found = {path.relative_to(tmp_path).as_posix(): status.st_size for path, status in disk.files_below(tmp_path)}
+    found = {path.relative_to(tmp_path).as_posix(): status.st_size for path, status in disk.walk_files(tmp_path)}
     assert found.keys() == {"a/b/x", "a/loop"}
     assert found["a/b/x"] == 5
-    assert list(disk.files_below(tmp_path / "missing")) == []
+    assert list(disk.walk_files(tmp_path / "missing")) == []
 
 
 def test_entries__of_folders_and_others(tmp_path: Path) -> None:
-    """What is in a folder is sorted, and its own files are told; a missing folder, and a file, have nothing."""
+    """Entries of a folder are sorted, and its direct files are listed; a missing folder and a file have no entries."""
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "deep").touch()
     (tmp_path / "c").write_bytes(b"12")
@@ -33,7 +33,7 @@ def test_entries__of_folders_and_others(tmp_path: Path) -> None:
 
 
 def test_remove__counts_what_comes_free(tmp_path: Path) -> None:
-    """A file with another name frees nothing; what goes already frees nothing, and is no error."""
+    """Removing a file with another hard link frees nothing; removing a missing file frees nothing and is no error."""
     kept, gone = tmp_path / "kept", tmp_path / "gone"
     for folder in (kept, gone):
         folder.mkdir()
@@ -48,7 +48,7 @@ def test_remove__counts_what_comes_free(tmp_path: Path) -> None:
 
 
 def test_freed_since(tmp_path: Path) -> None:
-    """What went since a measure counts; what came does not."""
+    """Files removed since the measurement count; new files do not."""
     (tmp_path / "a").write_bytes(bytes(7))
     (tmp_path / "b").write_bytes(bytes(5))
     before = disk.measure_folder(tmp_path)
@@ -58,7 +58,7 @@ def test_freed_since(tmp_path: Path) -> None:
 
 
 def test_set_aside__is_recognised(tmp_path: Path) -> None:
-    """What is set aside is gone from its name, and is told from all other things."""
+    """A file that is set aside is gone from its path, and its new path is recognised."""
     folder = tmp_path / "tags.lance"
     folder.mkdir()
     aside = disk.set_aside(folder)
@@ -69,6 +69,6 @@ def test_set_aside__is_recognised(tmp_path: Path) -> None:
 
 
 def test_remove_file__that_cannot_go(tmp_path: Path) -> None:
-    """What cannot be removed raises."""
+    """A file that cannot be removed raises an error."""
     with pytest.raises(OSError, match=r"."):
         disk.remove_file(tmp_path)

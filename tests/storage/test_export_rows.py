@@ -1,4 +1,4 @@
-"""Rows of exports: how they stand, and which of them are given up."""
+"""Rows of exports: their states, and interrupted exports."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -39,17 +39,17 @@ def change(catalog: Catalog, **values: object) -> None:
 
 
 def test_update__what_is_under_way(catalog: Catalog) -> None:
-    """What is stored comes back; the address of the file is there when it is complete."""
+    """Stored states are read back; the URI of the file is set when the export is complete."""
     insert(catalog, record())
     running = record(status=ExportStatus.RUNNING).model_copy(update={"progress": 7, "entities_count": 5})
     with catalog.write() as connection:
         assert export_rows.update_export(connection, running)
         export_rows.check_own(connection, "one")
-        shown = export_rows.get_export(connection, "one", dataset_id=DATASET)
+        shown = export_rows.find_export(connection, "one", dataset_id=DATASET)
     assert shown == running.model_copy(update={"created_at": shown.created_at})
     with catalog.write() as connection:
         assert export_rows.update_export(connection, running.model_copy(update={"status": ExportStatus.COMPLETED}))
-        assert export_rows.get_export(connection, "one", dataset_id=DATASET).download_uri == "file:///a%20b/out.zip"
+        assert export_rows.find_export(connection, "one", dataset_id=DATASET).download_uri == "file:///a%20b/out.zip"
         assert not export_rows.update_export(connection, running)
 
 
@@ -57,7 +57,7 @@ def test_update__what_is_under_way(catalog: Catalog) -> None:
     "values", [{"status": ExportStatus.FAILED}, {"status": ExportStatus.COMPLETED}, {"owner": "another:1:2:3"}]
 )
 def test_update__what_was_given_up(catalog: Catalog, values: dict[str, object]) -> None:
-    """An export that ended, or is another process's, is not changed any more, and makes no file."""
+    """An export that ended, or belongs to another process, cannot be changed and writes no file."""
     insert(catalog, record())
     change(catalog, **values)
     with catalog.write() as connection:
@@ -69,50 +69,50 @@ def test_update__what_was_given_up(catalog: Catalog, values: dict[str, object]) 
 
 
 def test_get__unknown(catalog: Catalog) -> None:
-    """An export of another dataset is as unknown as one that there is not."""
+    """An export of another dataset is reported like a missing one."""
     insert(catalog, record())
     with catalog.read() as connection:
         for export_id, dataset_id in (("two", DATASET), ("one", "another")):
             with pytest.raises(NotFound, match=export_id):
-                export_rows.get_export(connection, export_id, dataset_id=dataset_id)
+                export_rows.find_export(connection, export_id, dataset_id=dataset_id)
 
 
 def test_interrupted__by_age(catalog: Catalog) -> None:
-    """An export without a sign of life for longer than the lease is FAILED, when it is looked at and when stored."""
+    """An export without a heartbeat for longer than the lease is FAILED, both when read and when stored."""
     insert(catalog, record())
     with catalog.write() as connection:
-        assert export_rows.is_busy(connection, DATASET)
-        assert not export_rows.has_interrupted(connection)
-        assert export_rows.fail_interrupted(connection) == 0
+        assert export_rows.has_running_export(connection, DATASET)
+        assert not export_rows.has_interrupted_exports(connection)
+        assert export_rows.fail_interrupted_exports(connection) == 0
     change(catalog, heartbeat_at=now() - LEASE - timedelta(seconds=1), owner="other-host:1:2:3")
     with catalog.write() as connection:
-        assert not export_rows.is_busy(connection, DATASET)
-        assert export_rows.has_interrupted(connection)
-        shown = export_rows.get_export(connection, "one", dataset_id=DATASET)
+        assert not export_rows.has_running_export(connection, DATASET)
+        assert export_rows.has_interrupted_exports(connection)
+        shown = export_rows.find_export(connection, "one", dataset_id=DATASET)
         assert (shown.status, shown.result_message) == (ExportStatus.FAILED, "interrupted")
-        assert export_rows.fail_interrupted(connection) == 1
+        assert export_rows.fail_interrupted_exports(connection) == 1
         assert export_rows.list_exports(connection, dataset_id=DATASET) == [shown]
-        assert not export_rows.has_interrupted(connection)
+        assert not export_rows.has_interrupted_exports(connection)
 
 
 def test_interrupted__by_the_death_of_its_process(catalog: Catalog) -> None:
-    """Of a process of this machine it is known at once that it is gone."""
+    """The end of a process of this machine is detected at once."""
     insert(catalog, record())
     host, _, rest = this_process().partition(":")
     _, _, rest = rest.partition(":")
     change(catalog, owner=f"{host}:999999999:{rest}")
     with catalog.write() as connection:
-        assert export_rows.fail_interrupted(connection) == 1
+        assert export_rows.fail_interrupted_exports(connection) == 1
 
 
 def test_list__newest_first(catalog: Catalog) -> None:
-    """The exports of a dataset are listed from the newest to the oldest; those that ended stay as they are."""
+    """The exports of a dataset are listed newest first; ended ones stay unchanged."""
     for number, status in enumerate([ExportStatus.REJECTED, ExportStatus.FAILED, ExportStatus.COMPLETED]):
         insert(catalog, record(str(number), status))
     change(catalog, heartbeat_at=now() - timedelta(days=1))
     with catalog.read() as connection:
         listed = export_rows.list_exports(connection, dataset_id=DATASET)
-        assert not export_rows.has_interrupted(connection)
+        assert not export_rows.has_interrupted_exports(connection)
         assert export_rows.list_exports(connection, dataset_id="another") == []
     assert [each.id for each in listed] == ["2", "1", "0"]
     assert [each.status for each in listed] == [ExportStatus.COMPLETED, ExportStatus.FAILED, ExportStatus.REJECTED]

@@ -1,4 +1,4 @@
-"""Failures of the disk and of the table engine, panics too, as errors of our own that name the table."""
+"""Failures of the disk and of the table engine, including panics, as errors of our own with the table's path."""
 
 import errno
 from collections.abc import Callable
@@ -20,7 +20,7 @@ ROWS = pa.table({"n": pa.array(range(100), pa.int64())})
 
 
 def cut_until_panic(table: Path) -> None:
-    """Cut the newest manifest of a table at a place where the engine does not return an error but panics."""
+    """Truncate the newest manifest of a table to a length at which the engine panics instead of returning an error."""
     manifest = min((table / "_versions").glob("*.manifest"))  # names count downwards
     whole = manifest.read_bytes()
     for length in range(len(whole)):
@@ -65,14 +65,14 @@ def damaged(tmp_path: Path) -> Path:
     ],
 )
 def test_panic__is_an_error_that_names_the_table(damaged: Path, ask: Callable[[Path], Any]) -> None:
-    """What makes the engine panic is a WorkspaceError with the table's path, whatever is done to the table."""
+    """A panic of the engine becomes a WorkspaceError with the table's path in every operation."""
     with pytest.raises(WorkspaceError, match=r"n\.lance") as raised:
         ask(damaged)
     assert "damaged" in str(raised.value)
 
 
 def test_panic__of_one_dataset_leaves_the_others_to_vacuum(tmp_path: Path) -> None:
-    """A dataset whose table makes the engine panic is left out by vacuum, with the reason; others are cleaned."""
+    """Vacuum skips a dataset whose table makes the engine panic, with the reason, and cleans the others."""
     rows = part(families(40, dimension=16))
     settings = SETTINGS.model_copy(update={"clean_every_s": float("inf")})
     with Workspace(tmp_path / "workspace", settings=settings) as workspace:
@@ -97,7 +97,7 @@ def check_refused(dataset: Dataset) -> None:
 
 
 def test_own_errors__leaves_others_alone() -> None:
-    """What is neither the disk's nor the engine's is raised as it is."""
+    """Errors from neither the disk nor the engine are raised unchanged."""
     for error in (KeyError("x"), KeyboardInterrupt(), OSError(errno.ENOENT, "missing")):
         with pytest.raises(type(error)) as raised, own_errors("look"):
             raise error

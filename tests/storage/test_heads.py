@@ -1,4 +1,4 @@
-"""The heads of datasets, read again and again while others commit."""
+"""The heads of datasets, read repeatedly while other threads commit."""
 
 from pathlib import Path
 

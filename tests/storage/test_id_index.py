@@ -1,4 +1,4 @@
-"""The media ids of a table, as a set of them would know them."""
+"""The id index of a table, compared with a Python set."""
 
 import uuid
 from pathlib import Path
@@ -29,7 +29,7 @@ def known(path: Path, *batches: list[str]) -> IdIndex:
 
 @given(held=st.lists(IDS, max_size=30), asked=st.lists(IDS, max_size=30))
 def test_contains__as_a_set(tmp_path_factory: pytest.TempPathFactory, held: list[str], asked: list[str]) -> None:
-    """An id is known if the table has it, whatever other ids look like it."""
+    """The index contains exactly the ids of the table, even if other ids are similar."""
     found = known(tmp_path_factory.mktemp("ids") / "media.lance", held)
     wanted = [*asked, *held]
     assert found.contains(wanted).tolist() == [each in set(held) for each in wanted]
@@ -37,7 +37,7 @@ def test_contains__as_a_set(tmp_path_factory: pytest.TempPathFactory, held: list
 
 
 def test_contains__ids_that_we_make(tmp_path: Path) -> None:
-    """Ids of thousands of files are known in all batches of the table, and those of others are not."""
+    """Ids of thousands of files are found in all batches of the table, and other ids are not."""
     dataset = str(uuid.uuid4())
     ids = [media_id(dataset, f"{number}.jpg") for number in range(20_000)]
     found = known(tmp_path / "media.lance", ids[:5000], ids[5000:10_000])
@@ -46,7 +46,7 @@ def test_contains__ids_that_we_make(tmp_path: Path) -> None:
 
 
 def test_contains__nothing(tmp_path: Path) -> None:
-    """Without a table, or with an empty one, nothing is known; nobody asking gets no answer."""
+    """Without a table, or with an empty one, no id is found; an empty request has an empty result."""
     ids = [str(uuid.uuid4())]
     for found in (IdIndex(None), known(tmp_path / "media.lance", [])):
         assert len(found) == 0
@@ -56,7 +56,7 @@ def test_contains__nothing(tmp_path: Path) -> None:
 
 
 def test_known_ids__of_one_version(tmp_path: Path) -> None:
-    """Rows that were appended later are not known at the former version."""
+    """Rows appended later are not in the index of the former version."""
     path, ids = tmp_path / "media.lance", [str(uuid.uuid4()) for _ in range(3)]
     batches = [pa.RecordBatch.from_pydict({"media_id": [each]}, schema=SCHEMA) for each in ids]
     versions = [tables.append(path, [batch], SCHEMA) for batch in batches]

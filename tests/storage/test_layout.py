@@ -1,4 +1,4 @@
-"""A folder becomes a workspace only if that harms nothing, and is opened only if it is understood."""
+"""A folder becomes a workspace only if that harms nothing, and is opened only in a supported format."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", ["new", "deep/er/new", "empty", "a b#c?%41é"])
 def test_open__makes_a_workspace(tmp_path: Path, name: str) -> None:
-    """A folder that is missing or empty becomes a workspace with the present format version."""
+    """A missing or empty folder becomes a workspace with the present format version."""
     (tmp_path / "empty").mkdir()
     layout = open_layout(tmp_path / name, read_only=False)
     assert layout == Layout(tmp_path / name)
@@ -28,7 +28,7 @@ def test_open__makes_a_workspace(tmp_path: Path, name: str) -> None:
 
 
 def test_open__again_changes_nothing(tmp_path: Path) -> None:
-    """An existing workspace is opened as it is, for writing and for reading."""
+    """An existing workspace is opened unchanged, for writing and for reading."""
     open_layout(tmp_path / "ws", read_only=False)
     before = contents(tmp_path)
     for read_only in (False, True):
@@ -45,14 +45,14 @@ def test_open__paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_open__ignores_hidden_files(tmp_path: Path) -> None:
-    """What the system leaves in a folder, and what a broken creation left, does not make it foreign."""
+    """Hidden files of the system or of an interrupted creation do not prevent a workspace."""
     (tmp_path / ".DS_Store").touch()
     (tmp_path / f".{MARKER}.1.partial").write_text("format_ver")
     open_layout(tmp_path, read_only=False)
 
 
 def test_open__refuses_other_peoples_folders(tmp_path: Path) -> None:
-    """A folder with other files is not taken over, and stays as it was."""
+    """A folder with other files is refused and stays unchanged."""
     (tmp_path / "photo.jpg").write_bytes(b"x")
     with pytest.raises(WorkspaceError, match="holds other files"):
         open_layout(tmp_path, read_only=False)
@@ -72,7 +72,7 @@ def test_open__refuses_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "empty"])
 def test_open__for_reading_makes_nothing(tmp_path: Path, name: str) -> None:
-    """What is no workspace cannot be opened for reading, and does not become one."""
+    """A folder that is not a workspace cannot be opened for reading, and does not become one."""
     (tmp_path / "empty").mkdir()
     with pytest.raises(WorkspaceError, match="is not a workspace"):
         open_layout(tmp_path / name, read_only=True)
@@ -81,7 +81,7 @@ def test_open__for_reading_makes_nothing(tmp_path: Path, name: str) -> None:
 
 
 def test_open__refuses_a_newer_format(tmp_path: Path) -> None:
-    """A workspace of a newer version is left alone, with the advice to update."""
+    """A workspace of a newer version is refused with the advice to update."""
     (tmp_path / MARKER).write_text(f"format_version = {FORMAT_VERSION + 1}\nsomething = 'new'\n")
     for read_only in (False, True):
         with pytest.raises(FormatTooNew, match="install a newer Framedex"):
@@ -101,7 +101,7 @@ def test_open__refuses_a_newer_format(tmp_path: Path) -> None:
     ],
 )
 def test_open__refuses_a_broken_marker(tmp_path: Path, marker: bytes) -> None:
-    """A marker that is cut off or nonsense is an error that names it."""
+    """A truncated or invalid marker raises an error with its path."""
     (tmp_path / MARKER).write_bytes(marker)
     with pytest.raises(WorkspaceError, match=r"framedex\.toml") as caught:
         open_layout(tmp_path, read_only=False)
@@ -111,14 +111,14 @@ def test_open__refuses_a_broken_marker(tmp_path: Path, marker: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 10_000, "a\0b"])
 def test_open__impossible_names(tmp_path: Path, name: str) -> None:
-    """Names that no file system takes are errors of the workspace."""
+    """Names that no file system allows raise WorkspaceError."""
     with pytest.raises(WorkspaceError):
         open_layout(tmp_path / name, read_only=False)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only for root")
 def test_open__in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """Where nothing can be written no workspace is made."""
+    """No workspace is created in a read-only folder."""
     tmp_path.chmod(0o555)
     try:
         with pytest.raises(WorkspaceError, match="cannot use"):
@@ -128,7 +128,7 @@ def test_open__in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_open__by_many_threads_at_once(tmp_path: Path) -> None:
-    """Whoever comes second opens what the first one made."""
+    """Threads that create a workspace at once all open the first one."""
     for attempt in range(20):
         barrier, errors = threading.Barrier(4), list[BaseException]()
         root = tmp_path / str(attempt)
@@ -156,7 +156,7 @@ def _open_many(root: Path, barrier: Any, count: int) -> None:
 
 
 def test_open__by_two_processes_at_once(tmp_path: Path) -> None:
-    """Two processes that make the same workspace both open it."""
+    """Two processes that create the same workspace at once both open it."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     processes = [context.Process(target=_open_many, args=(tmp_path, barrier, 50)) for _ in range(2)]
@@ -168,7 +168,7 @@ def test_open__by_two_processes_at_once(tmp_path: Path) -> None:
 
 
 def test_layout__places(tmp_path: Path) -> None:
-    """Everything lies below the root, a dataset's things by its id."""
+    """All paths are below the root, those of a dataset by its id."""
     layout = Layout(tmp_path)
     places = [layout.marker, layout.catalog, layout.dataset("x"), layout.media("x"), layout.thumbnails("x")]
     names = [str(place.relative_to(tmp_path)) for place in places]

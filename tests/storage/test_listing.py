@@ -1,4 +1,4 @@
-"""The list of datasets by the catalog alone is what a workspace lists."""
+"""The list of datasets, read from the catalog alone, equals the workspace's list."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ RESTORER = """
 
 
 def test_list__is_that_of_the_workspace(tmp_path: Path) -> None:
-    """The records are those of the workspace, newest first."""
+    """The records equal those of the workspace, newest first."""
     with Workspace(tmp_path, settings=SETTINGS) as workspace:
         for name in ("cats", "dogs"):
             workspace.create_dataset(name, part([[1, 0], [0, 1]]))
@@ -37,7 +37,7 @@ def test_list__is_that_of_the_workspace(tmp_path: Path) -> None:
 
 
 def test_list__settles_tasks_of_dead_processes(tmp_path: Path) -> None:
-    """A dataset whose task died with its process is no longer listed as being worked on."""
+    """A dataset whose task died with its process is no longer listed as INDEXING."""
     with Workspace(tmp_path, settings=SETTINGS) as workspace:
         workspace.create_dataset("cats", part([[1, 0], [0, 1]]))
     process = start(RESTORER, tmp_path)
@@ -50,7 +50,7 @@ def test_list__settles_tasks_of_dead_processes(tmp_path: Path) -> None:
 
 
 def test_list__of_no_workspace(tmp_path: Path) -> None:
-    """A folder with other files is no workspace, and nothing is made in it."""
+    """A folder with other files is not a workspace, and stays unchanged."""
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(WorkspaceError):
         list_workspace(tmp_path)

@@ -1,4 +1,4 @@
-"""Manifests: written with each commit, and right at every moment at which a process may be killed."""
+"""Manifests are written with each commit, and correct at every moment at which a process may be killed."""
 
 import shutil
 import sys
@@ -20,9 +20,9 @@ Change = Callable[[Workspace], object]
 
 
 class Moments:
-    """Copies of a workspace, one for each moment at which a manifest is about to be opened, renamed or removed.
+    """Copies of a workspace for each moment before a manifest is opened, renamed or removed.
 
-    A copy is what a process leaves on the disk that is killed at that moment.
+    Each copy is the state on disk if the process is killed at that moment.
 
     Attributes:
         copies: the folders.
@@ -36,7 +36,7 @@ class Moments:
 
     @contextmanager
     def of(self, workspace: Path, target: Path) -> Iterator[None]:
-        """Make copies below *target* while the block runs."""
+        """Write copies below *target* while the block runs."""
         self._workspace, self._target = workspace, target
         try:
             yield
@@ -56,13 +56,13 @@ class Moments:
 
 @pytest.fixture(scope="module")
 def moments() -> Moments:
-    """The moments; a hook stays for as long as the process."""
+    """The copies; the audit hook stays for the rest of the process."""
     return Moments()
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A workspace, closed, with one dataset and two snapshots."""
+    """A closed workspace with one dataset and two snapshots."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", ROWS)
         dataset.snapshot("kept")
@@ -70,13 +70,13 @@ def home(tmp_path: Path) -> Path:
 
 
 def contents(home: Path) -> Any:
-    """Return what a workspace holds."""
+    """Return the content of a workspace."""
     with Workspace(home, settings=SETTINGS) as workspace:
         return contents_of_all(workspace)
 
 
 def recovered(home: Path, copy: Path) -> Any:
-    """Return what a copy of a workspace holds that lost its catalog and was recovered."""
+    """Return the content of a workspace's copy after its catalog was lost and recovered."""
     shutil.copytree(home, copy)
     for path in copy.glob("catalog.db*"):
         path.unlink()
@@ -95,7 +95,7 @@ def tag(workspace: Workspace) -> None:
 
 
 def forget(workspace: Workspace) -> None:
-    """Delete the older snapshot, so that its file goes with the next commit."""
+    """Delete the older snapshot, so that the next commit removes its file."""
     pets(workspace).delete_snapshot(pets(workspace).snapshots()[-1])
 
 
@@ -109,10 +109,10 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_manifest__whenever_a_process_is_killed(home: Path, tmp_path: Path, moments: Moments, name: str) -> None:
-    """What is recovered was committed: the state before a change or after it, and the latter once the change returned.
+    """The recovered state is the committed one before or after a change; the latter once the change returned.
 
-    A change that the catalog does not have is never shown. Once the workspace was opened again after the kill, what is
-    recovered is what the catalog had.
+    A change that is missing in the catalog is never recovered. If the workspace is opened again after the kill, the
+    recovered state is that of the catalog.
     """
     before, first = contents(home), len(moments.copies)
     with Workspace(home, settings=SETTINGS) as workspace, moments.of(home, tmp_path):
@@ -137,7 +137,7 @@ def _has_tables(home: Path) -> bool:
 
 
 def test_manifest__is_small_and_does_not_grow_with_snapshots(home: Path) -> None:
-    """A commit writes one small file; each snapshot has its own, written once, and gone after it is deleted."""
+    """A commit writes one small file; each snapshot has its own file, written once and removed after its deletion."""
     with Workspace(home, settings=SETTINGS) as workspace:
         dataset = pets(workspace)
         folder = home / "datasets" / dataset.id / "manifest"
@@ -155,7 +155,7 @@ def test_manifest__is_small_and_does_not_grow_with_snapshots(home: Path) -> None
 
 
 def test_manifest__of_a_commit_that_fails_nothing_stays(home: Path) -> None:
-    """A transaction that is rolled back leaves the manifest as it was; one that is refused is not committed."""
+    """A rolled back transaction leaves the manifest unchanged; without a manifest nothing is committed."""
     with Workspace(home, settings=SETTINGS) as workspace:
         dataset = pets(workspace)
         folder = home / "datasets" / dataset.id / "manifest"
@@ -191,7 +191,7 @@ def test_manifest__old_workspaces_get_theirs_when_they_are_opened(home: Path) ->
 
 
 def test_manifest__damage_is_seen(home: Path) -> None:
-    """A manifest that was changed, or belongs to another dataset, is refused; a snapshot's file fails alone."""
+    """A modified manifest, or one of another dataset, is refused; a damaged snapshot file affects only its snapshot."""
     with Workspace(home, settings=SETTINGS) as workspace:
         folder = home / "datasets" / pets(workspace).id
     (path,) = (folder / "manifest").glob("*.json")
@@ -207,4 +207,4 @@ def test_manifest__damage_is_seen(home: Path) -> None:
     next((folder / "manifest" / "snapshots").iterdir()).write_text("{}")
     manifest = read_manifest(folder)
     assert manifest is not None
-    assert (len(manifest.unread), len(manifest.kept)) == (1, 1)
+    assert (len(manifest.unread), len(manifest.snapshots)) == (1, 1)

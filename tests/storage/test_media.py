@@ -1,4 +1,4 @@
-"""Rows of a dataset are selected by conditions, fetched, and lead to their files."""
+"""Rows of a dataset: selection by conditions, values, and locations of files."""
 
 import os
 from pathlib import Path
@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from framedex.errors import NotFound
-from framedex.records import Condition, Generation
 from framedex.storage import tables
+from framedex.storage.condition import Condition
 from framedex.storage.datasets import now
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import EVERYTHING, LOCATION, Media, file_uri
 from framedex.storage.media_rows import text_of_path
 from framedex.storage.sql import Sql
@@ -51,7 +52,7 @@ def build(folder: Path, paths: list[tuple[str, int | None]], *, part: int = 10_0
         tables={"media": version},
         n_images=len(paths),
         created_at=now(),
-        summary={"roles": {"3": "arn:aws:iam::1:role/reader"}},
+        summary=Summary(roles={"3": "arn:aws:iam::1:role/reader"}),
     )
     return Media("d", generation, Table(path, version), Sql(), ROOTS)
 
@@ -79,14 +80,14 @@ def test_count_and_row_ids__by_condition(tmp_path: Path) -> None:
 
 
 def test_count__of_a_constant_condition(tmp_path: Path) -> None:
-    """A condition that looks at no column is either for all or for none."""
+    """A condition without columns matches all rows or none."""
     media = numbered(tmp_path, 3)
     assert media.count(Condition("FALSE")) == 0
     assert media.count(Condition("TRUE AND TRUE")) == 3
 
 
 def test_query__over_the_chosen_rows(tmp_path: Path) -> None:
-    """A statement sees the chosen rows with the columns that were asked for."""
+    """A statement reads the matching rows with the requested columns."""
     media = numbered(tmp_path, 10)
     found = media.query("SELECT max(n) AS most, min(path) AS least FROM chosen", above(4), ["n", "path"])
     assert found.to_pylist() == [{"most": 9, "least": "5.jpg"}]
@@ -110,7 +111,7 @@ def test_blocks__of_given_rows(tmp_path: Path) -> None:
 
 
 def test_find__by_id(tmp_path: Path) -> None:
-    """One item is found by its id, whatever is in it; an unknown one is an error."""
+    """One item is found by its id, whatever characters it has; an unknown id raises an error."""
     media = numbered(tmp_path, 10)
     assert media.find("id-7", ["n", "path"]) == {"n": 7, "path": "7.jpg"}
     for unknown in ("id-99", "", "' OR TRUE --"):
@@ -139,7 +140,7 @@ def test_find__by_id(tmp_path: Path) -> None:
     ],
 )
 def test_file_and_uri__of_a_row(tmp_path: Path, path: str, root: int | None, file: str | None, uri: str) -> None:
-    """Relative paths lie below their root, absolute ones where they say, and others are no local files."""
+    """Relative paths are below their root, absolute ones are taken as they are, and URIs are not local files."""
     media = build(tmp_path, [(path, root)])
     row = media.find("id-0", LOCATION)
     assert media.file_of(row) == file
@@ -148,7 +149,7 @@ def test_file_and_uri__of_a_row(tmp_path: Path, path: str, root: int | None, fil
 
 @pytest.mark.parametrize("raw", [b"/a b", b"/new\nline", b"/caf\xe9", b"/100%/#?;:@&=+$,", "/naïve 🐈".encode()])
 def test_file_uri__leads_back(raw: bytes) -> None:
-    """The path of a URI, unquoted, is the path that it was made of."""
+    """Unquoting the path of a URI restores the original path."""
     parts = urlsplit(file_uri(os.fsdecode(raw)))
     assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == ("file", "", "", "")
     if raw.isascii():
@@ -156,7 +157,7 @@ def test_file_uri__leads_back(raw: bytes) -> None:
 
 
 def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
-    """A file URI of a name that is no UTF-8 leads to the file."""
+    """A file URI whose name is not UTF-8 resolves to the file."""
     media = build(tmp_path, [("file:///caf%E9.jpg", None)])
     file = media.file_of(media.find("id-0", LOCATION))
     assert file is not None
@@ -164,7 +165,7 @@ def test_file_of__a_uri_with_other_bytes(tmp_path: Path) -> None:
 
 
 def test_file_and_uri__of_an_uploaded_row(tmp_path: Path) -> None:
-    """What was uploaded lies in the dataset's own folder, under its content and the suffix of its name."""
+    """Uploaded files are in the dataset's folder, by content hash and suffix of the name."""
     media = build(tmp_path, [("holiday/A.JPG", 2)])
     row = media.find("id-0", LOCATION)
     blob = tmp_path / "blobs" / "00" / f"{DIGEST.hex()[2:]}.jpg"
@@ -177,7 +178,7 @@ def test_file_and_uri__of_an_uploaded_row(tmp_path: Path) -> None:
 
 
 def test_location__of_rows_of_all_kinds(tmp_path: Path) -> None:
-    """Files are located by their paths and objects by their URIs, wherever these stand; other URIs are not."""
+    """Files are located by path and objects by URI, wherever they are stored; other URIs have no location."""
     kinds = [("a.jpg", 0), ("a.jpg", 3), ("s3://b/a.jpg", None), ("file:///a%20b.jpg", None), ("http://h/a.jpg", None)]
     media = build(tmp_path, kinds)
     rows = [media.find(f"id-{number}", LOCATION) for number in range(len(kinds))]

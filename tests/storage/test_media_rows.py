@@ -1,4 +1,4 @@
-"""Names of any bytes become text for the table, and lead back to the file."""
+"""Paths of any bytes are stored as text and restored."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ from framedex.storage.media_rows import (
 @pytest.mark.skipif(sys.platform == "win32", reason="names are text there")
 @given(st.binary(max_size=40))
 def test_path__law(raw: bytes) -> None:
-    """Any bytes become text that can be stored, and come back; what is UTF-8 is stored as it is."""
+    """Any bytes become text that can be stored and restored; UTF-8 is stored unchanged."""
     path = os.fsdecode(raw)
     text, kept = text_of_path(path)
     assert pa.array([text]).to_pylist() == [text]
@@ -32,7 +32,7 @@ def test_path__law(raw: bytes) -> None:
 
 
 def test_path__shows_what_is_no_text() -> None:
-    """Bytes that are no UTF-8 can be read in the text."""
+    """Bytes that are not UTF-8 are readable in the text."""
     assert text_of_path(os.fsdecode(b"caf\xe9.jpg")) == ("caf\\xe9.jpg", b"caf\xe9.jpg")
     assert text_of_path("naïve.jpg") == ("naïve.jpg", None)
 
@@ -66,7 +66,7 @@ def test_is_relative__table(uri: str, relative: bool) -> None:
 
 
 def test_time__of_any_number() -> None:
-    """Times that no calendar holds are missing, not errors."""
+    """Times outside the range of datetime are None, without an error."""
     assert time_of_ns(0) == datetime(1970, 1, 1, tzinfo=UTC)
     assert time_of_ns(-(10**18)) is not None
     assert time_of_ns(10**30) is None

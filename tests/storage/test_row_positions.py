@@ -1,4 +1,4 @@
-"""Where rows stand in a table."""
+"""Positions of rows in a table by id."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The filter engine sees the relations that it is given, and nothing else."""
+"""The filter engine reads the given relations and nothing else."""
 
 import threading
 from pathlib import Path
@@ -14,7 +14,7 @@ NUMBERS = pa.table({"n": list(range(10)), "name": [str(n) for n in range(10)]})
 
 
 def test_query__relations_and_parameters() -> None:
-    """Tables and readers are found by name, and values stand where the text has places."""
+    """Tables and readers are found by name, and parameters replace the placeholders."""
     sql = Sql()
     found = sql.query("SELECT n FROM media WHERE n > $1 AND name <> $2", [6, "8"], {"media": NUMBERS})
     assert found["n"].to_pylist() == [7, 9]
@@ -25,14 +25,14 @@ def test_query__relations_and_parameters() -> None:
 
 
 def test_query__keeps_row_order() -> None:
-    """Without an order in the text, rows come as they stand in the relation."""
+    """Without ORDER BY, rows are in the order of the relation."""
     many = pa.table({"n": range(300_000)})
     found = Sql().query("SELECT n FROM media WHERE n % 2 = 0", [], {"media": many})
     assert found["n"].to_numpy().tolist() == list(range(0, 300_000, 2))
 
 
 def test_query__relations_do_not_outlive_it() -> None:
-    """A relation is known for one statement only, also when that fails."""
+    """A relation exists for one statement only, also if that fails."""
     sql = Sql()
     sql.query("SELECT 1", [], {"media": NUMBERS})
     with pytest.raises(duckdb.Error):
@@ -42,7 +42,7 @@ def test_query__relations_do_not_outlive_it() -> None:
 
 
 def test_query__python_variables_are_no_relations() -> None:
-    """The engine does not look into the caller's variables."""
+    """The engine does not read the caller's variables."""
     secret = NUMBERS
     assert secret is not None
     with pytest.raises(duckdb.Error, match="secret"):
@@ -65,7 +65,7 @@ def test_query__python_variables_are_no_relations() -> None:
     ],
 )
 def test_query__has_no_access_to_files(tmp_path: Path, text: str) -> None:
-    """No statement reads, lists or writes files, fetches anything, or gives itself the right to."""
+    """No statement can read, list or write files, access the network, or enable that."""
     path = tmp_path / "secret.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(duckdb.Error):
@@ -75,7 +75,7 @@ def test_query__has_no_access_to_files(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("value", ["'; DROP TABLE media; --", "\0", "🐈", 2**62, 0.1, True, None, ["a", "b'"], b"\xff"])
 def test_query__parameters_come_back_unchanged(value: Any) -> None:
-    """A value is a value, whatever is in it."""
+    """Parameters are returned unchanged, whatever they contain."""
     assert Sql().query("SELECT $1 AS x", [value], {})["x"].to_pylist() == [value]
 
 

@@ -1,4 +1,4 @@
-"""The files of tables: which versions need them, and how the others go."""
+"""Files of tables: references by versions, and removal of unreferenced files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ def extra(count: int, seed: int) -> Iterator[pa.RecordBatch]:
 
 
 def change(path: Path, version: int, kind: str, seed: int) -> int:
-    """Change a table at its newest version; return the version then."""
+    """Change a table at its newest version; return the new version."""
     table = Table(path, version)
     match kind:
         case "append":
@@ -68,7 +68,7 @@ def present(path: Path) -> set[str]:
 @examples(15)
 @given(st.lists(st.sampled_from(["append", "column", "delete", "compact"]), min_size=1, max_size=8), st.data())
 def test_remove_versions__law(tmp_path_factory: pytest.TempPathFactory, kinds: list[str], data: st.DataObject) -> None:
-    """Versions that are kept, and the newest, stay as they were, whatever was done; the files of others go."""
+    """Retained versions and the newest one stay unchanged after any changes; files of other versions are removed."""
     path = tmp_path_factory.mktemp("law") / "t.lance"
     versions = [tables.append(path, [rows(0, 80)], SCHEMA)]
     for seed, kind in enumerate(kinds):
@@ -89,11 +89,11 @@ def test_remove_versions__law(tmp_path_factory: pytest.TempPathFactory, kinds: l
             Table(path, version)
     assert needed <= present(path)
     assert {file for file in present(path) - needed if file.endswith(".lance")} == set()
-    remove_versions(path, gone)  # which another process may do at the same time
+    remove_versions(path, gone)  # another process may do the same at this time
 
 
 def test_remove_versions__leaves_a_writer_alone(tmp_path: Path) -> None:
-    """Files that are in no version yet stay, until it is sure that nobody writes them."""
+    """Files that no version references yet stay while a writer may be active."""
     path = tmp_path / "t.lance"
     first = tables.append(path, [rows(0, 10)], SCHEMA)
     tables.append(path, [rows(10, 10)], SCHEMA)
@@ -106,7 +106,7 @@ def test_remove_versions__leaves_a_writer_alone(tmp_path: Path) -> None:
 
 
 def test_remove_leftovers__keeps_all_versions(tmp_path: Path) -> None:
-    """Versions are no leftovers."""
+    """Removing leftovers keeps all versions."""
     path = tmp_path / "t.lance"
     versions = [tables.append(path, [rows(10 * number, 10)], SCHEMA) for number in range(3)]
     remove_leftovers(path)
@@ -114,7 +114,7 @@ def test_remove_leftovers__keeps_all_versions(tmp_path: Path) -> None:
 
 
 def test_ends_with(tmp_path: Path) -> None:
-    """A table ends with a version if its newest one needs the same files, as after going back to it."""
+    """A table ends with a version if its newest version references the same files, as after a rollback."""
     path = tmp_path / "t.lance"
     first = tables.append(path, [rows(0, 10)], SCHEMA)
     assert ends_with(path, first)
@@ -127,7 +127,7 @@ def test_ends_with(tmp_path: Path) -> None:
 
 
 def test_rows_key__tells_rows_not_columns(tmp_path: Path) -> None:
-    """The key is the same as long as the rows are, whatever columns come and go."""
+    """The key depends on the rows only, whatever columns are added or dropped."""
     path = tmp_path / "t.lance"
     first = tables.append(path, [rows(0, 30)], SCHEMA)
     second = tables.put_columns(Table(path, first), extra(30, 1), EXTRA)
@@ -138,7 +138,7 @@ def test_rows_key__tells_rows_not_columns(tmp_path: Path) -> None:
 
 
 def test_rows_key__after_a_restore(tmp_path: Path) -> None:
-    """As many rows that were deleted or appended to the same state, one time and another, are other rows."""
+    """Equal numbers of rows deleted from or appended to the same state at different times have different keys."""
     path = tmp_path / "t.lance"
     first = tables.append(path, [rows(0, 30)], SCHEMA)
     keys = []
@@ -152,7 +152,7 @@ def test_rows_key__after_a_restore(tmp_path: Path) -> None:
 
 
 def test_data_files__what_columns_take(tmp_path: Path) -> None:
-    """The bytes of columns are about what they hold; files know of deleted rows and of columns that were replaced."""
+    """The bytes of columns are close to their content; files report deleted rows and replaced columns."""
     path = tmp_path / "t.lance"
     version = tables.append(path, [rows(0, 1000)], SCHEMA)
     (file,) = data_files(path, version)
@@ -177,8 +177,8 @@ def test_data_files__what_columns_take(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_compact__without_columns_that_are_written_anew(tmp_path: Path) -> None:
-    """Columns that come anew next are not taken into the files that rows are put together in."""
+def test_compact__without_columns_that_are_rewritten_next(tmp_path: Path) -> None:
+    """Columns that are rewritten next are not copied into merged files."""
     path = tmp_path / "t.lance"
     version = tables.put_columns(Table(path, tables.append(path, [rows(0, 100)], SCHEMA)), extra(100, 1), EXTRA)
     version = tables.delete_rows(Table(path, version), np.arange(100) < 50)
@@ -189,7 +189,7 @@ def test_compact__without_columns_that_are_written_anew(tmp_path: Path) -> None:
 
 
 def test_files_of_head(tmp_path: Path) -> None:
-    """What readers see needs its files, and those of the newest version while it is the same."""
+    """The head references its files, and those of the newest version if both are equal."""
     path = tmp_path / "t.lance"
     first = tables.append(path, [rows(0, 10)], SCHEMA)
     tables.append(path, [rows(10, 10)], SCHEMA)

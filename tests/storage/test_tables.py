@@ -1,4 +1,4 @@
-"""Tables are versioned: what was written once does not change, and a broken run can be rolled back."""
+"""Tables are versioned: versions never change, and an interrupted run can be rolled back."""
 
 import os
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def column(table: Table, name: str) -> list[object]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The place of a table, in a folder that is made when it is first written."""
+    """The path of a table, in a folder that is created with the first write."""
     return tmp_path / "data sets#?%41" / "media.lance"
 
 
@@ -56,7 +56,7 @@ def test_append__makes_versions_that_do_not_change(path: Path) -> None:
 
 
 def test_append__with_further_columns(path: Path) -> None:
-    """Columns that the table lacks are null in its rows; those that the new rows lack are null in these."""
+    """Columns that the table lacks are null in its rows; columns that the new rows lack are null in those rows."""
     tables.append(path, [rows(0, 2)], SCHEMA)
     schema = pa.schema([SCHEMA.field("n"), pa.field("value", pa.float32())])
     batch = pa.RecordBatch.from_pydict({"n": [2], "value": [0.5]}, schema=schema)
@@ -76,7 +76,7 @@ def test_append__of_no_rows(path: Path) -> None:
 
 @pytest.mark.parametrize("version", [2, 99])
 def test_open__a_version_that_is_not_there(path: Path, version: int) -> None:
-    """A missing version, and a missing table, are errors that name them."""
+    """A missing version or table raises an error that names it."""
     with pytest.raises(NotFound, match="has no version"):
         Table(path, 1)
     tables.append(path, [rows(0, 3)], SCHEMA)
@@ -85,14 +85,14 @@ def test_open__a_version_that_is_not_there(path: Path, version: int) -> None:
 
 
 def test_replace__is_the_whole_content(path: Path) -> None:
-    """A table that is replaced has the new rows only, also none at all; a reader keeps what it had."""
+    """A replaced table has the new rows only, possibly none; a reader keeps the former rows."""
     versions = [tables.replace(path, [rows(start, count)], SCHEMA) for start, count in ((0, 3), (5, 1), (0, 0), (9, 2))]
     assert versions == sorted(set(versions))
     assert [column(Table(path, version), "n") for version in versions] == [[0, 1, 2], [5], [], [9, 10]]
 
 
 def test_replace__with_other_columns(path: Path) -> None:
-    """What replaces a table may have other columns than it had, as vectors of another length."""
+    """The new content may have other columns, such as vectors of another length."""
     tables.replace(path, [rows(0, 3)], SCHEMA)
     other = pa.schema([pa.field("centroid", pa.list_(pa.float32(), 2))])
     batch = pa.RecordBatch.from_arrays([pa.array([[1, 2]], other.field(0).type)], schema=other)
@@ -102,7 +102,7 @@ def test_replace__with_other_columns(path: Path) -> None:
 
 
 def test_scan__is_in_row_order_and_bounded(path: Path) -> None:
-    """Batches come in row order over all fragments, none beyond the limit, with row ids on request."""
+    """Batches are in row order over all fragments, bounded in size, with row ids on request."""
     for start in range(0, 30_000, 10_000):
         version = tables.append(path, [rows(start, 10_000)], SCHEMA)
     reader = Table(path, version).scan(["n"], row_ids=True)
@@ -115,7 +115,7 @@ def test_scan__is_in_row_order_and_bounded(path: Path) -> None:
 
 
 def test_take__keeps_the_order_that_was_asked_for(path: Path) -> None:
-    """Rows come back as often and in the order in which their ids were given, over all fragments."""
+    """Rows are returned as often and in the order in which their ids are given, over all fragments."""
     for start in (0, 5):
         version = tables.append(path, [rows(start, 5)], SCHEMA)
     table = Table(path, version)
@@ -133,7 +133,7 @@ def test_take__keeps_the_order_that_was_asked_for(path: Path) -> None:
 def test_put_columns__match_rows_over_fragments(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], size: int, times: int
 ) -> None:
-    """However rows and columns are cut into pieces, added and replaced values stand at their rows."""
+    """Added and replaced values match their rows for any batch and fragment sizes."""
     path = tmp_path_factory.mktemp("law") / "t.lance"
     start = 0
     for count in sizes:
@@ -157,7 +157,7 @@ def test_put_columns__match_rows_over_fragments(
 
 
 def test_put_columns__replaces_some_and_adds_others(path: Path) -> None:
-    """Columns of the same names are replaced, also by another type, and the rest stays."""
+    """Columns of the same names are replaced, also by another type; other columns stay."""
     version = tables.append(path, [rows(0, 3)], SCHEMA)
     before = Table(path, version)
     added = pa.schema([pa.field("name", pa.float32()), pa.field("new", pa.int32())])
@@ -178,7 +178,7 @@ def test_put_columns__on_an_empty_table(path: Path) -> None:
 
 
 def test_put_columns__stopped_half_way(path: Path) -> None:
-    """What raises while columns are written is raised as it is; the version is readable, and rolling back is enough."""
+    """Errors while columns are written are raised unchanged; the version is readable and can be rolled back."""
     version = tables.append(path, [rows(0, 3)], SCHEMA)
     added = pa.schema([pa.field("name", pa.int32())])
 
@@ -195,7 +195,7 @@ def test_put_columns__stopped_half_way(path: Path) -> None:
 
 
 def test_roll_back__to_the_head(path: Path) -> None:
-    """Whatever was written beyond the head is gone for the next writer; readers of the head see no change."""
+    """Versions after the head are undone for the next writer; readers of the head see no change."""
     head = tables.append(path, [rows(0, 2)], SCHEMA)
     for _ in range(3):
         tables.append(path, [rows(100, 5)], SCHEMA)
@@ -209,7 +209,7 @@ def test_roll_back__to_the_head(path: Path) -> None:
 
 
 def test_roll_back__then_append(path: Path) -> None:
-    """After rolling back, new rows stand behind those of the head."""
+    """After a rollback, new rows follow those of the head."""
     head = tables.append(path, [rows(0, 2)], SCHEMA)
     tables.append(path, [rows(100, 5)], SCHEMA)
     tables.roll_back(path, head)
@@ -217,7 +217,7 @@ def test_roll_back__then_append(path: Path) -> None:
 
 
 def test_roll_back__at_the_head_already(path: Path) -> None:
-    """Where nothing lies beyond the head nothing is written."""
+    """If the newest version is the head, nothing is written."""
     head = tables.append(path, [rows(0, 2)], SCHEMA)
     assert tables.roll_back(path, head) == head
     with pytest.raises(NotFound):
@@ -225,7 +225,7 @@ def test_roll_back__at_the_head_already(path: Path) -> None:
 
 
 def test_roll_back__to_nothing(path: Path) -> None:
-    """A table that the head does not know is removed; that there is none is no error."""
+    """A table that the head lacks is removed; a missing table is no error."""
     tables.roll_back(path, None)
     tables.append(path, [rows(0, 2)], SCHEMA)
     tables.roll_back(path, None)
@@ -234,12 +234,12 @@ def test_roll_back__to_nothing(path: Path) -> None:
 
 
 def vector_batch(values: list[list[float] | None]) -> pa.RecordBatch:
-    """Return rows with vectors, or without."""
+    """Return rows with or without vectors."""
     return pa.RecordBatch.from_arrays([pa.array(values, VECTORS.field(0).type)], schema=VECTORS)
 
 
 def test_vectors__skip_rows_without_one(path: Path) -> None:
-    """Vectors come as one array in row order, with the places of their rows over all fragments."""
+    """Vectors are one array in row order, with the positions of their rows over all fragments."""
     parts: list[list[list[float] | None]] = [[[1, 0, 0], None, [0, 1, 0]], [None, None], [[0, 0, 1]]]
     for part in parts:
         version = tables.append(path, [vector_batch(part)], VECTORS)
@@ -253,7 +253,7 @@ def test_vectors__skip_rows_without_one(path: Path) -> None:
 
 @pytest.mark.parametrize("values", [[], [None, None]])
 def test_vectors__where_there_are_none(path: Path, values: list[list[float] | None]) -> None:
-    """Without rows, or without vectors, the array is empty but has its width."""
+    """Without rows or vectors the array is empty but has its width."""
     positions, vectors = Table(path, tables.append(path, [vector_batch(values)], VECTORS)).vectors()
     assert positions.shape == (0,)
     assert vectors.shape == (0, 3)
@@ -262,7 +262,7 @@ def test_vectors__where_there_are_none(path: Path, values: list[list[float] | No
 @examples(15)
 @given(st.lists(st.lists(st.booleans(), max_size=30), min_size=1, max_size=3))
 def test_vectors__law(tmp_path_factory: pytest.TempPathFactory, parts: list[list[bool]]) -> None:
-    """Each row that has a vector is found at its place with its own vector."""
+    """Each row with a vector is at its position with its own vector."""
     path = tmp_path_factory.mktemp("law") / "t.lance"
     flags = [flag for part in parts for flag in part]
     every = np.arange(len(flags) * 3, dtype=np.float32).reshape(-1, 3)
@@ -277,7 +277,7 @@ def test_vectors__law(tmp_path_factory: pytest.TempPathFactory, parts: list[list
 
 
 def test_vectors__of_many_batches(path: Path) -> None:
-    """Vectors of more rows than a batch holds stand at their places."""
+    """Vectors of more rows than one batch are at their positions."""
     count = 20_000
     flat = np.arange(count * 3, dtype=np.float32)
     missing = np.arange(count) % 7 == 3
@@ -292,7 +292,7 @@ def test_vectors__of_many_batches(path: Path) -> None:
 def test_stored_vectors__are_those_of_the_table(
     tmp_path: Path, block_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks and single rows are the vectors of the wanted places, over batches, fragments and rows without one."""
+    """Blocks and single rows have the vectors of their positions, over batches, fragments and null rows."""
     monkeypatch.setattr(tables, "_BATCH_ROWS", 1)
     monkeypatch.setattr(tables, "_BATCH_BYTES", 4 * 3 * 5)
     values = [None if row % 7 == 3 else [float(row), 1.0, 0.0] for row in range(60)]
@@ -310,7 +310,7 @@ def test_stored_vectors__are_those_of_the_table(
 
 
 def test_vectors__from_a_row_on(tmp_path: Path) -> None:
-    """Rows before the start are left out; a start at the end leaves none."""
+    """Rows before the start are left out; a start at the end returns no rows."""
     version = tables.append(
         tmp_path / "t", [vector_batch([[1.0, 1.0, 0.0], None, [3.0, 1.0, 0.0], [4.0, 1.0, 0.0]])], VECTORS
     )
@@ -322,7 +322,7 @@ def test_vectors__from_a_row_on(tmp_path: Path) -> None:
 
 
 def test_sync__waits_for_each_file_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that are on the disk already are passed over, so that a long history does not make the next write slow."""
+    """Synced files are skipped, so that a long history does not slow the next write."""
     synced: set[tuple[int, int]] = set()
     wait = os.fsync
 

@@ -1,4 +1,4 @@
-"""Rows of tasks, and how those whose process died are found."""
+"""Rows of tasks, and detection of tasks whose process died."""
 
 import subprocess
 import sys
@@ -25,13 +25,13 @@ def insert(connection: sa.Connection, name: str) -> tuple[str, str]:
 
 
 def age(connection: sa.Connection, task_id: str, seconds: float) -> None:
-    """Put a task's last sign of life back in time."""
+    """Set a task's last heartbeat back in time."""
     then = datasets.now() - timedelta(seconds=seconds)
     connection.execute(tasks.update().where(tasks.c.id == task_id).values(heartbeat_at=then))
 
 
 def test_task__from_start_to_end(catalog: Catalog) -> None:
-    """A task starts, reports and ends, with its times."""
+    """A task starts, stores its progress and ends, with its times."""
     with catalog.write() as connection:
         dataset_id, task_id = insert(connection, "pets")
         started = task_rows.get_task(connection, task_id)
@@ -57,7 +57,7 @@ def test_task__from_start_to_end(catalog: Catalog) -> None:
 
 
 def test_running__says_what_is_under_way(catalog: Catalog) -> None:
-    """The type of the task that waits or runs is told, for its own dataset only, until it ends."""
+    """The type of a waiting or running task is returned for its own dataset only, until it ends."""
     with catalog.write() as connection:
         dataset_id, task_id = insert(connection, "pets")
         other, _ = insert(connection, "other")
@@ -74,13 +74,13 @@ def test_running__says_what_is_under_way(catalog: Catalog) -> None:
 
 
 def test_get__unknown(catalog: Catalog) -> None:
-    """An unknown id is an error that names it."""
+    """The error for an unknown id names it."""
     with catalog.read() as connection, pytest.raises(NotFound, match="no task 'x'"):
         task_rows.get_task(connection, "x")
 
 
 def test_list__newest_first_and_by_dataset(catalog: Catalog) -> None:
-    """All tasks, or those of one dataset, the newest first."""
+    """All tasks, or those of one dataset, are listed newest first."""
     with catalog.write() as connection:
         pairs = [insert(connection, name) for name in ("a", "b", "c")]
         assert [each.task_id for each in task_rows.list_tasks(connection)] == [task for _, task in pairs[::-1]]
@@ -92,7 +92,7 @@ def test_list__newest_first_and_by_dataset(catalog: Catalog) -> None:
 
 
 def test_task__outlives_its_dataset(catalog: Catalog) -> None:
-    """What was done to a deleted dataset stays known."""
+    """Tasks of a deleted dataset stay listed."""
     with catalog.write() as connection:
         dataset_id, task_id = insert(connection, "pets")
         datasets.remove_dataset(connection, dataset_id)
@@ -102,7 +102,7 @@ def test_task__outlives_its_dataset(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("status", [TaskStatus.INITIALIZING, TaskStatus.RUNNING])
 def test_interrupted__old_heartbeats_fail(catalog: Catalog, status: TaskStatus) -> None:
-    """A task without a sign of life is failed as interrupted, and its dataset marked; others go on."""
+    """A task without a recent heartbeat is failed as interrupted, and its dataset marked; others continue."""
     with catalog.write() as connection:
         dead_dataset, dead = insert(connection, "dead")
         alive_dataset, alive = insert(connection, "alive")
@@ -126,7 +126,7 @@ def test_interrupted__old_heartbeats_fail(catalog: Catalog, status: TaskStatus) 
 
 @pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.ABORTED])
 def test_interrupted__what_is_done_stays_done(catalog: Catalog, status: TaskStatus) -> None:
-    """A task that ended long ago is not interrupted."""
+    """A task that ended long ago is not failed as interrupted."""
     with catalog.write() as connection:
         _, task_id = insert(connection, "pets")
         task_rows.finish_task(connection, task_id, status)
@@ -136,7 +136,7 @@ def test_interrupted__what_is_done_stays_done(catalog: Catalog, status: TaskStat
 
 
 def test_check_owned__refuses_what_was_given_up(catalog: Catalog) -> None:
-    """A result is committed only by the process whose running task it is, and not after a request to stop."""
+    """Only the process that owns a running task can commit its result, and not after an abort request."""
     with catalog.write() as connection:
         _, task_id = insert(connection, "pets")
         task_rows.check_owned(connection, task_id)
@@ -160,7 +160,7 @@ def test_check_owned__refuses_what_was_given_up(catalog: Catalog) -> None:
 
 
 def test_interrupted__process_of_this_machine_is_gone(catalog: Catalog) -> None:
-    """A task of a process that has ended here is failed at once; one of another machine only when its lease is over."""
+    """A task of a dead process of this machine is failed at once; one of another machine after its lease."""
     ended = subprocess.run(
         [sys.executable, "-c", "from framedex.storage.owners import this_process; print(this_process())"],
         capture_output=True,
@@ -178,4 +178,4 @@ def test_interrupted__process_of_this_machine_is_gone(catalog: Catalog) -> None:
         assert task_rows.get_task(connection, gone).error_message == "interrupted"
         assert {task_rows.get_task(connection, each).status for each in (elsewhere, own)} == {TaskStatus.INITIALIZING}
         task_rows.update_task(connection, own, owner=f"{host}:{pid}:{int(started) - 1}:{namespace}")
-        assert task_rows.fail_interrupted(connection) == 1  # the number was given to another process since
+        assert task_rows.fail_interrupted(connection) == 1  # the process id was reused

@@ -1,4 +1,4 @@
-"""Threads get their turns in the order in which they asked, and none is lost by those who give up."""
+"""Threads get their turns in the order of their requests, and a thread that gives up blocks no other."""
 
 import threading
 from contextlib import suppress
@@ -9,13 +9,13 @@ from framedex.storage.turns import Turns
 
 
 def wait_until_asked(turns: Turns, count: int) -> None:
-    """Wait until so many threads have the turn or wait for it."""
+    """Wait until the given number of threads hold or wait for the turn."""
     while len(turns._tickets) < count:
         pass
 
 
 def test_turn__in_order_of_asking() -> None:
-    """Whoever asked first is next, however many wait."""
+    """The first thread to request the turn gets it first, however many wait."""
     turns, order = Turns(), list[int]()
 
     def work(number: int) -> None:
@@ -34,7 +34,7 @@ def test_turn__in_order_of_asking() -> None:
 
 
 def test_turn__given_up() -> None:
-    """Who waits too long, or raises while it has the turn, keeps nobody from it."""
+    """A thread that waits too long, or raises during its turn, blocks no other thread."""
     turns, ends = Turns(), list[str]()
 
     def give_up() -> None:
@@ -57,7 +57,7 @@ def test_turn__given_up() -> None:
 
 
 def test_turn__one_at_a_time() -> None:
-    """No two threads have the turn at a time."""
+    """Only one thread has the turn at a time."""
     turns, inside, most = Turns(), list[int](), list[int]()
 
     def work(number: int) -> None:
@@ -76,7 +76,7 @@ def test_turn__one_at_a_time() -> None:
 
 
 def test_turn__not_reentrant() -> None:
-    """A thread that has the turn and asks again gives up in the end, as its own first turn never ends."""
+    """A thread that has the turn and requests it again times out."""
     turns = Turns()
     with turns.turn(timeout_s=60), pytest.raises(TimeoutError, match=r"within 0\.01 s"), turns.turn(timeout_s=0.01):
         pytest.fail("there is no second turn")

@@ -1,1 +1,1 @@
-"""The index engine: arrays in, arrays out. It knows no tables, files or datasets."""
+"""The index engine: functions from arrays to arrays, without tables, files or datasets."""

@@ -1,4 +1,4 @@
-"""Rows that are added to an index: their neighbours among all rows, and the clusters and groups that they join."""
+"""Additions to an index: the neighbours of added rows, and the clusters and duplicate groups that they join."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from framedex.analysis.cluster_means import ClusterMeans, ClusterSums
 from framedex.analysis.components import connected_components
 from framedex.analysis.linkage import ROUNDING, average_linkage
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
+from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
 from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
-_DENSE_ROWS = 2048  # of added rows, which mostly are far from each other
-_PAIRS = 65_536  # of units and clusters that are compared at a time
+_DENSE_ROWS = 2048  # of added rows, which are mostly far from each other
+_PAIRS = 65_536  # pairs of units and clusters compared at a time
 
 Labels = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
@@ -26,44 +26,45 @@ _Links = tuple[Rows, Rows, npt.NDArray[np.float32]]
 
 
 def extend(
-    graph: Graph,
-    known: VectorSource,
+    graph: NeighbourGraph,
+    indexed: VectorSource,
     added: Vectors,
     *,
     k: int,
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
-) -> tuple[Graph, npt.NDArray[np.bool_]]:
-    """Return the graph with the rows that were added behind those that it knows.
+) -> tuple[NeighbourGraph, npt.NDArray[np.bool_]]:
+    """Return the neighbour graph extended by added rows, which follow the indexed rows.
 
-    Added rows look into the cells that the graph was made with; rows that it knows get added neighbours where those are
-    nearer than what they had. Nothing else is compared again. The known vectors are read once, block by block.
+    Each added row is compared with the rows of nearby cells of the existing graph. An indexed row gets an added row as
+    a neighbour if it is nearer than one of its current neighbours. No other rows are compared again. The vectors of the
+    indexed rows are read once, block by block.
 
     Args:
-        graph: of the M known rows.
-        known: their vectors.
+        graph: neighbours of the M indexed rows.
+        indexed: vectors of the indexed rows.
         added: float32 or float16, shape (A, D), unit length.
-        k: neighbours a row, as the graph was made with.
-        engine: multiplies.
+        k: neighbours per row, as in the existing graph.
+        engine: computes the matrix products.
         progress: called between blocks.
 
     Returns:
-        graph: of all N = M + A rows.
-        touched: bool, shape (N,): rows whose neighbours changed, the added ones among them.
+        graph: neighbours of all N = M + A rows.
+        touched: bool, shape (N,): true for rows whose neighbours changed, and for all added rows.
     """
-    count = len(known) + len(added)
+    count = len(indexed) + len(added)
     engine = engine or best_products()
-    if graph.k == 0 or graph.k < min(k, count - 1):  # fewer rows than neighbours so far
-        vectors = np.concatenate([known.take(np.arange(len(known))), added]) if len(known) else added
+    if graph.k == 0 or graph.k < min(k, count - 1):  # the graph has fewer rows than k
+        vectors = np.concatenate([indexed.take(np.arange(len(indexed))), added]) if len(indexed) else added
         return nearest(vectors, k=k, engine=engine, progress=progress), np.ones(count, dtype=bool)
     lists = Lists.of(graph, count)
-    queries = Queries(np.arange(len(known), count), take_rows(added, slice(None)))
+    queries = Queries(np.arange(len(indexed), count), take_rows(added, slice(None)))
     cells = look_up(
         queries,
-        ConcatenatedVectors(known, added),
+        ConcatenatedVectors(indexed, added),
         graph.cells,
         lists,
-        told=len(known),
+        update_below=len(indexed),
         engine=engine,
         progress=progress,
     )
@@ -72,12 +73,12 @@ def extend(
 
 @dataclass(frozen=True)
 class _Units:
-    """Clusters of added rows that have not joined an older one yet.
+    """Clusters of added rows that have not joined an existing cluster yet.
 
     Attributes:
-        means: float32, shape (U, D).
-        weights: float64, shape (U,).
-        of_row: int64, shape (A,): the unit of each added row; -1 for those that have joined.
+        means: float32, shape (U, D): the mean vector of each unit.
+        weights: float64, shape (U,): the number of items in each unit.
+        of_row: int64, shape (A,): the unit of each added row; -1 for rows that have joined an existing cluster.
     """
 
     means: Vectors
@@ -86,10 +87,10 @@ class _Units:
 
 
 def join_clusters(
-    known: VectorSource,
+    indexed: VectorSource,
     added: Vectors,
     weights: npt.NDArray[np.int64],
-    graph: Graph,
+    graph: NeighbourGraph,
     labels: Labels,
     cuts: Sequence[float],
     first_free: Sequence[int],
@@ -98,39 +99,39 @@ def join_clusters(
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> tuple[Labels, list[int]]:
-    """Return the clusters of added rows: the nearest one within the cut at each level, or new ones of their own.
+    """Assign added rows to the nearest existing cluster within the cut of each level, or to new clusters.
 
-    An added row that joins a cluster is in all coarser ones that hold it. Added rows that are too far from all older
-    clusters of a level are linked among themselves, and go on together to the next level. Clusters that were there do
-    not change.
+    An added row that joins a cluster also belongs to the coarser clusters which contain it. Added rows that are too far
+    from all existing clusters of a level are linked with each other, and move together to the next level. Existing
+    clusters do not change.
 
     Args:
-        known: vectors of the M known rows; those of clusters that added rows are near are read.
+        indexed: vectors of the M indexed rows; only members of clusters near added rows are read.
         added: float32 or float16, shape (A, D), unit length.
-        weights: int64, shape (M + A,): how many identical items each row stands for.
+        weights: int64, shape (M + A,): the number of identical items for each row.
         graph: neighbours of all rows.
-        labels: int32, shape (M, L): the numbers of the known rows' clusters, finest level first, nested.
+        labels: int32, shape (M, L): cluster numbers of the indexed rows, finest level first, nested.
         cuts: L ascending cosine distances.
-        first_free: for each level the least number that was never used.
-        sums: of the known rows' clusters, where they are there already.
-        engine: multiplies.
+        first_free: for each level the lowest cluster number that was never used.
+        sums: precomputed sums of the indexed rows' clusters, if any.
+        engine: computes the matrix products.
         progress: called between levels.
 
     Returns:
-        labels: int32, shape (A, L): of the added rows.
-        first_free: for each level, now.
+        labels: int32, shape (A, L): cluster numbers of the added rows.
+        first_free: the updated lowest unused number of each level.
     """
     engine = engine or best_products()
     out = np.full((len(added), len(cuts)), -1, dtype=np.int32)
-    held = weights[len(known) :].astype(np.float64)
-    units = _Units(take_rows(added, slice(None)), held, np.arange(len(added)))
-    means = ClusterMeans(known, weights[: len(known)], labels, sums, engine)
-    links, stands_for = _links(graph, len(known)), np.concatenate([np.arange(len(known)), np.full(len(added), -1)])
+    added_weights = weights[len(indexed) :].astype(np.float64)
+    units = _Units(take_rows(added, slice(None)), added_weights, np.arange(len(added)))
+    means = ClusterMeans(indexed, weights[: len(indexed)], labels, sums, engine)
+    links, stands_for = _links(graph, len(indexed)), np.concatenate([np.arange(len(indexed)), np.full(len(added), -1)])
     free = list(first_free)
     for level, cut in enumerate(cuts):
         if (units.of_row >= 0).any():
-            units = _joined(units, links, stands_for, labels, level, cut, means, out)
-            units = _linked(units, cut, engine)
+            units = _join_existing(units, links, stands_for, labels, level, cut, means, out)
+            units = _link_units(units, cut, engine)
             alone = units.of_row >= 0
             out[alone, level] = free[level] + units.of_row[alone]
             free[level] += len(units.means)
@@ -138,19 +139,19 @@ def join_clusters(
     return out, free
 
 
-def _links(graph: Graph, known: int) -> _Links:
-    """Return (added row from 0, other row, similarity) of all pairs of which one has the other among its neighbours."""
-    added = np.repeat(np.arange(len(graph.rows) - known), graph.k)
-    # Added rows that are many and near each other list no known ones, but those may list them.
-    row, place = np.nonzero(graph.rows >= known)
+def _links(graph: NeighbourGraph, n_indexed: int) -> _Links:
+    """Return (added row, other row, similarity) of all neighbour pairs with an added row; added rows count from 0."""
+    added = np.repeat(np.arange(len(graph.rows) - n_indexed), graph.k)
+    # Many similar added rows list only each other, but indexed rows may list them.
+    row, column = np.nonzero(graph.rows >= n_indexed)
     return (
-        np.concatenate([added, graph.rows[row, place] - known]),
-        np.concatenate([graph.rows[known:].ravel(), row]),
-        np.concatenate([graph.similarity[known:].ravel(), graph.similarity[row, place]]),
+        np.concatenate([added, graph.rows[row, column] - n_indexed]),
+        np.concatenate([graph.rows[n_indexed:].ravel(), row]),
+        np.concatenate([graph.similarity[n_indexed:].ravel(), graph.similarity[row, column]]),
     )
 
 
-def _joined(
+def _join_existing(
     units: _Units,
     links: _Links,
     stands_for: npt.NDArray[np.int64],
@@ -160,13 +161,13 @@ def _joined(
     means: ClusterMeans,
     out: Labels,
 ) -> _Units:
-    """Let units join the nearest cluster of a level within the cut, in *out*; return those that are left.
+    """Assign units to the nearest cluster of a level within the cut, in *out*; return the remaining units.
 
-    Those clusters are considered that neighbours are in: known ones, and added ones that have joined. *stands_for* has
-    a known row of its cluster for each row, -1 for none, and is kept up to date.
+    Candidates are the clusters of a unit's neighbours: indexed rows, and added rows that have joined a cluster.
+    *stands_for* contains an indexed row of each row's cluster, or -1, and is updated.
     """
-    new = stands_for >= 0  # what was compared once in vain need not be again
-    # A mean similarity that reaches the cut is one of pairs of which at least one reaches it.
+    new = stands_for >= 0  # a cluster that was too far once is not compared again
+    # If a mean similarity reaches the cut, at least one pair reaches it.
     near = links[2] >= 1 - cut - ROUNDING
     row, other = links[0][near], links[1][near]
     while len(units.means):
@@ -187,16 +188,16 @@ def _joined(
 def _nearest(
     units: _Units, row: Rows, near: Rows, label: Rows, cut: float, level: int, means: ClusterMeans
 ) -> npt.NDArray[np.int64]:
-    """Return a known row of the nearest cluster within the cut for each unit, -1 for none.
+    """Return an indexed row of the nearest cluster within the cut for each unit, -1 for none.
 
     Args:
         units: clusters of added rows.
         row: added rows.
-        near: known rows whose clusters are considered for the units of those.
-        label: of the known rows.
-        cut: a cosine distance.
-        level: of the clusters.
-        means: of the clusters.
+        near: for each entry of *row*, an indexed row whose cluster is a candidate for its unit.
+        label: cluster numbers of the indexed rows.
+        cut: cosine distance.
+        level: level of the clusters.
+        means: mean vectors of the clusters.
     """
     target = np.full(len(units.means), -1, dtype=np.int64)
     if not len(row):
@@ -214,12 +215,12 @@ def _nearest(
 
 
 def _similarities(a: Vectors, rows: Rows, b: Vectors, others: Rows) -> npt.NDArray[np.float32]:
-    """Return the dot products of pairs of rows, without a copy of all their vectors at a time."""
-    found = np.empty(len(rows), dtype=np.float32)
+    """Return the dot products of pairs of rows; vectors are copied for a part of the pairs at a time."""
+    products = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _PAIRS):
         part = slice(start, start + _PAIRS)
-        found[part] = np.einsum("ij,ij->i", a[rows[part]], b[others[part]])
-    return found
+        products[part] = np.einsum("ij,ij->i", a[rows[part]], b[others[part]])
+    return products
 
 
 def _without(units: _Units, gone: npt.NDArray[np.bool_]) -> _Units:
@@ -228,8 +229,8 @@ def _without(units: _Units, gone: npt.NDArray[np.bool_]) -> _Units:
     return _Units(units.means[~gone], units.weights[~gone], of_row)
 
 
-def _linked(units: _Units, cut: float, engine: Products) -> _Units:
-    """Return the units after linking them among themselves."""
+def _link_units(units: _Units, cut: float, engine: Products) -> _Units:
+    """Return the units after linking them with each other."""
     if len(units.means) < 2:
         return units
     graph = nearest(units.means, engine=engine)
@@ -249,23 +250,23 @@ def join_groups(
     levels: Sequence[float],
     first_free: Sequence[int],
 ) -> tuple[Labels, list[int]]:
-    """Return near-duplicate groups after adding pairs: groups that a pair connects become one.
+    """Return near-duplicate groups after adding pairs: groups connected by a pair become one group.
 
     Args:
-        groups: int32, shape (N, L): the group number of each item at each level; -1 for none, as of all added items.
-        pairs: (item, other item, similarity): the pairs with an added item in them.
+        groups: int32, shape (N, L): the group number of each item at each level; -1 for none and for added items.
+        pairs: (item, other item, similarity) of all pairs with an added item.
         levels: L ascending similarities.
-        first_free: for each level the least number that was never used.
+        first_free: for each level the lowest group number that was never used.
 
     Returns:
-        groups: int32, shape (N, L); of joined groups the one with the most members gives its number.
-        first_free: for each level, now.
+        groups: int32, shape (N, L); a joined group has the number of its largest part.
+        first_free: the updated lowest unused number of each level.
     """
     out, free = groups.copy(), list(first_free)
-    for place, level in enumerate(levels):
+    for column, level in enumerate(levels):
         near = pairs[2] >= level - ROUNDING
         if near.any():
-            out[:, place], free[place] = _connect(out[:, place], pairs[0][near], pairs[1][near], free[place])
+            out[:, column], free[column] = _connect(out[:, column], pairs[0][near], pairs[1][near], free[column])
     return out, free
 
 
@@ -287,7 +288,7 @@ def _connect(group: Labels, a: Rows, b: Rows, first_free: int) -> tuple[Labels, 
     older = names < first_free
     renamed[names[older]] = leader[component[older]]
     out = group.copy()
-    held = group >= 0
-    out[held] = renamed[group[held]]
+    grouped = group >= 0
+    out[grouped] = renamed[group[grouped]]
     out[items] = leader[component[compact]]
     return out, first_free + int(fresh.sum())

@@ -1,10 +1,10 @@
-"""Cells: the parts of the space that vectors are sorted into, so that each is compared with those nearby only.
+"""Cells of an inverted file: a partition of the vectors, so that each vector is compared with nearby ones only.
 
-Centroids are found by spherical k-means on a sample (J. Sivic & A. Zisserman, "Video Google", 2003, for the idea of
-an inverted file of cells; I. Dhillon & D. Modha, 2001, for k-means by cosine). A row looks into each cell whose
-centroid is nearly as near as that of its own: within a *reach* that is measured on a sample of rows, whose exact
-neighbours are known, for the recall that is wanted. Rows within a cluster so look into one or two cells, rows between
-clusters into many.
+Centroids are computed by spherical k-means on a sample (J. Sivic & A. Zisserman, "Video Google", 2003, for inverted
+files; I. Dhillon & D. Modha, 2001, for k-means with cosine similarity). A row probes each cell whose centroid is nearly
+as similar as the centroid of its own cell. The maximum difference is the *reach*. It is measured for the requested
+recall, on a sample of rows with exact neighbours. So rows inside of a cluster probe one or two cells, and rows between
+clusters probe many.
 """
 
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
 _CELL_ROWS = 500
-_SAMPLE_ROWS = 32  # for each centroid
+_SAMPLE_ROWS = 32  # per centroid
 _ROUNDS = 6
-_TESTED = 512  # rows whose exact neighbours are found to measure the reach
+_TESTED = 512  # rows with exact neighbours, to measure the reach
 _BLOCK = 4096
-_MOST_LISTED = 64  # cells that a row with sparse surroundings looks into at most
+_MAX_PROBES = 64  # cells that a row in a sparse region probes at most
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A division of rows into cells.
+    """Partition of rows into cells.
 
     Attributes:
         centroids: float32, shape (C, D), unit length.
         of_row: int32, shape (N,): the cell of each row.
-        reach: how much less similar than its own a centroid may be for a row to look into its cell.
+        reach: a row probes a cell if its centroid is at most this much less similar than the row's own centroid.
     """
 
     centroids: Vectors
@@ -41,31 +41,31 @@ class Cells:
 
 @dataclass(frozen=True)
 class CellProbes:
-    """Which rows look into which cells, beside their own: row numbers grouped by cell.
+    """Rows that probe cells other than their own, grouped by cell.
 
     Attributes:
-        rows: int32: the rows that look into cell 0, then those of cell 1…
-        starts: int64, shape (C + 1,): where each cell's rows begin.
+        rows: int32: the rows that probe cell 0, then the rows that probe cell 1…
+        starts: int64, shape (C + 1,): the index in *rows* at which each cell begins, and the end.
     """
 
     rows: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
 
     def into(self, cell: int) -> npt.NDArray[np.int32]:
-        """Return the rows that look into a cell."""
+        """Return the rows that probe a cell."""
         return self.rows[self.starts[cell] : self.starts[cell + 1]]
 
 
 def take_rows(vectors: Vectors, rows: npt.NDArray[np.integer] | slice) -> Vectors:
-    """Return some rows as float32 in memory, of a matrix that may be float16 or memory-mapped."""
+    """Return rows of a matrix, which may be float16 or memory-mapped, as float32 in memory."""
     return np.ascontiguousarray(vectors[rows], dtype=np.float32)
 
 
 def cell_count(rows: int) -> int:
-    """Return how many cells that many rows are sorted into.
+    """Return the number of cells for a number of rows.
 
-    Cells of some 500 rows; above a million rows their number grows with the root only, so that comparing every row with
-    every centroid does not outgrow the rest.
+    A cell has about 500 rows. Above a million rows the number of cells grows with the square root of the rows, which
+    limits the cost of comparing every row with every centroid.
     """
     return max(1, int(min(rows / _CELL_ROWS, 2 * np.sqrt(rows))))
 
@@ -73,13 +73,13 @@ def cell_count(rows: int) -> int:
 def find_centroids(
     vectors: Vectors, count: int, *, engine: Products, random: np.random.Generator, progress: ShareProgress
 ) -> Vectors:
-    """Return centroids of *count* cells: float32, shape (count, D), unit length."""
-    chosen = random.choice(len(vectors), min(len(vectors), _SAMPLE_ROWS * count), replace=False)
-    sample = take_rows(vectors, np.sort(chosen))
+    """Return the centroids of *count* cells: float32, shape (count, D), unit length."""
+    rows = random.choice(len(vectors), min(len(vectors), _SAMPLE_ROWS * count), replace=False)
+    sample = take_rows(vectors, np.sort(rows))
     centroids = _unit(sample[np.sort(random.choice(len(sample), count, replace=False))])
     for turn in range(_ROUNDS):
         cell = assign(sample, centroids, engine=engine)
-        centroids = _moved(sample, cell, centroids, random)
+        centroids = _mean_directions(sample, cell, centroids, random)
         progress((turn + 1) / _ROUNDS)
     return centroids
 
@@ -88,8 +88,8 @@ def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDA
     """Return the cell of each row: int32, shape (N,)."""
     cell = np.empty(len(vectors), dtype=np.int32)
 
-    def note(place: int, columns: npt.NDArray[np.int64]) -> None:
-        cell[place * _BLOCK : place * _BLOCK + len(columns)] = columns
+    def note(position: int, columns: npt.NDArray[np.int64]) -> None:
+        cell[position * _BLOCK : position * _BLOCK + len(columns)] = columns
 
     run_all(
         engine,
@@ -100,13 +100,15 @@ def assign(vectors: Vectors, centroids: Vectors, *, engine: Products) -> npt.NDA
     return cell
 
 
-def _moved(sample: Vectors, cell: npt.NDArray[np.int32], centroids: Vectors, random: np.random.Generator) -> Vectors:
-    """Return the mean directions of the cells; cells that nobody chose begin anew at random rows."""
+def _mean_directions(
+    sample: Vectors, cell: npt.NDArray[np.int32], centroids: Vectors, random: np.random.Generator
+) -> Vectors:
+    """Return the mean directions of the cells; an empty cell restarts at a random row."""
     order, starts = group_rows(cell, len(centroids))
     sizes = np.diff(starts)
     sums = np.empty_like(centroids)
-    held = np.flatnonzero(sizes)
-    sums[held] = np.add.reduceat(sample[order], starts[held], axis=0)
+    full = np.flatnonzero(sizes)
+    sums[full] = np.add.reduceat(sample[order], starts[full], axis=0)
     empty = np.flatnonzero(sizes == 0)
     sums[empty] = sample[random.integers(0, len(sample), len(empty))]
     return _unit(sums)
@@ -118,7 +120,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 def group_rows(group: npt.NDArray[np.integer], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (order, starts): rows sorted by group, stable, and where each of *count* groups begins, and the end."""
+    """Return (order, starts): row numbers sorted by group (stable), and the start of each group, and the end."""
     order = np.argsort(group, kind="stable")
     starts = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(group, minlength=count), out=starts[1:])
@@ -131,65 +133,65 @@ def measure_reach(
     *,
     k: int,
     recall: float,
-    least: float = -np.inf,
+    min_similarity: float = -np.inf,
     engine: Products,
     random: np.random.Generator,
     progress: ShareProgress,
 ) -> tuple[float, float]:
-    """Return the reach at which rows find their neighbours, and how many rows a row is then compared with.
+    """Return the reach for a recall, and the mean number of rows that a row is then compared with.
 
     Args:
         vectors: all rows.
-        centroids: of the cells.
-        k: neighbours a row.
-        recall: wanted share of the true neighbours, below 1.
-        least: only neighbours at least that similar are to be found.
-        engine: multiplies.
-        random: chooses the rows that are tested.
+        centroids: centroids of the cells.
+        k: neighbours per row.
+        recall: requested share of the true neighbours, below 1.
+        min_similarity: only neighbours with at least this similarity count.
+        engine: computes the matrix products.
+        random: selects the sample of rows.
         progress: called between blocks.
 
     Returns:
         reach: a difference of similarities.
-        compared: rows in the cells that a row looks into, on average.
+        n_candidates: rows in the cells that a row probes, on average.
     """
-    tested = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
-    queries = take_rows(vectors, tested)
-    neighbours, similarity = _exact(vectors, tested, queries, k, engine, progress)
+    sample_rows = np.sort(random.choice(len(vectors), min(_TESTED, len(vectors)), replace=False))
+    queries = take_rows(vectors, sample_rows)
+    neighbours, similarity = _exact(vectors, sample_rows, queries, k, engine, progress)
     to_centroids = queries @ centroids.T
     own = to_centroids.max(axis=1, keepdims=True)
     cell = assign(take_rows(vectors, neighbours.ravel()), centroids, engine=engine).reshape(neighbours.shape)
-    behind = (own - np.take_along_axis(to_centroids, cell, axis=1))[similarity >= least]
-    # One standard error more, because the sample's rows are few.
+    behind = (own - np.take_along_axis(to_centroids, cell, axis=1))[similarity >= min_similarity]
+    # The sample is small, so one standard error is added.
     missed = 1 - recall
-    error = np.sqrt(missed * recall / len(tested))
+    error = np.sqrt(missed * recall / len(sample_rows))
     reach = float(np.quantile(behind, 1 - max(missed - error, missed / 2))) if len(behind) else 0.0
-    # Cells are about equally likely to be hit, weighted with their sizes, so tested rows stand for all of them.
+    # The sizes of cells are estimated from the cells of the sample's neighbours.
     sizes = np.bincount(cell.ravel(), minlength=len(centroids)) * (len(vectors) / cell.size)
-    looked = to_centroids >= own - reach
-    return reach, float((looked * sizes).sum(axis=1).mean())
+    probed = to_centroids >= own - reach
+    return reach, float((probed * sizes).sum(axis=1).mean())
 
 
 def _exact(
     vectors: Vectors,
-    tested: npt.NDArray[np.int64],
+    sample_rows: npt.NDArray[np.int64],
     queries: Vectors,
     k: int,
     engine: Products,
     progress: ShareProgress,
 ) -> tuple[npt.NDArray[np.int64], Vectors]:
-    """Return (rows, similarities) of the exact neighbours of a few rows among all, without themselves: shape (T, k)."""
+    """Return (rows, similarities) of the exact neighbours of sampled rows, without the row itself: shape (T, k)."""
     block = 16384
-    best = np.full((len(tested), 0), -1, dtype=np.int64)
-    scores = np.empty((len(tested), 0), dtype=np.float32)
+    best = np.full((len(sample_rows), 0), -1, dtype=np.int64)
+    scores = np.empty((len(sample_rows), 0), dtype=np.float32)
 
-    def note(place: int, found: tuple[npt.NDArray[np.int64], Vectors]) -> None:
+    def note(position: int, result: tuple[npt.NDArray[np.int64], Vectors]) -> None:
         nonlocal best, scores
-        best = np.concatenate([best, found[0] + place * block], axis=1)
-        scores = np.concatenate([scores, found[1]], axis=1)
-        scores[best == tested[:, None]] = -np.inf
+        best = np.concatenate([best, result[0] + position * block], axis=1)
+        scores = np.concatenate([scores, result[1]], axis=1)
+        scores[best == sample_rows[:, None]] = -np.inf
         keep = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         best, scores = np.take_along_axis(best, keep, axis=1), np.take_along_axis(scores, keep, axis=1)
-        progress(min(1.0, (place + 1) * block / len(vectors)))
+        progress(min(1.0, (position + 1) * block / len(vectors)))
 
     def compare(start: int) -> tuple[npt.NDArray[np.int64], Vectors]:
         rows = take_rows(vectors, slice(start, start + block))
@@ -204,20 +206,20 @@ def probe_cells(
     centroids: Vectors,
     reach: float,
     *,
-    least: int,
-    held: npt.NDArray[np.int64] | None = None,
+    min_rows: int,
+    occupancy: npt.NDArray[np.int64] | None = None,
     engine: Products,
     progress: ShareProgress,
 ) -> tuple[npt.NDArray[np.int32], CellProbes]:
-    """Return the cell of each row, and which other cells each row looks into.
+    """Return the cell of each row, and the other cells that each row probes.
 
     Args:
         vectors: float32, shape (N, D).
-        centroids: of the cells.
+        centroids: centroids of the cells.
         reach: see :class:`Cells`.
-        least: a row looks into more cells than the reach says until they hold so many rows, itself among them.
-        held: int64, shape (C,): how many other rows each cell holds.
-        engine: multiplies.
+        min_rows: a row probes further cells beyond the reach until they contain this many rows, including itself.
+        occupancy: int64, shape (C,): the number of further rows in each cell, which are not in *vectors*.
+        engine: computes the matrix products.
         progress: called between blocks of rows.
     """
     count = len(vectors)
@@ -225,9 +227,9 @@ def probe_cells(
     rows: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
     cells: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
 
-    def note(place: int, found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
-        own, row, column = found
-        start = place * _BLOCK
+    def note(position: int, result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        own, row, column = result
+        start = position * _BLOCK
         cell[start : start + len(own)] = own
         rows.append((row + start).astype(np.int32))
         cells.append(column.astype(np.int32))
@@ -239,38 +241,40 @@ def probe_cells(
         range(0, count, _BLOCK),
         after=note,
     )
-    sizes = np.bincount(cell, minlength=len(centroids)) + (0 if held is None else held)
-    more = _further(vectors, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, least, engine)
-    flat = np.concatenate([*cells, more[1]])
+    sizes = np.bincount(cell, minlength=len(centroids)) + (0 if occupancy is None else occupancy)
+    further = _further_probes(
+        vectors, centroids, cell, np.concatenate(rows), np.concatenate(cells), sizes, min_rows, engine
+    )
+    flat = np.concatenate([*cells, further[1]])
     order, starts = group_rows(flat, len(centroids))
-    return cell, CellProbes(np.concatenate([*rows, more[0]])[order], starts)
+    return cell, CellProbes(np.concatenate([*rows, further[0]])[order], starts)
 
 
-def _further(
+def _further_probes(
     vectors: Vectors,
     centroids: Vectors,
     cell: npt.NDArray[np.int32],
     row: npt.NDArray[np.int32],
     column: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int64],
-    least: int,
+    min_rows: int,
     engine: Products,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return (rows, cells) of the further looks of rows that would be compared with too few others."""
+    """Return (rows, cells) of the further probes of rows that have too few candidates within the reach."""
     seen = sizes[cell] + np.bincount(row, weights=sizes[column], minlength=len(cell))
-    few = np.flatnonzero(seen < least)
+    few = np.flatnonzero(seen < min_rows)
     rows: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
     cells: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
-    again = seen[row] < least
-    looked = row[again].astype(np.int64) * len(centroids) + column[again]
-    listed = min(_MOST_LISTED, len(centroids))
+    again = seen[row] < min_rows
+    probed = row[again].astype(np.int64) * len(centroids) + column[again]
+    n_nearest = min(_MAX_PROBES, len(centroids))
     for start in range(0, len(few), _BLOCK):
         some = few[start : start + _BLOCK]
-        nearest, _ = engine.largest(take_rows(vectors, some), centroids, listed)
+        nearest, _ = engine.largest(take_rows(vectors, some), centroids, n_nearest)
         before = np.cumsum(sizes[nearest], axis=1) - sizes[nearest]
-        wanted = (before < least) & (nearest != cell[some][:, None])
-        place, rank = np.nonzero(wanted)
-        new = ~np.isin(some[place] * len(centroids) + nearest[place, rank], looked)
-        rows.append(some[place][new].astype(np.int32))
-        cells.append(nearest[place, rank][new].astype(np.int32))
+        needed = (before < min_rows) & (nearest != cell[some][:, None])
+        item, rank = np.nonzero(needed)
+        new = ~np.isin(some[item] * len(centroids) + nearest[item, rank], probed)
+        rows.append(some[item][new].astype(np.int32))
+        cells.append(nearest[item, rank][new].astype(np.int32))
     return np.concatenate(rows), np.concatenate(cells)

@@ -1,4 +1,4 @@
-"""Mean vectors of clusters; sums of large ones are kept with an index: summing them up reads every vector."""
+"""Mean vectors of clusters. The sums of large clusters are stored with an index, because summing reads all vectors."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.arrays import Vectors
 
 _CHUNK = 4096
-_FEW = 0.2  # of all rows: fewer are read one by one
-_LARGE = 8  # rows of a cluster whose sum is kept, or more where those are many
-_MOST_KEPT = 0.04  # of the rows: the share of the vectors' own size that keeping sums may take
+_FEW = 0.2  # of all rows: fewer rows are read one by one
+_MIN_ROWS = 8  # of a cluster with a stored sum; doubled if there are many such clusters
+_MAX_STORED = 0.04  # of the rows: stored sums take at most this share of the vectors' size
 _LEVEL = 1 << 32
 
 Labels = npt.NDArray[np.int32]
@@ -21,12 +21,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClusterSums:
-    """The sums of large clusters, at all levels.
+    """Vector sums of large clusters, at all levels.
 
     Attributes:
         keys: int64, shape (Q,), ascending: level · 2³² + number.
-        weights: int64, shape (Q,): items in each.
-        sums: float32, shape (Q, D): of the items' vectors.
+        weights: int64, shape (Q,): the number of items of each cluster.
+        sums: float32, shape (Q, D): the sum of the items' vectors.
     """
 
     keys: Ints
@@ -34,19 +34,25 @@ class ClusterSums:
     sums: Vectors
 
     def find(self, level: int, numbers: npt.NDArray[np.integer]) -> Ints:
-        """Return where clusters of one level are, -1 for those that are not kept."""
+        """Return the positions of clusters of one level, -1 for clusters without a stored sum."""
         keys = level * _LEVEL + numbers.astype(np.int64)
-        place = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        return np.where(self.keys[place] == keys, place, -1) if len(self.keys) else np.full(len(keys), -1)
+        position = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        return np.where(self.keys[position] == keys, position, -1) if len(self.keys) else np.full(len(keys), -1)
 
     def with_rows(self, vectors: Vectors, weights: Ints, labels: Labels) -> "ClusterSums":
-        """Return the sums with further rows in them: float32 (A, D), int64 (A,), and their clusters, int32 (A, L)."""
+        """Return the sums with added rows.
+
+        Args:
+            vectors: float32, shape (A, D).
+            weights: int64, shape (A,); negative weights subtract rows.
+            labels: int32, shape (A, L): the clusters of the rows.
+        """
         sums, total = self.sums.copy(), self.weights.copy()
         for level in range(labels.shape[1]):
-            place = self.find(level, labels[:, level])
-            held = np.flatnonzero(place >= 0)
-            np.add.at(sums, place[held], vectors[held] * weights[held, None].astype(np.float32))
-            np.add.at(total, place[held], weights[held])
+            position = self.find(level, labels[:, level])
+            stored = np.flatnonzero(position >= 0)
+            np.add.at(sums, position[stored], vectors[stored] * weights[stored, None].astype(np.float32))
+            np.add.at(total, position[stored], weights[stored])
         return ClusterSums(self.keys, total, sums)
 
 
@@ -55,24 +61,24 @@ def cluster_sums(vectors: Vectors, weights: Ints, labels: Labels, *, engine: Pro
 
     Args:
         vectors: float32 or float16, shape (M, D).
-        weights: int64, shape (M,): how many items each row stands for.
+        weights: int64, shape (M,): the number of identical items for each row.
         labels: int32, shape (M, L): cluster numbers, finest level first, nested.
-        engine: its threads do the work.
+        engine: provides the threads.
     """
     dimension = vectors.shape[1]
     keys, totals, parts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((0, dimension), np.float32)]
     inside, finer = np.zeros(len(labels), dtype=bool), np.empty((0, dimension))
     example = np.empty(0, dtype=np.int64)
-    least = _least_kept(labels)
+    min_rows = _min_stored_rows(labels)
     for level in range(labels.shape[1] if len(labels) else 0):
         label = labels[:, level]
-        numbers = np.flatnonzero(np.bincount(label) >= least)
-        place = np.full(int(label.max()) + 1, -1, dtype=np.int64)
-        place[numbers] = np.arange(len(numbers))
-        of_row = place[label]
-        # A cluster is those of the next finer level within it, and the rows that are in none that is kept.
+        numbers = np.flatnonzero(np.bincount(label) >= min_rows)
+        position = np.full(int(label.max()) + 1, -1, dtype=np.int64)
+        position[numbers] = np.arange(len(numbers))
+        of_row = position[label]
+        # A cluster consists of stored clusters of the next finer level, and of rows outside of stored clusters.
         rows = np.flatnonzero((of_row >= 0) & ~inside)
-        sums = _add(VectorsInMemory(vectors), weights, rows, of_row[rows], len(numbers), engine)
+        sums = _sum_by_group(VectorsInMemory(vectors), weights, rows, of_row[rows], len(numbers), engine)
         np.add.at(sums, of_row[example], finer)
         inside, finer = of_row >= 0, sums
         example = np.unique(of_row, return_index=True)[1][-len(numbers) :] if len(numbers) else example[:0]
@@ -82,76 +88,76 @@ def cluster_sums(vectors: Vectors, weights: Ints, labels: Labels, *, engine: Pro
     return ClusterSums(np.concatenate(keys), np.concatenate(totals), np.concatenate(parts))
 
 
-def _least_kept(labels: Labels) -> int:
-    """Return how many rows a cluster must have for its sum to be kept."""
+def _min_stored_rows(labels: Labels) -> int:
+    """Return the minimum number of rows of a cluster with a stored sum."""
     sizes = np.concatenate([np.empty(0, np.int64), *(np.bincount(label) for label in labels.T)])
-    least = _LARGE
-    while (sizes >= least).sum() > max(_MOST_KEPT * len(labels), _LARGE):
-        least *= 2
-    return least
+    min_rows = _MIN_ROWS
+    while (sizes >= min_rows).sum() > max(_MAX_STORED * len(labels), _MIN_ROWS):
+        min_rows *= 2
+    return min_rows
 
 
 class ClusterMeans:
-    """The means of clusters, by level and number.
+    """Means of clusters, by level and number.
 
     Args:
-        vectors: of the M rows.
-        weights: int64, shape (M,): how many items each row stands for.
+        vectors: vectors of the M rows.
+        weights: int64, shape (M,): the number of identical items for each row.
         labels: int32, shape (M, L): cluster numbers, finest level first, nested.
-        kept: sums that are there already; other clusters that are asked for are summed up.
-        engine: its threads do the work.
+        sums: stored sums; other clusters are summed on request.
+        engine: provides the threads.
     """
 
     def __init__(
-        self, vectors: VectorSource, weights: Ints, labels: Labels, kept: ClusterSums | None, engine: Products
+        self, vectors: VectorSource, weights: Ints, labels: Labels, sums: ClusterSums | None, engine: Products
     ) -> None:
-        self._vectors, self._weights, self._labels, self._kept, self._engine = vectors, weights, labels, kept, engine
+        self._vectors, self._weights, self._labels, self._sums, self._engine = vectors, weights, labels, sums, engine
 
     def of(self, level: int, numbers: Ints) -> Vectors:
-        """Return the means of some clusters, float32 of shape (len(numbers), D); the numbers ascend."""
+        """Return the means of clusters: float32, shape (len(numbers), D); the numbers ascend."""
         out = np.empty((len(numbers), self._vectors.dimension), dtype=np.float32)
-        place = np.full(len(numbers), -1) if self._kept is None else self._kept.find(level, numbers)
-        kept, other = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
-        if self._kept is not None:
-            out[kept] = self._kept.sums[place[kept]] / self._kept.weights[place[kept], None]
+        position = np.full(len(numbers), -1) if self._sums is None else self._sums.find(level, numbers)
+        stored, other = np.flatnonzero(position >= 0), np.flatnonzero(position < 0)
+        if self._sums is not None:
+            out[stored] = self._sums.sums[position[stored]] / self._sums.weights[position[stored], None]
         if len(other):
-            out[other] = self._summed_up(self._labels[:, level], numbers[other])
+            out[other] = self._compute_means(self._labels[:, level], numbers[other])
         return out
 
-    def _summed_up(self, label: Labels, numbers: Ints) -> Vectors:
-        wanted = np.full(int(label.max()) + 1, -1, dtype=np.int64)
-        wanted[numbers] = np.arange(len(numbers))
-        rows = np.flatnonzero(wanted[label] >= 0)
-        group = wanted[label[rows]]
-        sums = _add(self._vectors, self._weights, rows, group, len(numbers), self._engine)
+    def _compute_means(self, label: Labels, numbers: Ints) -> Vectors:
+        position = np.full(int(label.max()) + 1, -1, dtype=np.int64)
+        position[numbers] = np.arange(len(numbers))
+        rows = np.flatnonzero(position[label] >= 0)
+        group = position[label[rows]]
+        sums = _sum_by_group(self._vectors, self._weights, rows, group, len(numbers), self._engine)
         weights = np.bincount(group, weights=self._weights[rows], minlength=len(numbers))
         return (sums / weights[:, None]).astype(np.float32)
 
 
-def _add(
+def _sum_by_group(
     vectors: VectorSource, weights: Ints, rows: Ints, group: npt.NDArray[np.integer], count: int, engine: Products
 ) -> npt.NDArray[np.float64]:
     """Return the weighted sums of rows by group: float64, shape (count, D).
 
     Args:
-        vectors: of all rows.
-        weights: of all rows.
-        rows: ascending.
-        group: of those rows.
-        count: how many groups there are.
-        engine: its threads do the work.
+        vectors: vectors of all rows.
+        weights: weights of all rows.
+        rows: rows to sum, ascending.
+        group: the group of each of these rows.
+        count: the number of groups.
+        engine: provides the threads.
     """
     sums = np.zeros((count, vectors.dimension))
     if len(rows) < _FEW * len(vectors):
-        _add_to(sums, vectors, rows, weights[rows], group, engine)
+        _add_groups(sums, vectors, rows, weights[rows], group, engine)
         return sums
     for start, block in vectors.blocks():
         inside = slice(*np.searchsorted(rows, [start, start + len(block)]))
-        _add_to(sums, VectorsInMemory(block), rows[inside] - start, weights[rows[inside]], group[inside], engine)
+        _add_groups(sums, VectorsInMemory(block), rows[inside] - start, weights[rows[inside]], group[inside], engine)
     return sums
 
 
-def _add_to(
+def _add_groups(
     sums: npt.NDArray[np.float64],
     vectors: VectorSource,
     rows: Ints,
@@ -169,7 +175,7 @@ def _add_to(
         first = np.flatnonzero(np.diff(group[part], prepend=-1))
         return group[part][first], np.add.reduceat(content, first, axis=0)
 
-    def collect(_place: int, found: tuple[npt.NDArray[np.integer], Vectors]) -> None:
-        sums[found[0]] += found[1]
+    def collect(_place: int, partial_sums: tuple[npt.NDArray[np.integer], Vectors]) -> None:
+        sums[partial_sums[0]] += partial_sums[1]
 
     run_all(engine, add, range(0, len(rows), _CHUNK), after=collect)

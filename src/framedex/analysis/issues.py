@@ -1,4 +1,4 @@
-"""From values to issues: confidences."""
+"""Confidences of issues, from values and limits."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from framedex.arrays import Floats
 from framedex.issue_types import IssueType
 
 
-def confidence(values: Floats, issue: IssueType, threshold: float) -> Floats:
-    """Return how sure each issue is: 0.5 at the limit, 1 at the worst value; NaN where there is no issue.
+def issue_confidence(values: Floats, issue: IssueType, threshold: float) -> Floats:
+    """Return the confidence of each issue: 0.5 at the limit, 1 at the worst value; NaN without an issue.
 
     Args:
-        values: float32, shape (N,); NaN where nothing was measured, which is no issue.
-        issue: its type.
-        threshold: its limit in this dataset.
+        values: float32, shape (N,); NaN for missing values, which are never an issue.
+        issue: the issue type.
+        threshold: the limit of the issue type in this dataset.
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        found = values > threshold if issue.above else values < threshold
+        is_issue = values > threshold if issue.above else values < threshold
         if issue.worst is None:
-            sure = 1 - 0.5 * threshold / values
+            confidence = 1 - 0.5 * threshold / values
         else:
-            sure = 0.5 + 0.5 * (values - threshold) / (issue.worst - threshold)
-    return np.where(found, np.clip(sure, 0.5, 1), np.nan).astype(np.float32)
+            confidence = 0.5 + 0.5 * (values - threshold) / (issue.worst - threshold)
+    return np.where(is_issue, np.clip(confidence, 0.5, 1), np.nan).astype(np.float32)

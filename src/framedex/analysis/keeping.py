@@ -1,4 +1,4 @@
-"""Which picture of a group of duplicates is best to keep."""
+"""Selection of the best image in each group of duplicates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Places = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-Truths = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing that makes a picture worth more than its duplicates.
+    """Ranking criterion for choosing the image to keep among duplicates.
+
+    A member ties with the best one if its value is lower by at most ``relative * abs(best) + absolute``.
 
     Attributes:
-        values: float64, shape (N,), finite, more is better; NaN where unknown.
-        relative: a member is as good as the best if it is worse by no more than this share of the best value…
-        absolute: …and this much.
+        values: float64, shape (N,), finite, higher is better; NaN where unknown.
+        relative: tolerance as a share of the best value.
+        absolute: tolerance in the unit of the values.
     """
 
     values: Values
@@ -28,76 +30,77 @@ class Criterion:
 
 @dataclass(frozen=True)
 class BestMembers:
-    """The best member of each of G groups, and how C criteria led to it.
+    """Best member of each of G groups, with the effect of each of C criteria.
 
-    Members are named by their place among all N.
+    Members are numbered by their position among all N members.
 
     Attributes:
-        best: int64, shape (G,).
-        left: int64, shape (G, C): how many members were left after each criterion.
-        rival: int64, shape (G, C): the best of those that each criterion left out; -1 where none is known.
-        known: bool, shape (G, C): whether a criterion had a known value to go by.
+        best: int64, shape (G,): the best member of each group.
+        left: int64, shape (G, C): the number of members that remain after each criterion.
+        rival: int64, shape (G, C): the best member excluded by each criterion; -1 if none with a value was excluded.
+        known: bool, shape (G, C): true if any remaining member has a value for the criterion.
     """
 
-    best: Places
-    left: Places
-    rival: Places
-    known: Truths
+    best: Positions
+    left: Positions
+    rival: Positions
+    known: Mask
 
 
-def best_members(sizes: Places, criteria: Sequence[Criterion], order: Places) -> BestMembers:
-    """Return which member of each group is best to keep, whatever order the members come in.
+def best_members(sizes: Positions, criteria: Sequence[Criterion], order: Positions) -> BestMembers:
+    """Return the best member of each group, independent of the order of the members.
 
-    The criteria are applied one after another. Each leaves those members that are as good as the best of them, within
-    its tolerance, and the next one decides among these; so a difference that is only noise never decides. Where a
-    value is known of some, those of which it is unknown are left out; where of none, the criterion leaves all. The
-    tolerance is counted from the best, not from one member to the next, so the result does not depend on the order of
-    the comparisons. Of those left at the end the first in *order* is best.
+    The criteria are applied one after another. Each criterion keeps the members that tie with the best one within its
+    tolerance, and the next criterion decides among them; so differences within the noise never decide. If only some
+    members have a value, members without one are excluded. If no member has a value, all members remain. The tolerance
+    is measured from the best member, not between consecutive members, so the result does not depend on the order of
+    comparisons. If several members remain at the end, the first one in *order* is the best.
 
     Args:
-        sizes: int64, shape (G,), each 1 or more: how many members each group has, one group after another; N in all.
-        criteria: most important first.
-        order: int64, shape (N,): the place of each member in a fixed order; no two are equal.
+        sizes: int64, shape (G,), each at least 1: the number of members of each group, one group after another; the sum
+            is N.
+        criteria: criteria, most important first.
+        order: int64, shape (N,): the rank of each member in a fixed order, all different.
     """
     starts = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(sizes)), sizes)
     alive = np.ones(len(owner), dtype=bool)
     left, rival, known = [], [], []
     for criterion in criteria:
-        there, kept = _as_good_as_the_best(criterion, alive, starts, owner)
-        left.append(np.add.reduceat(kept, starts, dtype=np.int64))
-        rival.append(_best_of(alive & ~kept, criterion.values, order, starts, owner))
-        known.append(there)
-        alive = kept
+        has_value, remaining = _as_good_as_the_best(criterion, alive, starts, owner)
+        left.append(np.add.reduceat(remaining, starts, dtype=np.int64))
+        rival.append(_best_of(alive & ~remaining, criterion.values, order, starts, owner))
+        known.append(has_value)
+        alive = remaining
     return BestMembers(
         _first(alive, order, starts, owner), _columns(left), _columns(rival), _columns(known).astype(bool)
     )
 
 
-def _as_good_as_the_best(criterion: Criterion, alive: Truths, starts: Places, owner: Places) -> tuple[Truths, Truths]:
-    """Return whether each group has a known value, and which members one criterion leaves."""
+def _as_good_as_the_best(criterion: Criterion, alive: Mask, starts: Positions, owner: Positions) -> tuple[Mask, Mask]:
+    """Return whether each group has a value, and the members that remain after a criterion."""
     known = alive & ~np.isnan(criterion.values)
     best = np.maximum.reduceat(np.where(known, criterion.values, -np.inf), starts)
-    there = np.isfinite(best)
-    best = np.where(there, best, 0)  # nothing is known of a group at -inf; all of its members stay
-    least = best - np.abs(best) * criterion.relative - criterion.absolute
-    return there, np.where(there[owner], known & (criterion.values >= least[owner]), alive)
+    has_value = np.isfinite(best)
+    best = np.where(has_value, best, 0)  # -inf: no member of the group has a value, so all members stay
+    min_value = best - np.abs(best) * criterion.relative - criterion.absolute
+    return has_value, np.where(has_value[owner], known & (criterion.values >= min_value[owner]), alive)
 
 
-def _best_of(chosen: Truths, values: Values, order: Places, starts: Places, owner: Places) -> Places:
-    """Return the chosen member of each group whose value is highest, the first of equals; -1 where none is known."""
-    known = chosen & ~np.isnan(values)
+def _best_of(selected: Mask, values: Values, order: Positions, starts: Positions, owner: Positions) -> Positions:
+    """Return the selected member of each group with the highest value, the first of ties; -1 if none has a value."""
+    known = selected & ~np.isnan(values)
     best = np.maximum.reduceat(np.where(known, values, -np.inf), starts)
     return _first(known & (values == best[owner]), order, starts, owner)
 
 
-def _first(chosen: Truths, order: Places, starts: Places, owner: Places) -> Places:
-    """Return the chosen member of each group that is first in order; -1 where none is chosen."""
-    first = np.minimum.reduceat(np.where(chosen, order, np.iinfo(np.int64).max), starts)
-    places = np.flatnonzero(chosen & (order == first[owner]))
-    found = np.full(len(starts), -1, dtype=np.int64)
-    found[owner[places]] = places
-    return found
+def _first(selected: Mask, order: Positions, starts: Positions, owner: Positions) -> Positions:
+    """Return the first selected member of each group in order; -1 if none is selected."""
+    first = np.minimum.reduceat(np.where(selected, order, np.iinfo(np.int64).max), starts)
+    positions = np.flatnonzero(selected & (order == first[owner]))
+    first_members = np.full(len(starts), -1, dtype=np.int64)
+    first_members[owner[positions]] = positions
+    return first_members
 
 
 def _columns(columns: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Neighbours of some rows among all rows, which are read where they are stored, block by block."""
+"""Neighbours of some rows among all rows, which are read from their source block by block."""
 
 import threading
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from framedex.progress import ShareProgress
 
 _QUERIES = 4096
 _TILE = 16384
-_HANDED = 1 << 17  # similarities that a thread computes at a time, or more
+_BUNDLE_PRODUCTS = 1 << 17  # minimum number of similarities that a thread computes at a time
 
 Rows = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Rows whose neighbours are wanted.
+    """Rows that search for their neighbours.
 
     Attributes:
-        numbers: int64, shape (Q,), ascending: among all rows.
+        numbers: int64, shape (Q,), ascending: the rows' numbers among all rows.
         vectors: float32, shape (Q, D).
     """
 
@@ -44,26 +44,26 @@ def look_up(
     cells: Cells | None,
     lists: Lists,
     *,
-    told: int,
+    update_below: int,
     engine: Products,
     progress: ShareProgress,
 ) -> Cells | None:
-    """Offer the neighbours of some rows to their lists.
+    """Offer candidate neighbours of some rows to their lists.
 
     Args:
-        queries: those rows.
-        vectors: all N rows, in the order of their numbers; they are read once.
-        cells: which queries look into; those that stand behind the rows of the cells are sorted into them. None:
-            queries are compared with all rows.
-        lists: of all N rows.
-        told: rows below that number get queries as candidates, too.
-        engine: multiplies.
+        queries: the rows that search for neighbours.
+        vectors: the vectors of all N rows, in the order of their numbers; read once.
+        cells: cells for the queries to probe; queries with higher numbers than the rows of the cells are added to them.
+            None: queries are compared with all rows.
+        lists: neighbour lists of all N rows.
+        update_below: rows with lower numbers are offered the queries as candidates, too.
+        engine: computes the matrix products.
         progress: called between parts of blocks.
 
     Returns:
-        the cells of all rows.
+        The cells of all rows.
     """
-    search = _Search(queries, lists, told, engine)
+    search = _Search(queries, lists, update_below, engine)
     if cells is None:
         for start, block in vectors.blocks():
             pairs: list[tuple[Rows, Rows]] = [
@@ -74,13 +74,13 @@ def look_up(
             search.compare(start, block, pairs, progress)
         return None
     count = len(cells.centroids)
-    of_row, visitors = _visitors(queries, cells, len(vectors), lists, engine, lambda share: progress(0.2 * share))
+    of_row, probing = _probing_queries(queries, cells, len(vectors), lists, engine, lambda share: progress(0.2 * share))
     for start, block in vectors.blocks():
         order, starts = group_rows(of_row[start : start + len(block)], count)
         pairs = [
-            (visitors[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
+            (probing[cell][low : low + _QUERIES], order[starts[cell] : starts[cell + 1]])
             for cell in np.flatnonzero(np.diff(starts))
-            for low in range(0, len(visitors[cell]), _QUERIES)
+            for low in range(0, len(probing[cell]), _QUERIES)
         ]
         search.compare(start, block, pairs, lambda share: progress(0.2 + 0.8 * share))
     lists.settle()
@@ -88,123 +88,130 @@ def look_up(
     return replace(cells, of_row=of_row)
 
 
-def _visitors(
+def _probing_queries(
     queries: Queries, cells: Cells, rows: int, lists: Lists, engine: Products, progress: ShareProgress
 ) -> tuple[npt.NDArray[np.int32], list[Rows]]:
-    """Return the cell of each of all rows, and the places of the queries that look into each cell, or are in it."""
-    count, known = len(cells.centroids), len(cells.of_row)
-    others = np.delete(cells.of_row, queries.numbers[queries.numbers < known])
-    own, looks = probe_cells(
+    """Return the cell of each row, and for each cell the positions of the queries that are in it or probe it."""
+    count, n_indexed = len(cells.centroids), len(cells.of_row)
+    others = np.delete(cells.of_row, queries.numbers[queries.numbers < n_indexed])
+    own, probes = probe_cells(
         queries.vectors,
         cells.centroids,
         cells.reach,
-        least=4 * lists.rows.shape[1],
-        held=np.bincount(others, minlength=count),
+        min_rows=4 * lists.rows.shape[1],
+        occupancy=np.bincount(others, minlength=count),
         engine=engine,
         progress=progress,
     )
-    of_row = np.concatenate([cells.of_row, np.empty(rows - known, np.int32)])
+    of_row = np.concatenate([cells.of_row, np.empty(rows - n_indexed, np.int32)])
     of_row[queries.numbers] = own
     order, starts = group_rows(own, count)
-    return of_row, [np.concatenate([order[starts[cell] : starts[cell + 1]], looks.into(cell)]) for cell in range(count)]
+    return of_row, [
+        np.concatenate([order[starts[cell] : starts[cell + 1]], probes.into(cell)]) for cell in range(count)
+    ]
 
 
 class _Search:
-    """Compares queries with blocks of rows.
+    """Comparison of queries with blocks of rows.
 
     Args:
-        queries: rows whose neighbours are wanted.
-        lists: of all rows.
-        told: rows below that number get queries as candidates, too.
-        engine: multiplies.
+        queries: the rows that search for neighbours.
+        lists: neighbour lists of all rows.
+        update_below: rows with lower numbers are offered the queries as candidates, too.
+        engine: computes the matrix products.
     """
 
-    def __init__(self, queries: Queries, lists: Lists, told: int, engine: Products) -> None:
-        self._queries, self._lists, self._told, self._engine = queries, lists, told, engine
+    def __init__(self, queries: Queries, lists: Lists, update_below: int, engine: Products) -> None:
+        self._queries, self._lists, self._update_below, self._engine = queries, lists, update_below, engine
 
     def compare(self, start: int, block: Vectors, pairs: Sequence[tuple[Rows, Rows]], progress: ShareProgress) -> None:
-        """Compare queries with rows of a block, and offer what is near to the lists.
+        """Compare queries with rows of a block, and offer near rows to the lists.
 
         Args:
             start: the number of the block's first row.
-            block: its vectors.
-            pairs: (places of queries, places in the block) to compare with each other.
-            progress: called with the share of all blocks that is done.
+            block: the block's vectors.
+            pairs: (positions of queries, positions in the block) to compare with each other.
+            progress: called with the completed share of all blocks.
         """
-        bundles, scratch = _bundled(pairs), _Scratch(max((len(member) for _, member in pairs), default=0))
+        bundles, scratch = _bundles(pairs), _Scratch(max((len(member) for _, member in pairs), default=0))
 
         def compared(tasks: list[_Task]) -> list[Survivors]:
             return [
-                found for task in tasks for found in self._offers(task, start, scratch.rows_of(block, task.members))
+                offer for task in tasks for offer in self._offers(task, start, scratch.rows_of(block, task.members))
             ]
 
-        def collect(place: int, found: list[Survivors]) -> None:
-            for each in found:
+        def collect(position: int, offers: list[Survivors]) -> None:
+            for each in offers:
                 self._lists.offer(each)
-            progress((start + len(block) * (place + 1) / len(bundles)) / len(self._lists.rows))
+            progress((start + len(block) * (position + 1) / len(bundles)) / len(self._lists.rows))
 
-        handed = (self._handed(bundle, start) for bundle in bundles)
-        run_all(self._engine, compared, handed, after=collect)
+        tasks = (self._tasks(bundle, start) for bundle in bundles)
+        run_all(self._engine, compared, tasks, after=collect)
         if start + len(block) == len(self._lists.rows):
             progress(1.0)
 
-    def _handed(self, bundle: Sequence[tuple[Rows, Rows]], start: int) -> "list[_Task]":
-        # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
-        least = self._lists.least
+    def _tasks(self, bundle: Sequence[tuple[Rows, Rows]], start: int) -> "list[_Task]":
+        # The limits are read here: on a thread, its timing would decide between equally near neighbours.
+        limits = self._lists.limits
         return [
-            _Task(row, member, least[self._queries.numbers[row]], least[member + start] if start < self._told else None)
+            _Task(
+                row,
+                member,
+                limits[self._queries.numbers[row]],
+                limits[member + start] if start < self._update_below else None,
+            )
             for row, member in bundle
         ]
 
     def _offers(self, task: "_Task", start: int, members: Vectors) -> list[Survivors]:
         numbers, k = self._queries.numbers[task.rows], self._lists.rows.shape[1]
         content = self._queries.vectors[task.rows]
-        found = self._engine.above(content, members, task.least, k + 1, back=task.back)
-        row, column, score = found[0]
+        survivors = self._engine.above(content, members, task.limits, k + 1, reverse_limits=task.reverse_limits)
+        row, column, score = survivors[0]
         one, other = numbers[row], task.members[column] + start
         foreign = one != other
         offers: list[Survivors] = [(one[foreign], other[foreign], score[foreign])]
-        if task.back is not None:
-            member, visitor, same = found[1]
-            offers.append((task.members[member] + start, numbers[visitor], same))
+        if task.reverse_limits is not None:
+            member, query, same_score = survivors[1]
+            offers.append((task.members[member] + start, numbers[query], same_score))
         return offers
 
 
 @dataclass(frozen=True)
 class _Task:
-    """Queries that are compared with rows of a block.
+    """Queries to compare with rows of a block.
 
     Attributes:
-        rows: places of the queries.
-        members: places in the block.
-        least: float32: what a candidate must exceed for each query.
-        back: float32: and for each row of the block; None if those get no candidates.
+        rows: positions of the queries.
+        members: positions in the block.
+        limits: float32: the similarity that a candidate must exceed, for each query.
+        reverse_limits: float32: the same for each row of the block; None if these rows get no candidates.
     """
 
     rows: Rows
     members: Rows
-    least: Vectors
-    back: Vectors | None
+    limits: Vectors
+    reverse_limits: Vectors | None
 
 
 class _Scratch(threading.local):
-    """Memory of each thread for the rows of a cell: the pages of a new array each time take longer than the product."""
+    """Reused memory of each thread for the rows of a cell; allocating new arrays takes longer than the product."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
         self._rows: Vectors | None = None
 
     def rows_of(self, block: Vectors, rows: Rows) -> Vectors:
-        """Return some rows as float32; the next call on this thread overwrites them."""
+        """Return rows as float32; the next call on this thread overwrites them."""
         if block.dtype != np.float32:
             return take_rows(block, rows)
         if self._rows is None:
-            self._rows = np.empty((self._most, block.shape[1]), dtype=np.float32)
+            self._rows = np.empty((self._max_rows, block.shape[1]), dtype=np.float32)
         return np.take(block, rows, axis=0, out=self._rows[: len(rows)], mode="clip")
 
 
-def _bundled(pairs: Sequence[tuple[Rows, Rows]]) -> list[Sequence[tuple[Rows, Rows]]]:
-    """Return runs of pairs that are worth handing to a thread: single cells are small."""
+def _bundles(pairs: Sequence[tuple[Rows, Rows]]) -> list[Sequence[tuple[Rows, Rows]]]:
+    """Return consecutive pairs in bundles that are large enough for a thread; single cells are too small."""
     sizes = np.cumsum([len(row) * len(member) for row, member in pairs])
-    ends = np.unique(np.append(np.flatnonzero(np.diff(sizes // _HANDED, prepend=0)), len(pairs)))
+    ends = np.unique(np.append(np.flatnonzero(np.diff(sizes // _BUNDLE_PRODUCTS, prepend=0)), len(pairs)))
     return [pairs[start:end] for start, end in pairwise([0, *ends.tolist()]) if end > start]

@@ -1,10 +1,10 @@
-"""The neighbour graph that everything else is computed from: k nearest neighbours by cosine.
+"""Neighbour graph: the k nearest neighbours of each row by cosine similarity, the basis of all further analysis.
 
-Few rows are compared with all others. Many rows are sorted into cells (see :mod:`framedex.analysis.cells`), and each is
-compared with the rows of the cells that it looks into: an inverted-file self-join (H. Jégou, M. Douze & C. Schmid,
-"Product quantization for nearest neighbor search", 2011, without the quantisation). How far rows look is measured for
-the wanted recall, and where cells would not pay, as with directions without any structure, all rows are compared after
-all.
+If there are few rows, all pairs are compared. Many rows are sorted into cells (see :mod:`framedex.analysis.cells`), and
+each row is compared with the rows of the cells that it probes: an inverted-file self-join (H. Jégou, M. Douze &
+C. Schmid, "Product quantization for nearest neighbor search", 2011, without the quantisation). The reach of the probes
+is measured for the requested recall. If cells cost more than comparing all pairs, as with directions without any
+structure, all pairs are compared.
 """
 
 from collections.abc import Iterator
@@ -30,45 +30,43 @@ from framedex.arrays import Vectors
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.progress import ShareProgress
 
-"""Called with the share that is done, 0 to 1, between blocks of work; raises to stop the work."""
-
 DEFAULT_K = 20
 DEFAULT_RECALL = 0.97
-_EXACT_ROWS = 20_000  # up to here comparing all takes a second or two
-_TILE = 1024  # rows of a block when all are compared
-_QUERIES = 4096  # rows that are compared with a cell at a time
-_OVERHEAD = 2.0  # what small products, sorting in and gathering cost beside large products
-_GATHERED = 2_000_000  # candidates that are held before they are sorted into the lists
+_EXACT_ROWS = 20_000  # up to this number, comparing all pairs takes a second or two
+_TILE = 1024  # rows of a block when all pairs are compared
+_QUERIES = 4096  # rows compared with a cell at a time
+_OVERHEAD = 2.0  # cost of small products, sorting and gathering, relative to large products
+_GATHERED = 2_000_000  # candidates that are collected before they are sorted into the lists
 
 
 def ignore_progress(_share: float) -> None:
-    """Do nothing."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True)
-class Graph:
-    """The k nearest neighbours of each row, by cosine similarity.
+class NeighbourGraph:
+    """Neighbour graph: the k nearest neighbours of each row, by cosine similarity.
 
     Attributes:
-        rows: int32, shape (N, k): the neighbours' rows, most similar first; ties in row order. Lists that lost rows end
-            with -1.
+        rows: int32, shape (N, k): the neighbours' rows, most similar first; ties in row order. Lists with
+            removed neighbours end with -1.
         similarity: float32, shape (N, k), in [-1, 1], descending.
-        cells: the cells that they were found by; None where all rows were compared.
-        compared: how many similarities were computed, those with centroids among them.
+        cells: the cells of the search; None if all rows were compared.
+        n_comparisons: the number of computed similarities, including those with centroids.
     """
 
     rows: npt.NDArray[np.int32]
     similarity: npt.NDArray[np.float32]
     cells: Cells | None = field(default=None, compare=False)
-    compared: int = 0
+    n_comparisons: int = 0
 
     @property
     def k(self) -> int:
-        """Neighbours a row."""
+        """The number of neighbours per row."""
         return int(self.rows.shape[1])
 
-    def filled(self) -> "Graph":
-        """Return the graph with the last neighbour of a row again where rows that were removed have left gaps."""
+    def filled(self) -> "NeighbourGraph":
+        """Return the graph with gaps of removed neighbours filled by repeating the last neighbour of the list."""
         gaps = self.rows < 0
         if not gaps.any():
             return self
@@ -84,14 +82,16 @@ def check_vectors(vectors: Vectors) -> None:
     """Check that vectors are finite and of unit length.
 
     Raises:
-        InvalidEmbedding: one is not; the message names the first such row.
+        InvalidEmbedding: a vector is not; the message names the first such row.
     """
     for start in range(0, len(vectors), 65536):
         lengths = np.linalg.norm(vectors[start : start + 65536], axis=1)
-        wrong = np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))
-        if len(wrong):
-            row = start + int(wrong[0])
-            raise InvalidEmbedding(f"row {row} has length {lengths[wrong[0]]}; vectors must be finite, of unit length")
+        invalid = np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))
+        if len(invalid):
+            row = start + int(invalid[0])
+            raise InvalidEmbedding(
+                f"row {row} has length {lengths[invalid[0]]}; vectors must be finite, of unit length"
+            )
 
 
 def nearest(
@@ -99,27 +99,28 @@ def nearest(
     *,
     k: int = DEFAULT_K,
     recall: float = DEFAULT_RECALL,
-    least: float = -np.inf,
+    min_similarity: float = -np.inf,
     seed: int = 0,
     exact: bool | None = None,
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
-) -> Graph:
+) -> NeighbourGraph:
     """Return the k nearest neighbours of each row, without the row itself.
 
-    Memory beside the vectors: 8·k bytes a row for the result, some 100 MB for blocks. The same input and seed give the
-    same graph on the same machine.
+    Memory in addition to the vectors: 8·k bytes per row for the result, and some 100 MB for blocks. The same input and
+    seed give the same graph on the same machine.
 
     Args:
-        vectors: float32 or float16, shape (N, D), unit length; may be memory-mapped. Exact copies are better left out
-            (:func:`unique_rows`): more than k of them fill each other's lists.
-        k: neighbours a row; at most N - 1 are returned.
-        recall: the share of true neighbours to be found, above 0.5, below 1; more takes longer. It is measured on a
-            sample, so it holds within about one percent.
-        least: the recall is that of neighbours at least that similar; others come as they are found.
-        seed: of the random sample.
-        exact: compare all rows, or never; by default what is cheaper for that recall.
-        engine: multiplies; by default the GPU where there is one, else the CPU.
+        vectors: float32 or float16, shape (N, D), unit length; may be memory-mapped. Exact copies should be removed
+            before (:func:`unique_rows`): more than k copies fill each other's lists.
+        k: neighbours per row; at most N - 1 are returned.
+        recall: the requested share of true neighbours, above 0.5, below 1; a higher recall takes longer. It is measured
+            on a sample, so it holds within about one percent.
+        min_similarity: the recall applies to neighbours with at least this similarity; there is no guarantee for
+            others.
+        seed: seed of the random sample.
+        exact: True compares all pairs, False always uses cells; None selects the cheaper way for the recall.
+        engine: computes the matrix products; by default on the GPU if there is one, else on the CPU.
         progress: called between blocks.
 
     Raises:
@@ -134,7 +135,7 @@ def nearest(
         return lists.graph(None)
     engine = engine or (best_products() if count > _EXACT_ROWS else CpuProducts())
     if exact is False or (exact is None and count > _EXACT_ROWS):
-        cells = _by_cells(vectors, lists, k, recall, least, seed, engine, progress, forced=exact is False)
+        cells = _by_cells(vectors, lists, k, recall, min_similarity, seed, engine, progress, forced=exact is False)
         if cells is not None:
             return lists.graph(cells)
         progress = _rest(progress, 0.2)
@@ -147,63 +148,63 @@ def _rest(progress: ShareProgress, done: float) -> ShareProgress:
 
 
 class Lists:
-    """The best neighbours of each row found so far.
+    """Lists of each row's best neighbours so far.
 
     Attributes:
-        rows: int32, shape (N, k), in no order; -1 for none.
+        rows: int32, shape (N, k), unordered; -1 for none.
         similarity: float32, shape (N, k); -inf for none.
-        least: float32, shape (N,): what a candidate must exceed; -inf while a list is not full.
-        changed: bool, shape (N,): rows whose lists are not those that they began with.
-        compared: how many similarities were computed.
+        limits: float32, shape (N,): the similarity that a candidate must exceed; -inf while a list is not full.
+        changed: bool, shape (N,): true for rows whose lists differ from the initial ones.
+        n_comparisons: the number of computed similarities.
     """
 
     def __init__(self, count: int, k: int) -> None:
         self.rows = np.full((count, k), -1, dtype=np.int32)
         self.similarity = np.full((count, k), -np.inf, dtype=np.float32)
-        self.least = np.full(count, -np.inf, dtype=np.float32)
+        self.limits = np.full(count, -np.inf, dtype=np.float32)
         self.changed = np.ones(count, dtype=bool)
-        self.compared = 0
+        self.n_comparisons = 0
         self._waiting: list[Survivors] = []
-        self._held = 0
+        self._n_waiting = 0
 
     @classmethod
-    def of(cls, graph: Graph, count: int) -> "Lists":
-        """Return the lists of a graph, and behind them empty ones, *count* in all."""
-        lists, known = cls(count, graph.k), len(graph.rows)
-        lists.rows[:known], lists.similarity[:known] = graph.rows, graph.similarity
+    def of(cls, graph: NeighbourGraph, count: int) -> "Lists":
+        """Return the lists of a graph followed by empty lists, *count* in total."""
+        lists, n_indexed = cls(count, graph.k), len(graph.rows)
+        lists.rows[:n_indexed], lists.similarity[:n_indexed] = graph.rows, graph.similarity
         short = np.flatnonzero(graph.rows[:, -1] < 0)
         lists.similarity[short] = np.where(graph.rows[short] < 0, -np.inf, graph.similarity[short])
-        lists.least[:known] = lists.similarity[:known, -1]
-        lists.changed[:known] = False
+        lists.limits[:n_indexed] = lists.similarity[:n_indexed, -1]
+        lists.changed[:n_indexed] = False
         return lists
 
     def clear(self, rows: npt.NDArray[np.integer]) -> None:
         """Empty some lists."""
-        self.rows[rows], self.similarity[rows], self.least[rows] = -1, -np.inf, -np.inf
+        self.rows[rows], self.similarity[rows], self.limits[rows] = -1, -np.inf, -np.inf
         self.changed[rows] = True
 
     def put(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer], scores: Vectors) -> None:
-        """Set the first lists of some rows: shape (R, ≤ k), descending."""
+        """Set the lists of rows that have none yet: shape (R, ≤ k), descending."""
         width = columns.shape[1]
         self.rows[rows, :width] = columns
         self.similarity[rows, :width] = scores
         if width == self.rows.shape[1]:
-            self.least[rows] = scores[:, -1]
+            self.limits[rows] = scores[:, -1]
 
-    def offer(self, found: Survivors) -> None:
-        """Take candidates (rows, other rows, similarities) into account, now or a little later."""
-        self._waiting.append(found)
-        self._held += len(found[0])
-        if self._held >= _GATHERED:
+    def offer(self, candidates: Survivors) -> None:
+        """Add candidates (rows, other rows, similarities); they are sorted into the lists now or by :meth:`settle`."""
+        self._waiting.append(candidates)
+        self._n_waiting += len(candidates[0])
+        if self._n_waiting >= _GATHERED:
             self.settle()
 
     def settle(self) -> None:
-        """Sort all candidates into the lists."""
+        """Sort all waiting candidates into the lists."""
         if not self._waiting:
             return
         row, other, score = (np.concatenate([each[part] for each in self._waiting]) for part in range(3))
-        self._waiting, self._held = [], 0
-        current = score > self.least[row]
+        self._waiting, self._n_waiting = [], 0
+        current = score > self.limits[row]
         row, other, score = row[current], other[current], score[current]
         if len(row) == 0:
             return
@@ -214,11 +215,11 @@ class Lists:
         touched = row[first]
         group = np.repeat(np.arange(len(first)), np.diff(first, append=len(row)))
         rank = np.arange(len(row)) - first[group]
-        kept = rank < k
+        within_k = rank < k
         others = np.full((len(touched), k), -1, dtype=np.int32)
         scores = np.full((len(touched), k), -np.inf, dtype=np.float32)
-        others[group[kept], rank[kept]] = other[kept]
-        scores[group[kept], rank[kept]] = score[kept]
+        others[group[within_k], rank[within_k]] = other[within_k]
+        scores[group[within_k], rank[within_k]] = score[within_k]
         self._merge(touched, others, scores)
 
     def _merge(self, touched: npt.NDArray[np.integer], others: npt.NDArray[np.int32], scores: Vectors) -> None:
@@ -229,13 +230,13 @@ class Lists:
         scores = np.take_along_axis(scores, best, axis=1)
         self.rows[touched] = np.take_along_axis(others, best, axis=1)
         self.similarity[touched] = scores
-        self.least[touched] = scores.min(axis=1)
+        self.limits[touched] = scores.min(axis=1)
         self.changed[touched] = True
 
     def complete(
         self, vectors: VectorSource, engine: Products, rows: npt.NDArray[np.integer] | slice = slice(None)
     ) -> None:
-        """Compare rows whose lists are not full, of all or of some rows, with all others."""
+        """Fill lists that are not full by comparing their rows with all others; *rows* limits this to some rows."""
         k, tile = self.rows.shape[1], 16384
         short = np.arange(len(self.rows))[rows]
         short = short[self.rows[short].min(axis=1) < 0]
@@ -250,21 +251,21 @@ class Lists:
             )
             for start, content in tiles:
                 ((row, column, score),) = engine.above(
-                    queries, take_rows(content, slice(None)), self.least[some], k + 1
+                    queries, take_rows(content, slice(None)), self.limits[some], k + 1
                 )
                 other = column + start
                 foreign = other != some[row]
                 self.offer((some[row[foreign]], other[foreign], score[foreign]))
                 self.settle()
-            self.compared += len(some) * len(vectors)
+            self.n_comparisons += len(some) * len(vectors)
 
-    def graph(self, cells: Cells | None) -> Graph:
-        """Return the lists, sorted."""
+    def graph(self, cells: Cells | None) -> NeighbourGraph:
+        """Return the lists as a graph, each sorted by similarity."""
         self.settle()
         changed = np.flatnonzero(self.changed)
         for start in range(0, len(changed), 65536):
             part = changed[start : start + 65536]
-            # Clipped first, or rows that are equally near after it would not be in row order.
+            # Clipping comes first, because it creates ties, which are in row order.
             rows, scores = self.rows[part], np.clip(self.similarity[part], -1, 1)
             order = np.argsort(rows, axis=1)
             rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
@@ -272,18 +273,18 @@ class Lists:
             self.rows[part] = np.take_along_axis(rows, order, axis=1)
             self.similarity[part] = np.take_along_axis(scores, order, axis=1)
         np.maximum(self.similarity, -1, out=self.similarity)  # gaps of lists that did not change
-        return Graph(self.rows, self.similarity, cells, self.compared)
+        return NeighbourGraph(self.rows, self.similarity, cells, self.n_comparisons)
 
 
 def _by_row_and_score(row: npt.NDArray[np.integer], score: Vectors) -> npt.NDArray[np.uint64]:
-    """Return keys that sort by row, and then by falling score."""
+    """Return keys that sort by row, and then by descending score."""
     bits = np.ascontiguousarray(score, dtype=np.float32).view(np.uint32)
-    falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))
-    return (row.astype(np.uint64) << np.uint64(32)) | falling
+    descending = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))
+    return (row.astype(np.uint64) << np.uint64(32)) | descending
 
 
 def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: ShareProgress) -> None:
-    """Compare all rows, each pair once."""
+    """Compare all pairs of rows, each pair once."""
     count, k = lists.rows.shape
     tile = max(_TILE, k + 1)
     starts = range(0, count, tile)
@@ -292,31 +293,31 @@ def _by_tiles(vectors: Vectors, lists: Lists, engine: Products, progress: ShareP
         rows = take_rows(vectors, slice(start, start + tile))
         return engine.largest(rows, rows, min(k, len(rows) - 1), own=True)
 
-    def note(place: int, found: tuple[npt.NDArray[np.int64], Vectors]) -> None:
-        start = place * tile
-        lists.put(np.arange(start, start + len(found[0])), found[0] + start, found[1])
+    def note(position: int, result: tuple[npt.NDArray[np.int64], Vectors]) -> None:
+        start = position * tile
+        lists.put(np.arange(start, start + len(result[0])), result[0] + start, result[1])
 
     run_all(engine, within, starts, after=note)
     pairs = [(a, b) for distance in range(1, len(starts)) for a, b in zip(starts, starts[distance:], strict=False)]
 
-    def handed(pair: tuple[int, int]) -> tuple[slice, slice, Vectors, Vectors]:
-        # Limits as they are now: read on a thread, its timing would decide between equally near neighbours.
+    def with_limits(pair: tuple[int, int]) -> tuple[slice, slice, Vectors, Vectors]:
+        # The limits are read here: on a thread, its timing would decide between equally near neighbours.
         a, b = (slice(start, start + tile) for start in pair)
-        return a, b, lists.least[a].copy(), lists.least[b].copy()
+        return a, b, lists.limits[a].copy(), lists.limits[b].copy()
 
     def between(item: tuple[slice, slice, Vectors, Vectors]) -> list[Survivors]:
-        a, b, least, back = item
-        return engine.above(take_rows(vectors, a), take_rows(vectors, b), least, k, back=back)
+        a, b, limits, reverse_limits = item
+        return engine.above(take_rows(vectors, a), take_rows(vectors, b), limits, k, reverse_limits=reverse_limits)
 
-    def collect(place: int, found: list[Survivors]) -> None:
-        a, b = pairs[place]
-        (row, column, score), (other, back, same) = found
+    def collect(position: int, result: list[Survivors]) -> None:
+        a, b = pairs[position]
+        (row, column, score), (other, back, same) = result
         lists.offer((row + a, column + b, score))
         lists.offer((other + b, back + a, same))
-        progress((place + 1) / len(pairs))
+        progress((position + 1) / len(pairs))
 
-    run_all(engine, between, map(handed, pairs), after=collect)
-    lists.compared += count * (count + tile) // 2
+    run_all(engine, between, map(with_limits, pairs), after=collect)
+    lists.n_comparisons += count * (count + tile) // 2
     if not pairs:
         progress(1.0)
 
@@ -326,42 +327,42 @@ def _by_cells(
     lists: Lists,
     k: int,
     recall: float,
-    least: float,
+    min_similarity: float,
     seed: int,
     engine: Products,
     progress: ShareProgress,
     *,
     forced: bool,
 ) -> Cells | None:
-    """Compare each row with those of the cells that it looks into; return None where comparing all is cheaper."""
+    """Compare each row with the rows of the cells that it probes; return None if comparing all pairs is cheaper."""
     count, random = len(vectors), np.random.default_rng(seed)
     cells = cell_count(count)
     centroids = find_centroids(
         vectors, cells, engine=engine, random=random, progress=lambda share: progress(0.1 * share)
     )
-    reach, compared = measure_reach(
+    reach, n_candidates = measure_reach(
         vectors,
         centroids,
         k=k,
         recall=recall,
-        least=least,
+        min_similarity=min_similarity,
         engine=engine,
         random=random,
         progress=lambda share: progress(0.1 + 0.1 * share),
     )
-    if not forced and _OVERHEAD * (cells + compared) > count / 2:
+    if not forced and _OVERHEAD * (cells + n_candidates) > count / 2:
         return None
-    of_row, looks = probe_cells(
+    of_row, probes = probe_cells(
         vectors,
         centroids,
         reach,
-        least=4 * k,
+        min_rows=4 * k,
         engine=engine,
         progress=lambda share: progress(0.2 + 0.2 * share),
     )
-    lists.compared += count * cells
+    lists.n_comparisons += count * cells
     order, starts = group_rows(of_row, cells)
-    join_cells(vectors, lists, order, starts, looks, engine, lambda share: progress(0.4 + 0.6 * share))
+    join_cells(vectors, lists, order, starts, probes, engine, lambda share: progress(0.4 + 0.6 * share))
     return Cells(centroids, of_row, reach)
 
 
@@ -370,11 +371,11 @@ def join_cells(
     lists: Lists,
     order: npt.NDArray[np.int64],
     starts: npt.NDArray[np.int64],
-    looks: CellProbes,
+    probes: CellProbes,
     engine: Products,
     progress: ShareProgress,
 ) -> None:
-    """Compare the rows of each cell with each other, then with the rows that look into it from outside."""
+    """Compare the rows of each cell with each other, then with the rows of other cells that probe it."""
     k = lists.rows.shape[1]
     members = [order[a:b].astype(np.int32) for a, b in pairwise(starts)]
     large = [cell for cell, rows in enumerate(members) if len(rows) > 1]
@@ -382,29 +383,29 @@ def join_cells(
     def within(cell: int) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
         return [*_within(vectors, members[cell], k, engine)]
 
-    def put(place: int, found: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]) -> None:
-        for rows, columns, scores in found:
+    def put(position: int, result: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]) -> None:
+        for rows, columns, scores in result:
             lists.put(rows, columns, scores)
-        lists.compared += len(members[large[place]]) ** 2
-        progress(0.4 * (place + 1) / len(large))
+        lists.n_comparisons += len(members[large[position]]) ** 2
+        progress(0.4 * (position + 1) / len(large))
 
     run_all(engine, within, large, after=put)
-    looked = [cell for cell in range(len(members)) if len(looks.into(cell)) and len(members[cell])]
+    probed = [cell for cell in range(len(members)) if len(probes.into(cell)) and len(members[cell])]
 
-    def handed(cell: int) -> tuple[int, Vectors]:
-        return cell, lists.least[looks.into(cell)]
+    def with_limits(cell: int) -> tuple[int, Vectors]:
+        return cell, lists.limits[probes.into(cell)]
 
     def between(item: tuple[int, Vectors]) -> list[Survivors]:
-        cell, least = item
-        return [*_into(vectors, members[cell], looks.into(cell), least, k, engine)]
+        cell, limits = item
+        return [*_into(vectors, members[cell], probes.into(cell), limits, k, engine)]
 
-    def offer(place: int, found: list[Survivors]) -> None:
-        for each in found:
+    def offer(position: int, result: list[Survivors]) -> None:
+        for each in result:
             lists.offer(each)
-        lists.compared += len(members[looked[place]]) * len(looks.into(looked[place]))
-        progress(0.4 + 0.6 * (place + 1) / len(looked))
+        lists.n_comparisons += len(members[probed[position]]) * len(probes.into(probed[position]))
+        progress(0.4 + 0.6 * (position + 1) / len(probed))
 
-    run_all(engine, between, map(handed, looked), after=offer)
+    run_all(engine, between, map(with_limits, probed), after=offer)
     lists.settle()
     lists.complete(VectorsInMemory(vectors), engine)
     progress(1.0)
@@ -413,7 +414,7 @@ def join_cells(
 def _within(
     vectors: Vectors, rows: npt.NDArray[np.int32], k: int, engine: Products
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Vectors]]:
-    """Yield (rows, neighbours, similarities) of a cell's rows among themselves, block by block."""
+    """Yield (rows, neighbours, similarities) within a cell, block by block."""
     content = take_rows(vectors, rows)
     k = min(k, len(rows) - 1)
     if len(rows) <= _QUERIES:
@@ -423,7 +424,7 @@ def _within(
     for start in range(0, len(rows), _QUERIES):
         part = slice(start, start + _QUERIES)
         columns, scores = engine.largest(content[part], content, k + 1)
-        # The row itself is among the first, or all of those are as near as itself.
+        # The row itself is among the k + 1 largest, or all of these are equally near.
         own = columns == np.arange(start, start + len(columns))[:, None]
         own[~own.any(axis=1), -1] = True
         yield rows[part], rows[columns[~own].reshape(-1, k)], scores[~own].reshape(-1, k)
@@ -433,23 +434,23 @@ def _into(
     vectors: Vectors,
     rows: npt.NDArray[np.int32],
     outside: npt.NDArray[np.int32],
-    least: Vectors,
+    limits: Vectors,
     k: int,
     engine: Products,
 ) -> Iterator[Survivors]:
-    """Yield candidates in a cell for the rows outside that look into it, above the limit of each."""
+    """Yield candidates in a cell for rows of other cells that probe it, above the limit of each row."""
     content = take_rows(vectors, rows)
     for start in range(0, len(outside), _QUERIES):
         part = slice(start, start + _QUERIES)
         some = outside[part]
-        ((row, column, score),) = engine.above(take_rows(vectors, some), content, least[part], k)
+        ((row, column, score),) = engine.above(take_rows(vectors, some), content, limits[part], k)
         yield some[row], rows[column], score
 
 
 def unique_rows(vectors: Vectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the first row of each set of identical rows, and for each row the place of its set.
+    """Return the first row of each set of identical rows, and the number of each row's set.
 
-    Thousands of exact copies would otherwise fill each other's neighbour lists and hide everything else.
+    Without this, thousands of exact copies would fill each other's neighbour lists and hide all other neighbours.
 
     Returns:
         first: int64, shape (M,), ascending.
@@ -464,13 +465,13 @@ def unique_rows(vectors: Vectors) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def _row_keys(vectors: Vectors) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit key a row; equal rows have equal keys, others differ but for a chance of about N²/2⁶⁵."""
+    """Return a 64-bit key per row; equal rows have equal keys, and collisions have a probability of about N²/2⁶⁵."""
     multipliers = np.random.default_rng(0x5EED).integers(1, 2**63, vectors.shape[1], dtype=np.uint64) * 2 + 1
     keys = np.empty(len(vectors), dtype=np.uint64)
     for start in range(0, len(vectors), 2048):
         block = np.ascontiguousarray(vectors[start : start + 2048], dtype=np.float32)
         bits = (block + np.float32(0)).view(np.uint32).astype(np.uint64)
-        # Values that differ in few bits, such as signs alone, must not meet in the sum: spread them over all 64.
+        # Values that differ in few bits, such as the sign, must not cancel out in the sum: spread them over 64 bits.
         bits *= np.uint64(0x9E3779B97F4A7C15)
         bits ^= bits >> np.uint64(32)
         keys[start : start + len(block)] = (bits * multipliers).sum(axis=1, dtype=np.uint64)

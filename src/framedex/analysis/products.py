@@ -1,7 +1,7 @@
-"""Matrix products of vectors and what is selected from them, on the CPU or on a GPU: the one place that knows which.
+"""Matrix products of vectors and selections from the scores, on the CPU or on a GPU.
 
-On the CPU a few threads work on blocks of their own, each with a single-threaded BLAS: selecting from the scores takes
-as much memory traffic as multiplying, and so both run on all cores. On a GPU the scores never leave the device.
+On the CPU, threads work on separate blocks, each with a single-threaded BLAS: selecting from the scores takes as much
+memory traffic as multiplying, so both run on all cores. On a GPU the scores never leave the device.
 """
 
 import os
@@ -22,17 +22,17 @@ Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]
 """(rows, columns, scores) of single entries of a matrix of scores."""
 
-_MANY = 4  # times k: where more scores than that pass a limit, the k largest are selected instead
+_MAX_SURVIVORS = 4  # times k per row: if more scores exceed the limits, only the k largest are selected
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
 class Products(Protocol):
-    """Scores, the dot products of two blocks of vectors, and selections from them.
+    """Products of two blocks of vectors: the scores, and selections from them.
 
     Attributes:
-        name: for people: ``cpu``, or that of the device.
-        workers: threads that may use it at a time.
+        name: ``cpu`` or the name of the device, for display.
+        workers: the number of threads that may use it concurrently.
     """
 
     name: str
@@ -44,37 +44,39 @@ class Products(Protocol):
         Args:
             a: float32, shape (A, D).
             b: float32, shape (B, D), B > k - or ≥ k without *own*.
-            k: how many.
-            own: *a* and *b* are the same rows, and a row is not compared with itself.
+            k: the number of scores per row.
+            own: *a* and *b* are the same rows; a row is not compared with itself.
         """
 
-    def above(self, a: Vectors, b: Vectors, least: Vectors, k: int, *, back: Vectors | None = None) -> list[Survivors]:
-        """Return the scores above a limit for each row of *a*, or its k largest where many are; in no order.
+    def above(
+        self, a: Vectors, b: Vectors, limits: Vectors, k: int, *, reverse_limits: Vectors | None = None
+    ) -> list[Survivors]:
+        """Return the scores above the limit of each row of *a*, or the k largest if there are many; unordered.
 
         Args:
             a: float32, shape (A, D).
             b: float32, shape (B, D).
-            least: float32, shape (A,): the limits.
-            k: of more than a few times k scores only the k largest of each row come back.
-            back: float32, shape (B,): limits for the rows of *b*; then the second item are (rows of b, rows of a,
-                scores).
+            limits: float32, shape (A,): a limit for each row of *a*.
+            k: if more than a few times k scores per row exceed the limits, only the k largest per row are returned.
+            reverse_limits: float32, shape (B,): limits for the rows of *b*; adds a second item (rows of b, rows of a,
+                scores) to the result.
         """
 
     def near(self, a: Vectors, b: Vectors, reach: float) -> tuple[Columns, Columns, Columns]:
-        """Return the best column of each row of *a*, and (rows, columns) of the others that are almost as good.
+        """Return the best column of each row of *a*, and (rows, columns) of others with almost the same score.
 
         Args:
             a: float32, shape (A, D).
             b: float32, shape (B, D).
-            reach: how much less a score may be than the row's best.
+            reach: the maximum difference to the row's best score.
         """
 
 
 class CpuProducts:
-    """NumPy.
+    """Products by NumPy, on the CPU.
 
     Args:
-        workers: threads; by default one for each processor that this process may use.
+        workers: the number of threads; by default the number of processors that this process may use.
     """
 
     name = "cpu"
@@ -100,13 +102,15 @@ class CpuProducts:
             np.fill_diagonal(scores, -np.inf)
         return largest(scores, k)
 
-    def above(self, a: Vectors, b: Vectors, least: Vectors, k: int, *, back: Vectors | None = None) -> list[Survivors]:
+    def above(
+        self, a: Vectors, b: Vectors, limits: Vectors, k: int, *, reverse_limits: Vectors | None = None
+    ) -> list[Survivors]:
         """See :class:`Products`."""
         scores = a @ b.T
-        found = [_above(scores, least, k)]
-        if back is not None:
-            found.append(_above(scores.T, back, k, mask=(scores > back).T))
-        return found
+        survivors = [_above(scores, limits, k)]
+        if reverse_limits is not None:
+            survivors.append(_above(scores.T, reverse_limits, k, mask=(scores > reverse_limits).T))
+        return survivors
 
 
 def largest(scores: Vectors, k: int) -> tuple[Columns, Vectors]:
@@ -121,21 +125,21 @@ def largest(scores: Vectors, k: int) -> tuple[Columns, Vectors]:
     return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
-def _above(scores: Vectors, least: Vectors, k: int, *, mask: npt.NDArray[np.bool_] | None = None) -> Survivors:
-    mask = scores > least[:, None] if mask is None else mask
-    if np.count_nonzero(mask) > _MANY * k * len(scores) and k < scores.shape[1]:
+def _above(scores: Vectors, limits: Vectors, k: int, *, mask: npt.NDArray[np.bool_] | None = None) -> Survivors:
+    mask = scores > limits[:, None] if mask is None else mask
+    if np.count_nonzero(mask) > _MAX_SURVIVORS * k * len(scores) and k < scores.shape[1]:
         columns, values = largest(scores, k)
-        row, place = np.nonzero(values > least[:, None])
-        return row, columns[row, place], values[row, place]
+        row, column_index = np.nonzero(values > limits[:, None])
+        return row, columns[row, column_index], values[row, column_index]
     row, column = np.nonzero(mask)
     return row, column, scores[row, column]
 
 
 class TorchProducts:
-    """PyTorch on a device, usually ``cuda``.
+    """Products by PyTorch, on a device such as ``cuda``.
 
     Args:
-        device: as PyTorch names it.
+        device: the device's name in PyTorch.
     """
 
     workers = 1
@@ -148,10 +152,10 @@ class TorchProducts:
         self.name = device
 
     def _scores(self, a: Vectors, b: Vectors) -> Any:
-        return self._moved(a) @ self._moved(b).T
+        return self._to_device(a) @ self._to_device(b).T
 
-    def _moved(self, values: Vectors) -> Any:
-        # PyTorch warns of memory that it may not write to, such as that of a mapped file.
+    def _to_device(self, values: Vectors) -> Any:
+        # PyTorch warns about read-only memory, such as that of a mapped file.
         return self._torch.from_numpy(np.require(values, requirements=["C", "W"])).to(self._device)
 
     def largest(self, a: Vectors, b: Vectors, k: int, *, own: bool = False) -> tuple[Columns, Vectors]:
@@ -162,13 +166,15 @@ class TorchProducts:
         values, columns = scores.topk(k, dim=1)
         return columns.cpu().numpy(), values.cpu().numpy()
 
-    def above(self, a: Vectors, b: Vectors, least: Vectors, k: int, *, back: Vectors | None = None) -> list[Survivors]:
+    def above(
+        self, a: Vectors, b: Vectors, limits: Vectors, k: int, *, reverse_limits: Vectors | None = None
+    ) -> list[Survivors]:
         """See :class:`Products`."""
         scores = self._scores(a, b)
-        found = [self._above(scores, least, k)]
-        if back is not None:
-            found.append(self._above(scores.T, back, k))
-        return found
+        survivors = [self._above(scores, limits, k)]
+        if reverse_limits is not None:
+            survivors.append(self._above(scores.T, reverse_limits, k))
+        return survivors
 
     def near(self, a: Vectors, b: Vectors, reach: float) -> tuple[Columns, Columns, Columns]:
         """See :class:`Products`."""
@@ -179,13 +185,13 @@ class TorchProducts:
         row, column = near.nonzero(as_tuple=True)
         return own.cpu().numpy(), row.cpu().numpy(), column.cpu().numpy()
 
-    def _above(self, scores: Any, least: Vectors, k: int) -> Survivors:
-        limit = self._moved(least)[:, None]
+    def _above(self, scores: Any, limits: Vectors, k: int) -> Survivors:
+        limit = self._to_device(limits)[:, None]
         mask = scores > limit
-        if int(mask.sum()) > _MANY * k * len(scores) and k < scores.shape[1]:
+        if int(mask.sum()) > _MAX_SURVIVORS * k * len(scores) and k < scores.shape[1]:
             values, columns = scores.topk(k, dim=1)
-            row, place = (values > limit).nonzero(as_tuple=True)
-            column, value = columns[row, place], values[row, place]
+            row, column_index = (values > limit).nonzero(as_tuple=True)
+            column, value = columns[row, column_index], values[row, column_index]
         else:
             row, column = mask.nonzero(as_tuple=True)
             value = scores[row, column]
@@ -193,12 +199,12 @@ class TorchProducts:
 
 
 def best_products() -> Products:
-    """Return the GPU's products where PyTorch and a CUDA device are there, else the CPU's.
+    """Return products on the GPU if PyTorch and a CUDA device are available, else on the CPU.
 
-    PyTorch's float32 products on CUDA are full float32 ones by default, not TF32. It is not even loaded where Linux
-    shows no device of a driver.
+    PyTorch's float32 products on CUDA use full float32 precision by default, not TF32. PyTorch is not loaded if Linux
+    has no device file of a GPU driver.
     """
-    devices = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' own under WSL
+    devices = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and Windows' device under WSL
     possible = sys.platform != "linux" or any(os.path.exists(each) for each in devices)  # noqa: PTH110
     if possible and find_spec("torch") is not None:
         import torch
@@ -215,7 +221,7 @@ _users = 0
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Let BLAS use one thread for each caller, in the whole process, while the block runs; blocks may overlap."""
+    """Limit BLAS to one thread per caller in the whole process, within the block; blocks may overlap."""
     global _users  # noqa: PLW0603 - BLAS itself is the global that is guarded
     from threadpoolctl import threadpool_limits
 
@@ -235,27 +241,27 @@ def single_threaded_blas() -> Iterator[None]:
 def run_all(
     engine: Products, work: Callable[[_In], _Out], items: Iterable[_In], *, after: Callable[[int, _Out], None]
 ) -> None:
-    """Do *work* for each item on the engine's threads, and give (place, result) to *after* on this one, in order.
+    """Run *work* for each item on the engine's threads, and call *after* with (position, result) on this one, in order.
 
-    A few results are held at a time. What *after* raises ends the work. An item is drawn when its work is handed out,
-    which is after the same number of results in every run, whatever the threads' timing.
+    Only a few results are in memory at a time. An exception of *after* ends the work. An item is taken from *items*
+    after the same number of results in every run, independent of the threads' timing.
     """
     if engine.workers == 1:
-        for place, item in enumerate(items):
-            after(place, work(item))
+        for position, item in enumerate(items):
+            after(position, work(item))
         return
     waiting: list[Any] = []
     with single_threaded_blas(), ThreadPoolExecutor(engine.workers, thread_name_prefix="framedex-index") as pool:
         try:
-            place = 0
+            position = 0
             for item in items:
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > 2 * engine.workers:
-                    after(place, waiting.pop(0).result())
-                    place += 1
+                    after(position, waiting.pop(0).result())
+                    position += 1
             while waiting:
-                after(place, waiting.pop(0).result())
-                place += 1
+                after(position, waiting.pop(0).result())
+                position += 1
         finally:
             for future in waiting:
                 future.cancel()

@@ -1,4 +1,4 @@
-"""Measures of an image's quality, from its pixels."""
+"""Quality measures of an image, from its pixels."""
 
 import logging
 import math
@@ -12,30 +12,30 @@ _LOG = logging.getLogger("framedex")
 def measure(
     pixels: Pixels, *, width: int, height: int, sample: Pixels | None = None, bands: int = 3
 ) -> dict[str, float | None]:
-    """Return the measures of an image, by the names of their columns.
+    """Return the quality measures of an image, by column name.
 
-    Those of plugins are None where the plugin raises an error or returns no finite number; the log says so.
+    A measure of a plugin is None if the plugin raises an error, which is logged, or returns no finite number.
 
     Args:
-        pixels: uint8, shape (H, W, 3), RGB; may be a smaller version of the image.
-        width: the whole image's width in pixels.
-        height: its height.
-        sample: pixels of the whole image for the statistics of pixel values, uint8, shape (h, w, 3), because averaged
-            ones have less noise and fewer extremes. By default *pixels* themselves.
-        bands: channels that the file stores: 1 for a grey one.
+        pixels: uint8, shape (H, W, 3), RGB; may be a reduced version of the image.
+        width: width of the original image in pixels.
+        height: height of the original image in pixels.
+        sample: pixels of the original image for statistics of pixel values, uint8, shape (h, w, 3); averaged pixels of
+            a reduced image have less noise and fewer extremes. By default *pixels*.
+        bands: the number of channels in the file: 1 for a greyscale image.
     """
     image = ImageSample(pixels, pixels if sample is None else sample, width, height, bands)
     return {each.column: _value(each, image) for each in measured_types() if each.column is not None}
 
 
 def _value(issue: IssueType, image: ImageSample) -> float | None:
-    assert issue.measure is not None, "the type is a measured one"
+    assert issue.measure is not None, "the type has a measure"
     if is_built_in(issue):
         return issue.measure(image)
     try:
         value = float(issue.measure(image))
-    except Exception as error:  # whatever the other package does; an image more or less says nothing of others
-        said = f"{type(error).__name__}: {error}"
-        _LOG.warning("the measure of the issue type %r of a plugin failed: %s", issue.name, said)
+    except Exception as error:  # a plugin may raise anything; other images are not affected
+        message = f"{type(error).__name__}: {error}"
+        _LOG.warning("the measure of the issue type %r of a plugin failed: %s", issue.name, message)
         return None
     return value if math.isfinite(value) else None

@@ -1,8 +1,8 @@
-"""Nearest vectors of a query, among all rows or some: vectors as codes, in cells of those that lie near each other.
+"""Inverted file of quantised vectors: nearest neighbours of a query among all rows, or among rows that pass a filter.
 
-Cells are looked into from the nearest centroid on (J. Sivic & A. Zisserman, "Video Google", 2003), until a given number
-of rows *that may be answers* have been compared. A filter so widens the search as much as it thins out the rows: its
-answers are as good as without one, and where it leaves no more rows than that number they are exact.
+Cells are probed from the nearest centroid on (J. Sivic & A. Zisserman, "Video Google", 2003), until a number of
+candidates *that pass the filter* have been compared. So a filter widens the search as much as it reduces the rows, and
+the recall stays the same. If no more rows than this number pass the filter, the results are exact.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from framedex.analysis.cells import group_rows
 from framedex.analysis.codes import Codes, Rows
 from framedex.arrays import Vectors
 
-_REFINED = 4  # times as many as are wanted are compared by both bytes
-_LEAST_REFINED = 64
+_REFINED = 4  # times k: candidates that are compared by both bytes
+_MIN_REFINED = 64
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows, sorted by the cells that they are in.
+    """Block of rows, sorted by cell.
 
     Attributes:
-        codes: the vectors, M of them.
-        starts: int64, shape (C + 1,): where each cell's rows begin, and the end.
+        codes: the M vectors.
+        starts: int64, shape (C + 1,): the first row of each cell, and the end.
     """
 
     codes: Codes
@@ -35,11 +35,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Selection:
-    """Rows that may be answers.
+    """Rows that pass a filter.
 
     Attributes:
-        mask: bool, shape (N,): which.
-        counts: int64, shape (P, C): how many of each cell of each part.
+        mask: bool, shape (N,): true for selected rows.
+        counts: int64, shape (P, C): the number of selected rows in each cell of each part.
     """
 
     mask: npt.NDArray[np.bool_]
@@ -47,16 +47,16 @@ class Selection:
 
     @property
     def total(self) -> int:
-        """How many."""
+        """The number of selected rows."""
         return int(self.counts.sum())
 
 
 class QuantizedIvf:
-    """Rows in cells. Rows are numbered through the parts in their order.
+    """Inverted file of quantised vectors; rows are numbered consecutively through the parts.
 
     Args:
-        centroids: float32, shape (C, D), unit length: of the cells.
-        parts: the rows; all by the same cells.
+        centroids: float32, shape (C, D), unit length: the centroids of the cells.
+        parts: blocks of rows, all with the same cells.
     """
 
     def __init__(self, centroids: Vectors, parts: Sequence[Block]) -> None:
@@ -67,10 +67,10 @@ class QuantizedIvf:
         return int(self._starts[-1])
 
     def select(self, mask: npt.NDArray[np.bool_]) -> Selection:
-        """Return what :meth:`nearest` needs to know of the rows that may be answers.
+        """Return a selection of rows, for :meth:`nearest`.
 
         Args:
-            mask: bool, shape (N,).
+            mask: bool, shape (N,): true for rows that pass the filter.
         """
         counts = np.empty((len(self.parts), len(self.centroids)), np.int64)
         for number, part in enumerate(self.parts):
@@ -80,35 +80,35 @@ class QuantizedIvf:
         return Selection(mask, counts)
 
     def nearest(self, query: Vectors, k: int, selection: Selection, *, n_candidates: int) -> tuple[Rows, Vectors]:
-        """Return the nearest rows of a query, nearest first; of equally near ones the first.
+        """Return the nearest rows of a query, nearest first; ties in row order.
 
         Args:
             query: float32, shape (D,), unit length.
-            k: how many; fewer come back where there are no more.
-            selection: rows that may be answers.
-            n_candidates: how many of these to compare before the search ends.
+            k: the maximum number of results.
+            selection: rows that pass the filter.
+            n_candidates: the number of selected rows to compare before the search ends.
 
         Returns:
             rows: int64, shape (≤ k,).
             similarity: float32, shape (≤ k,): dot products.
         """
-        found = [
+        results = [
             self._compare(number, query, cells, selection)
-            for number, cells in self._visited(query, selection, n_candidates)
+            for number, cells in self._probed_cells(query, selection, n_candidates)
         ]
-        rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in found)])
-        approximate_scores = np.concatenate([np.empty(0, np.float32), *(part for _, part in found)])
-        near = rows[_largest(approximate_scores, max(_REFINED * k, _LEAST_REFINED))]
+        rows = np.concatenate([np.empty(0, np.int64), *(part for part, _ in results)])
+        approximate_scores = np.concatenate([np.empty(0, np.float32), *(part for _, part in results)])
+        near = rows[_largest(approximate_scores, max(_REFINED * k, _MIN_REFINED))]
         similarity = self.similarities(query, near)
         order = np.lexsort((near, -similarity))[:k]
         return near[order], similarity[order]
 
     def similarities(self, query: Vectors, rows: Rows) -> Vectors:
-        """Return the similarities of some rows: float32, shape (rows,)."""
+        """Return the similarities of rows to a query: float32, shape (rows,)."""
         out = np.empty(len(rows), np.float32)
         for number, part in enumerate(self.parts):
-            here = np.flatnonzero((rows >= self._starts[number]) & (rows < self._starts[number + 1]))
-            out[here] = part.codes.exact_scores(query, rows[here] - self._starts[number])
+            inside = np.flatnonzero((rows >= self._starts[number]) & (rows < self._starts[number + 1]))
+            out[inside] = part.codes.exact_scores(query, rows[inside] - self._starts[number])
         return out
 
     def vector(self, row: int) -> Vectors:
@@ -123,10 +123,10 @@ class QuantizedIvf:
     def _rows(self, number: int) -> slice:
         return slice(int(self._starts[number]), int(self._starts[number + 1]))
 
-    def _visited(
+    def _probed_cells(
         self, query: Vectors, selection: Selection, n_candidates: int
     ) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """Return which cells of each part are looked into."""
+        """Return (part, cells to probe) for all parts."""
         counts = selection.counts.sum(axis=0)
         order = np.argsort(-(self.centroids @ query), kind="stable")
         order = order[counts[order] > 0]
@@ -137,35 +137,35 @@ class QuantizedIvf:
     def _compare(
         self, number: int, query: Vectors, cells: npt.NDArray[np.int64], selection: Selection
     ) -> tuple[Rows, Vectors]:
-        """Return the rows of some cells of a part that may be answers, and about how similar they are."""
+        """Return the selected rows in cells of a part, and their approximate similarities."""
         part, first = self.parts[number], int(self._starts[number])
         runs = _runs(part.starts[cells], part.starts[cells + 1])
         if (selection.counts[number][cells] == np.diff(part.starts)[cells]).all():
             rows = [np.arange(start, stop) for start, stop in runs]
-            found = [part.codes.approximate_scores(query, slice(start, stop)) for start, stop in runs]
+            results = [part.codes.approximate_scores(query, slice(start, stop)) for start, stop in runs]
             return (
                 np.concatenate([np.empty(0, np.int64), *rows]) + first,
-                np.concatenate([np.empty(0, np.float32), *found]),
+                np.concatenate([np.empty(0, np.float32), *results]),
             )
         mask = selection.mask[self._rows(number)]
-        held = [
+        selected = [
             start + np.flatnonzero(mask[start:stop])
             for start, stop in _runs(part.starts[cells], part.starts[cells + 1])
         ]
-        chosen = np.concatenate([np.empty(0, np.int64), *held])
-        return chosen + first, part.codes.approximate_scores(query, chosen)
+        rows_in_part = np.concatenate([np.empty(0, np.int64), *selected])
+        return rows_in_part + first, part.codes.approximate_scores(query, rows_in_part)
 
 
 def sorted_by_cell(cell: npt.NDArray[np.integer], count: int) -> tuple[Rows, npt.NDArray[np.int64]]:
-    """Return (place, starts): where each row goes when rows are sorted by cell, and where each cell begins."""
+    """Return (position, starts): the position of each row after sorting by cell, and the start of each cell."""
     order, starts = group_rows(cell, count)
-    place = np.empty(len(cell), np.int64)
-    place[order] = np.arange(len(cell))
-    return place, starts
+    position = np.empty(len(cell), np.int64)
+    position[order] = np.arange(len(cell))
+    return position, starts
 
 
 def _runs(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return ranges with those joined that follow on each other."""
+    """Return ranges after joining adjacent ones."""
     if not len(starts):
         return []
     breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
@@ -174,7 +174,7 @@ def _runs(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> list[t
 
 
 def _largest(values: Vectors, count: int) -> Rows:
-    """Return the places of the largest values, in no order; all of those where there are no more."""
+    """Return the positions of the *count* largest values, unordered; all positions if there are not more."""
     if len(values) <= count:
         return np.arange(len(values))
     return np.argpartition(values, len(values) - count)[-count:]

@@ -1,4 +1,4 @@
-"""Where a value stands among others."""
+"""Percentile ranks of values."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,19 +7,19 @@ Values = npt.NDArray[np.float32]
 
 
 def percentiles(values: Values, measured: Values, *, above: bool) -> Values:
-    """Return how bad values are among all that were measured: 100 is the worst, 0 the best.
+    """Return the percentile ranks of values among all measured values: 100 is the worst, 0 the best.
 
-    Of N measured values, the percentile is 100 · r / (N - 1), where r is the number of better ones and half that of the
-    other equal ones (mid-rank); so it is exact, and equal values have one percentile: 50 where all are equal. The only
-    measured value is the worst.
+    For N measured values, the percentile is 100 · r / (N - 1), where r is the number of better values plus half the
+    number of other equal values (mid-rank). So the rank is exact, and equal values have the same percentile: 50 if all
+    values are equal. A single measured value is the worst.
 
     Args:
-        values: float32, shape (M,), each one of the measured; NaN where there is none.
+        values: float32, shape (M,), each one of the measured values; NaN for missing values.
         measured: float32, shape (N,), no NaN.
-        above: whether high values are bad, else low ones.
+        above: True if high values are bad, False if low values are bad.
 
     Returns:
-        float32, shape (M,), in [0, 100]; NaN where there is no value.
+        float32, shape (M,), in [0, 100]; NaN for missing values.
     """
     ordered = np.sort(measured)
     lower, upto = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")

@@ -1,4 +1,4 @@
-"""Rows that are taken out of an index: who takes their place in the neighbour graph."""
+"""Removal of rows from a neighbour graph, with new neighbours for the remaining rows."""
 
 from dataclasses import dataclass, replace
 
@@ -7,64 +7,64 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import Cells
 from framedex.analysis.lookup import Queries, look_up
-from framedex.analysis.neighbours import Graph, Lists, ignore_progress, nearest
+from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import VectorSource
 from framedex.arrays import Vectors
 from framedex.progress import ShareProgress
 
-_QUERIES = 65_536  # rows that look for neighbours in one reading of all vectors
-_FEW = 4096  # so few rows are all compared anew
+_QUERIES = 65_536  # rows that search for neighbours in one pass over all vectors
+_FEW = 4096  # up to this number of remaining rows, the graph is rebuilt
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """What a graph becomes without some of its rows.
+    """Neighbour graph of the remaining rows after a removal.
 
     Attributes:
-        graph: of the rows that are left, by their new numbers; each list is at least half full.
-        touched: bool, shape (M',): rows whose neighbours changed.
+        graph: neighbours of the remaining rows, by their new numbers; each list is at least half full.
+        touched: bool, shape (M',): true for rows whose neighbours changed.
     """
 
-    graph: Graph
+    graph: NeighbourGraph
     touched: npt.NDArray[np.bool_]
 
 
 def without(
-    graph: Graph,
-    left: Ints,
+    graph: NeighbourGraph,
+    rows: Ints,
     vectors: VectorSource,
     *,
     k: int,
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> Remaining:
-    """Return the graph of some of its rows, in a new order.
+    """Return the neighbour graph restricted to some rows, in a new order.
 
-    Lists get shorter: they end with -1, of similarity -1. Rows that have lost more than half of theirs look for others
-    in the cells that the graph was made with.
+    Lists get shorter: they end with -1, with the similarity -1. Rows that have lost more than half of their neighbours
+    search for new ones in the cells of the graph.
 
     Args:
-        graph: of M rows.
-        left: int64, shape (M',): the rows that are left, in their new order, each once.
-        vectors: of the rows that are left, in that order.
-        k: neighbours a row, as the graph was made with.
-        engine: multiplies.
+        graph: neighbours of M rows.
+        rows: int64, shape (M',): the remaining rows, in their new order, each once.
+        vectors: vectors of the remaining rows, in their new order.
+        k: neighbours per row, as in the existing graph.
+        engine: computes the matrix products.
         progress: called between blocks.
     """
-    count = len(left)
+    count = len(rows)
     engine = engine or best_products()
-    cells = None if graph.cells is None else replace(graph.cells, of_row=graph.cells.of_row[left])
+    cells = None if graph.cells is None else replace(graph.cells, of_row=graph.cells.of_row[rows])
     if graph.k == 0 or count <= _FEW or graph.k > count - 1:
-        found = nearest(vectors.take(np.arange(count)), k=k, engine=engine, progress=progress)
-        return Remaining(replace(found, cells=cells), np.ones(count, dtype=bool))
+        rebuilt = nearest(vectors.take(np.arange(count)), k=k, engine=engine, progress=progress)
+        return Remaining(replace(rebuilt, cells=cells), np.ones(count, dtype=bool))
     number = np.full(len(graph.rows) + 1, -1, dtype=np.int32)
-    number[left] = np.arange(count)
-    rows, similarity = number[graph.rows[left]], graph.similarity[left]
-    touched, short = _close_gaps(rows, similarity, graph.rows[left])
-    lists = Lists.of(Graph(rows, similarity), count)
+    number[rows] = np.arange(count)
+    neighbours, similarity = number[graph.rows[rows]], graph.similarity[rows]
+    touched, short = _close_gaps(neighbours, similarity, graph.rows[rows])
+    lists = Lists.of(NeighbourGraph(neighbours, similarity), count)
     lists.clear(short)
     for start in range(0, len(short), _QUERIES):
         some = short[start : start + _QUERIES]
@@ -76,20 +76,20 @@ def without(
 def _close_gaps(
     rows: npt.NDArray[np.int32], similarity: Vectors, before: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.bool_], Ints]:
-    """Move what is left of each list to its front, in place.
+    """Move the remaining neighbours of each list to its front, in place.
 
     Returns:
-        touched: bool, by row: whether something was lost.
-        short: int64: the rows that have lost more than half of what a full list has.
+        touched: bool, by row: true if the list has lost a neighbour.
+        short: int64: the rows whose lists are less than half full.
     """
     touched = np.asarray(((rows < 0) & (before >= 0)).any(axis=1))
     some = np.flatnonzero(touched)
     order = np.argsort(rows[some] < 0, axis=1, kind="stable")
     rows[some] = np.take_along_axis(rows[some], order, axis=1)
-    kept = np.take_along_axis(similarity[some], order, axis=1)
-    similarity[some] = np.where(rows[some] < 0, np.float32(-1), kept)
-    left = (rows[some] >= 0).sum(axis=1)
-    return touched, some[left < rows.shape[1] / 2]
+    compacted = np.take_along_axis(similarity[some], order, axis=1)
+    similarity[some] = np.where(rows[some] < 0, np.float32(-1), compacted)
+    remaining = (rows[some] >= 0).sum(axis=1)
+    return touched, some[remaining < rows.shape[1] / 2]
 
 
 def _refill(
@@ -102,6 +102,14 @@ def _refill(
     done: float,
     share: float,
 ) -> None:
-    """Fill the empty lists of some rows, which takes a share of the whole; all other lists are full already."""
+    """Fill the empty lists of some rows; *done* and *share* place this step within the whole progress."""
     queries = Queries(rows, vectors.take(rows))
-    look_up(queries, vectors, cells, lists, told=0, engine=engine, progress=lambda part: progress(done + share * part))
+    look_up(
+        queries,
+        vectors,
+        cells,
+        lists,
+        update_below=0,
+        engine=engine,
+        progress=lambda part: progress(done + share * part),
+    )

@@ -1,4 +1,4 @@
-"""Vectors that may lie anywhere: in memory, or in a table from which some are read at a time."""
+"""Sources of vectors: matrices in memory, or tables that are read in parts."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -14,24 +14,24 @@ _BLOCK_ROWS = 16384
 
 
 class VectorSource(Protocol):
-    """Vectors, float32 of unit length, that are read block by block or a few at a time."""
+    """Source of float32 vectors of unit length, read block by block or by row numbers."""
 
     @property
     def dimension(self) -> int:
-        """Values in each row."""
+        """The number of values per row."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of rows."""
 
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield (number of the first row, vectors) of all rows in order; the next block may overwrite the last one."""
+        """Yield (first row number, vectors) of consecutive blocks; a block may overwrite the previous one."""
 
     def take(self, rows: Rows) -> Vectors:
-        """Return the vectors of some rows, in any order: float32, shape (len(rows), D), in memory."""
+        """Return the vectors of rows, in any order: float32, shape (len(rows), D), in memory."""
 
 
 class VectorsInMemory:
-    """The rows of a matrix.
+    """Source of vectors from a matrix.
 
     Args:
         vectors: float32 or float16, shape (N, D); may be memory-mapped.
@@ -42,62 +42,62 @@ class VectorsInMemory:
 
     @property
     def dimension(self) -> int:
-        """Values in each row."""
+        """The number of values per row."""
         return int(self._vectors.shape[1])
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield all rows at once, as they lie."""
+        """Yield all rows as one block, without a copy."""
         yield 0, self._vectors
 
     def take(self, rows: Rows) -> Vectors:
-        """Return some rows."""
+        """Return rows as float32."""
         return take_rows(self._vectors, rows)
 
 
 class ConcatenatedVectors:
-    """Rows, and further ones behind them.
+    """Concatenation of a source and added rows.
 
     Args:
-        first: wherever they are.
-        more: float32, shape (A, D).
+        first: the source of the first rows.
+        added: float32, shape (A, D): the rows that follow.
     """
 
-    def __init__(self, first: VectorSource, more: Vectors) -> None:
-        self._first, self._more = first, more
+    def __init__(self, first: VectorSource, added: Vectors) -> None:
+        self._first, self._added = first, added
 
     @property
     def dimension(self) -> int:
-        """Values in each row."""
-        return int(self._more.shape[1])
+        """The number of values per row."""
+        return int(self._added.shape[1])
 
     def __len__(self) -> int:
-        return len(self._first) + len(self._more)
+        return len(self._first) + len(self._added)
 
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield the blocks of the first rows, and the further ones at once."""
+        """Yield the blocks of the first rows, then the added rows as one block."""
         yield from self._first.blocks()
-        yield len(self._first), self._more
+        yield len(self._first), self._added
 
     def take(self, rows: Rows) -> Vectors:
-        """Return some rows of either kind."""
-        behind = rows >= len(self._first)
-        if behind.all():
-            return take_rows(self._more, rows - len(self._first))
-        out = np.empty((len(rows), self._more.shape[1]), dtype=np.float32)
-        out[~behind] = self._first.take(rows[~behind])
-        out[behind] = self._more[rows[behind] - len(self._first)]
+        """Return rows of both parts as float32."""
+        is_added = rows >= len(self._first)
+        if is_added.all():
+            return take_rows(self._added, rows - len(self._first))
+        out = np.empty((len(rows), self._added.shape[1]), dtype=np.float32)
+        out[~is_added] = self._first.take(rows[~is_added])
+        out[is_added] = self._added[rows[is_added] - len(self._first)]
         return out
 
 
 class SelectedVectors:
-    """Some rows of others, numbered anew.
+    """Selected rows of a source, renumbered from 0.
 
     Args:
-        stored: the others.
-        rows: int64, shape (M,), ascending: which.
+        stored: the source.
+        rows: int64, shape (M,), ascending: the selected rows.
     """
 
     def __init__(self, stored: VectorSource, rows: Rows) -> None:
@@ -105,17 +105,17 @@ class SelectedVectors:
 
     @property
     def dimension(self) -> int:
-        """Values in each row."""
+        """The number of values per row."""
         return self._stored.dimension
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def blocks(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield the rows, some thousand at a time."""
+        """Yield blocks of some thousand rows."""
         for start in range(0, len(self._rows), _BLOCK_ROWS):
             yield start, self._stored.take(self._rows[start : start + _BLOCK_ROWS])
 
     def take(self, rows: Rows) -> Vectors:
-        """Return some rows."""
+        """Return rows as float32."""
         return self._stored.take(self._rows[rows])

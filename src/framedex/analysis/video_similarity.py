@@ -1,4 +1,4 @@
-"""How alike videos are, by the embeddings of their frames."""
+"""Similarity of videos, from the embeddings of their frames."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,20 +7,20 @@ from framedex.analysis.neighbours import nearest
 from framedex.arrays import Vectors
 
 _BLOCK = 2048
-_SAMPLED = 8  # frames of a video; fewer than the neighbours of a row, so that those of one video do not fill its lists
+_SAMPLED = 8  # frames per video; fewer than the neighbours per row, so one video cannot fill a list
 _K = 20
 
 Pairs = npt.NDArray[np.int64]
-"""Shape (P, 2): numbers of two videos each, the lower one first; ascending, each pair once."""
+"""Shape (P, 2): the numbers of two videos, the lower one first; ascending, each pair once."""
 
 
 def video_similarity(one: Vectors, other: Vectors) -> float:
-    """Return how alike two videos are, in [-1, 1].
+    """Return the similarity of two videos, in [-1, 1].
 
-    That is the mean over the frames of the video with fewer frames of the cosine similarity to the frame of the other
-    that is most similar: the average of nearest neighbours in one direction (the modified Hausdorff distance of
-    Dubuisson and Jain, ICPR 1994, takes both). So a part of a video is like the whole, whatever was cut off; and
-    neither the order nor the rate of the frames matters much.
+    Each frame of the video with fewer frames is compared with the most similar frame of the other video; the result is
+    the mean of these cosine similarities. This is the mean nearest-neighbour similarity in one direction (the modified
+    Hausdorff distance of Dubuisson and Jain, ICPR 1994, uses both directions). So a clip is similar to its whole video,
+    and the order and the rate of the frames have little effect.
 
     Args:
         one: float32, shape (N, D), unit length.
@@ -35,19 +35,19 @@ def video_similarity(one: Vectors, other: Vectors) -> float:
     return float(best.mean(dtype=np.float64))
 
 
-def sampled(counts: npt.NDArray[np.int64], most: int = _SAMPLED) -> npt.NDArray[np.int64]:
-    """Return which frames stand for videos: at most so many of each, evenly spread.
+def sampled(counts: npt.NDArray[np.int64], max_frames: int = _SAMPLED) -> npt.NDArray[np.int64]:
+    """Return a sample of the frames of videos, evenly spaced within each video.
 
     Args:
-        counts: frames of each video; those of one follow each other.
-        most: of a video.
+        counts: the number of frames of each video; the frames of a video are consecutive.
+        max_frames: maximum number of sampled frames per video.
 
     Returns:
-        ascending places among all frames.
+        Ascending positions among all frames.
     """
     starts = np.cumsum(counts) - counts
     parts = [
-        start + np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+        start + np.unique(np.linspace(0, count - 1, min(count, max_frames)).round().astype(np.int64))
         for start, count in zip(starts, counts, strict=True)
         if count
     ]
@@ -55,22 +55,22 @@ def sampled(counts: npt.NDArray[np.int64], most: int = _SAMPLED) -> npt.NDArray[
 
 
 def near_pairs(vectors: Vectors, video: npt.NDArray[np.int64], *, least: float) -> Pairs:
-    """Return pairs of videos of which some frames are neighbours.
+    """Return pairs of videos with neighbouring frames.
 
     Args:
-        vectors: float32, shape (N, D), unit length: some frames of each video.
-        video: shape (N,): the number of the video of each.
-        least: similarity that neighbours must have.
+        vectors: float32, shape (N, D), unit length: sampled frames of the videos.
+        video: shape (N,): the number of each frame's video.
+        least: minimum similarity of neighbours.
     """
     if len(vectors) < 2:
         return np.empty((0, 2), dtype=np.int64)
-    graph = nearest(vectors, k=min(_K, len(vectors) - 1), least=least)
-    found = (graph.similarity >= least) & (graph.rows >= 0)
-    rows, places = np.nonzero(found)
-    return unique_pairs(video[rows], video[graph.rows[rows, places]])
+    graph = nearest(vectors, k=min(_K, len(vectors) - 1), min_similarity=least)
+    near = (graph.similarity >= least) & (graph.rows >= 0)
+    rows, columns = np.nonzero(near)
+    return unique_pairs(video[rows], video[graph.rows[rows, columns]])
 
 
 def unique_pairs(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Pairs:
-    """Return pairs of different numbers, the lower one first, each once, ascending."""
+    """Return the distinct pairs of different numbers, the lower one first, ascending."""
     pairs = np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1).astype(np.int64)
     return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)

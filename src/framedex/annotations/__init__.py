@@ -1,1 +1,1 @@
-"""Annotations of images: labels, captions and bounding boxes, a module for each format that reads and writes it."""
+"""Annotations of images: labels, captions and bounding boxes. Each format has one module, which reads and writes it."""

@@ -1,4 +1,4 @@
-"""All boxes of annotation files, by the pictures that they are in."""
+"""Index of the boxes of annotation files by image name."""
 
 import os
 from array import array
@@ -17,24 +17,24 @@ _NO_ID = -(2**63)
 _LARGEST = 2**62
 _NOBODY = -1
 _ANY_SIZE = (2**31, 2**31)
-_DIGITS = 9  # behind the point, in pixels: fractions of 64 bits lead back to so many
+_DIGITS = 9  # after the decimal point, in pixels: the precision of 64-bit fractions
 _CROWD, _TRUNCATED, _DIFFICULT, _RELATIVE = 1, 2, 4, 8
 
 
 def _of_stem(stem: str) -> str:
-    """Return the name under which boxes of a path without a suffix are kept: none that a file has."""
+    """Return the key of a path without its suffix. No file name equals such a key."""
     return f"{stem}\0"
 
 
 class BoxIndex:
-    """Boxes by the name of their picture: its path within the source, or its bare name; of YOLO without the suffix.
+    """Boxes by image name: the path within the source, or the base name. YOLO boxes have names without a suffix.
 
-    Some 70 bytes a box and 150 a picture are held, so that files whose boxes come in any order can be used.
+    The index takes about 70 bytes a box and 150 bytes an image, so boxes may come in any order.
 
     Args:
-        problems: gets what is wrong with boxes once they are asked for.
-        loose: also find boxes by the bare name of a picture if they are named by a path that no picture has, as those
-            of files that lie elsewhere; names that several pictures share find nothing.
+        problems: collects the problems of boxes that :meth:`find` returns.
+        loose: also match boxes by base name if no image has their path. This suits annotation files that lie in
+            another folder than the images. A base name that several images share matches nothing.
     """
 
     def __init__(self, problems: Problems, *, loose: bool = False) -> None:
@@ -42,24 +42,24 @@ class BoxIndex:
         self._names: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._formats: dict[str, int] = {}
-        self._ids: dict[int, str] = {}  # those that are no plain numbers
+        self._ids: dict[int, str] = {}  # ids that are not plain numbers
         self._name_of, self._label_of, self._number_id = array("i"), array("i"), array("q")
         self._sides, self._confidence = array("d"), array("d")
         self._format, self._flags = array("b"), array("b")
-        self._asked = bytearray()
+        self._matched = bytearray()
 
     def __len__(self) -> int:
-        """How many boxes there are."""
+        """Return the number of boxes."""
         return len(self._name_of)
 
     def add_all(self, boxes: Iterable[Box | RelativeBox]) -> None:
-        """Take boxes, before any is asked for."""
+        """Add boxes. All boxes must be added before the first lookup."""
         for box in boxes:
             if isinstance(box, Box):
                 name = os.path.normpath(box.name.replace("\\", "/"))
                 flags = _CROWD * box.iscrowd | _TRUNCATED * box.truncated | _DIFFICULT * box.difficult
                 self._add(name, box, flags, box.original_id)
-            elif not box.is_whole:  # one around all of an image is a label of that, and no object
+            elif not box.is_whole:  # a box around the whole image is a label of the image, not an object
                 self._add(_of_stem(os.path.normpath(box.stem)), box, _RELATIVE, None)
 
     def _add(self, name: str, box: Box | RelativeBox, flags: int, original: str | None) -> None:
@@ -80,38 +80,38 @@ class BoxIndex:
         self._number_id.append(number)
 
     @property
-    def pictures(self) -> int:
-        """How many names of pictures there are."""
+    def n_images(self) -> int:
+        """The number of image names."""
         return len(self._names)
 
     def has(self, path: str) -> bool:
-        """Return whether the picture at a path within the source has boxes."""
+        """Return whether the image at a path within the source has boxes."""
         return bool(self._keys(path))
 
     def find(self, path: str, size: tuple[int, int] | None) -> list[Box]:
-        """Return the boxes of the picture at a path within the source, as far as they lie within it.
+        """Return the boxes of an image, clipped to its edges.
 
         Args:
-            path: of the picture.
-            size: its width and height in pixels; None if that is not known, which leaves YOLO's out.
+            path: the image's path within the source.
+            size: its width and height in pixels, or None if they are unknown. Boxes in fractions are then left out.
         """
         keys = self._keys(path)
         for key in keys:
-            self._asked[key] = 1
+            self._matched[key] = 1
         numbers = [number for key in keys for number in self._rows[self._edges[key] : self._edges[key + 1]].tolist()]
         return [box for number in numbers if (box := self._box(number, path, size)) is not None]
 
     @property
     def unmatched(self) -> int:
-        """How many pictures have boxes that were never asked for."""
-        return len(self._names) - sum(self._asked)
+        """The number of image names with boxes that no lookup matched."""
+        return len(self._names) - sum(self._matched)
 
     def _box(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         box = self._as_read(number, path, size)
         if box is None:
             return None
         is_relative = bool(self._flags[number] & _RELATIVE)
-        # Without the size, only the checks that need none are made.
+        # Without a size, only the checks that need no size run.
         fit = fit_box(_rounded(box) if is_relative else box, *(size or _ANY_SIZE))
         if fit.problem is not None:
             self.problems.add(fit.problem)
@@ -137,26 +137,26 @@ class BoxIndex:
         )  # fmt: skip
 
     def _keys(self, path: str) -> list[int]:
-        """Return the numbers of the names by which a picture has boxes."""
-        self._edges  # noqa: B018 - from now on nothing is added
-        found = []
+        """Return the numbers of the names that match an image."""
+        self._edges  # noqa: B018 - builds the index: no box is added after this
+        keys = []
         stem = os.path.splitext(path)[0]  # noqa: PTH122 - names may be any bytes
         for name in ((path, path.rpartition("/")[2]), (_of_stem(stem), _of_stem(stem.rpartition("/")[2]))):
             key = next((self._names[each] for each in name if each in self._names), None)
             if key is None and self._loose:
-                key = self._bare.get(name[1])
+                key = self._by_base_name.get(name[1])
             if key is not None and key != _NOBODY:
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     @cached_property
-    def _bare(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def _by_base_name(self) -> dict[str, int]:
+        numbers: dict[str, int] = {}
         for name, number in self._names.items():
-            bare = name.rpartition("/")[2]
-            if bare != name:
-                found[bare] = _NOBODY if bare in found else number
-        return found
+            base_name = name.rpartition("/")[2]
+            if base_name != name:
+                numbers[base_name] = _NOBODY if base_name in numbers else number
+        return numbers
 
     @cached_property
     def _format_names(self) -> list[str]:
@@ -168,18 +168,18 @@ class BoxIndex:
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.int64]:
-        """The numbers of the boxes, those of one picture after those of another, else in the order of the files."""
+        """Box numbers, grouped by image name; within a group in file order."""
         return np.argsort(np.frombuffer(self._name_of, np.int32), kind="stable")
 
     @cached_property
     def _edges(self) -> list[int]:
         counts = np.bincount(np.frombuffer(self._name_of, np.int32), minlength=len(self._names))
-        self._asked = bytearray(len(self._names))
+        self._matched = bytearray(len(self._names))
         edges: list[int] = np.concatenate([[0], np.cumsum(counts)]).tolist()
         return edges
 
 
 def _rounded(box: Box) -> Box:
-    """Return a box of which whole numbers of pixels are whole."""
+    """Return a box whose sides are rounded, so that whole pixels stay whole numbers."""
     x, y, width, height = (round(side, _DIGITS) for side in (box.x, box.y, box.width, box.height))
     return replace(box, x=x, y=y, width=width, height=height)

@@ -1,4 +1,4 @@
-"""Bounding boxes of objects in images, as annotation files give them, and how one fits its image."""
+"""Bounding boxes as annotation files give them, and their clipping to the image."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -9,27 +9,27 @@ from framedex.annotations.labels import storable
 from framedex.annotations.problems import Problem
 
 TOLERANCE = 1.0
-"""Pixels that a box may reach over the edge of its picture without a word: what rounding and inclusive ends make."""
+"""Overhang in pixels that is cut off without a problem: rounding and inclusive edges cause it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """An object in a picture, as a file gives it. Outlines (segmentations) are not kept.
+    """One object of an image, as an annotation file gives it. Outlines (segmentations) are not stored.
 
     Attributes:
-        name: the picture's path within the source, or its bare name, as written in the file.
-        x: of the left edge in pixels, from the left edge of the picture.
-        y: of the upper edge in pixels, from the upper edge of the picture.
+        name: the image's path within the source, or its base name, as written in the file.
+        x: the left edge in pixels, from the left edge of the image.
+        y: the upper edge in pixels, from the upper edge of the image.
         width: in pixels.
         height: in pixels.
-        label: name of the class, without space around it.
-        confidence: 0 to 1; None where the file says none.
-        original_id: the annotation's id in a COCO file; ids are no keys: files exist that give one twice.
+        label: the class name, without surrounding spaces.
+        confidence: 0 to 1, or None if the file gives no confidence.
+        original_id: the annotation's id in a COCO file. It is not a key: some files repeat an id.
         source: the name of the file's format; see :mod:`framedex.annotations.formats`.
-        iscrowd: the box is around many objects of a kind (COCO).
-        truncated: the object goes on outside of the picture (VOC).
+        iscrowd: the box surrounds a group of objects (COCO).
+        truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
-        place: where in the file it was found, in words, for messages; two boxes may be equal all the same.
+        location: the position in the file, for messages. Boxes are compared without it.
     """
 
     name: str
@@ -44,15 +44,15 @@ class Box:
     iscrowd: bool = False
     truncated: bool = False
     difficult: bool = False
-    place: str = field(default="", compare=False)
+    location: str = field(default="", compare=False)
 
 
 class Fit(NamedTuple):
-    """How a box fits its picture.
+    """The result of fitting a box to its image.
 
     Attributes:
-        box: the part of it that lies within the picture; None where there is none.
-        problem: why there is none, or that more than :data:`TOLERANCE` was cut off.
+        box: the part of the box within the image, or None if the box cannot be used.
+        problem: the reason why the box cannot be used, or a note that more than :data:`TOLERANCE` was cut off.
     """
 
     box: Box | None
@@ -60,10 +60,10 @@ class Fit(NamedTuple):
 
 
 def fit_box(box: Box, width: int, height: int) -> Fit:
-    """Return the part of a box that lies within a picture of a size in pixels.
+    """Return the part of a box that lies within an image of a size in pixels.
 
-    A box that lies within is returned as it is. Corners that are swapped (a negative width or height) are not put
-    right: they may as well be another order of the numbers.
+    A box within the image is returned unchanged. A box with swapped corners (a negative width or height) is a problem:
+    the numbers may be in another order, so they are not corrected.
     """
     numbers = (box.x, box.y, box.width, box.height)
     if not all(map(math.isfinite, numbers)):
@@ -85,7 +85,7 @@ def fit_box(box: Box, width: int, height: int) -> Fit:
 
 
 def _clipped(start: float, length: float, limit: int) -> tuple[float, float, float]:
-    """Return start and length of the part within 0 and a limit, and how much of the longer overhang was cut off."""
+    """Return start and length of the part within 0 and a limit, and the larger of the two overhangs."""
     end = start + length
     cut = max(-start, end - limit, 0.0)
     if not cut:
@@ -95,28 +95,28 @@ def _clipped(start: float, length: float, limit: int) -> tuple[float, float, flo
 
 def _misfit(box: Box, reason: str) -> Problem:
     value = f"x {box.x:g}, y {box.y:g}, width {box.width:g}, height {box.height:g}"
-    return Problem(box.place or f"a box of {box.name!r}", value, reason)
+    return Problem(box.location or f"a box of {box.name!r}", value, reason)
 
 
-def number(value: Any) -> float | None:
-    """Return a finite number, also one written as text; None where there is none."""
-    if type(value) is float:  # nearly always, and by far the fastest
+def finite_number(value: Any) -> float | None:
+    """Return a value as a finite number; text is parsed. Return None for any other value."""
+    if type(value) is float:  # the usual case, and the fastest check
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return result if math.isfinite(result) else None
 
 
 def label_of(value: Any) -> str:
-    """Return the name of a class, which may be a number, as it is kept; empty where there is none."""
+    """Return a class name as it is stored, or an empty text. A number becomes text."""
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
     return storable(str(value)).strip() if is_name else ""
 
 
 def is_confidence(value: float | None) -> bool:
-    """Return whether a number can be a confidence."""
+    """Return whether a number is a valid confidence."""
     return value is not None and 0 <= value <= 1

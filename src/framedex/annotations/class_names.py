@@ -1,4 +1,4 @@
-"""Names of classes as YOLO tools keep them: ``names`` of a ``data.yaml``, or the lines of a ``classes.txt``."""
+"""Class names of YOLO folders: ``names`` in a ``data.yaml``, or the lines of a ``classes.txt``."""
 
 import os
 import reprlib
@@ -10,13 +10,13 @@ from framedex.errors import InvalidInput
 from framedex.regular_files import TooLarge, read_text
 
 NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
-"""The files of a YOLO folder that may have the names of its classes; the first one that has some counts."""
+"""Files of a YOLO folder that may contain class names, in order of preference."""
 _LARGEST = 2**24  # bytes of a file: some 500,000 names
-_DEEPEST = 32  # collections within each other; deeper ones overflow the stack of libyaml's composer
+_DEEPEST = 32  # nested collections; deeper ones overflow the stack of libyaml's composer
 
 
 def class_names_of(folder: Path) -> dict[int, str] | None:
-    """Return the names of a YOLO folder's classes by number; None where no file of :data:`NAMES` has any.
+    """Return the class names of a YOLO folder by number, or None if no file of :data:`NAMES` contains any.
 
     Raises:
         InvalidInput: a file cannot be read, or its ``names`` are neither a list nor a mapping.
@@ -31,18 +31,17 @@ def class_names_of(folder: Path) -> dict[int, str] | None:
 
 
 def holds_class_names(path: str) -> bool:
-    """Return whether a file among the label files has names of classes instead."""
+    """Return whether a file below the label folder contains class names instead of labels."""
     return os.path.basename(path) in NAMES  # noqa: PTH119 - names may be any bytes
 
 
 def read_class_names(path: Path) -> dict[int, str] | None:
-    """Return the names of classes by number; None for a file of another kind, without ``names``.
+    """Return class names by number, or None for a YAML file without ``names``.
 
-    Memory and time are bounded by the size of the file, which is limited: aliases are references to the same value and
-    are never expanded.
+    The size limit of the file bounds memory and time: an alias refers to the same value and is never expanded.
 
     Args:
-        path: a ``.yaml`` file with ``names``, or a text file with a name a line; at most 16 MiB.
+        path: a ``.yaml`` file with ``names``, or a text file with one name a line; at most 16 MiB.
 
     Raises:
         InvalidInput: the file cannot be read, or its ``names`` are neither a list nor a mapping from numbers.
@@ -62,10 +61,10 @@ def read_class_names(path: Path) -> dict[int, str] | None:
 
 
 def _loaded(path: Path, text: str) -> Any:
-    """Return the first document of a YAML text, all of its scalars as text."""
+    """Return the first document of a YAML text; all scalars are text."""
     import yaml
 
-    # The base loader knows no types: a class called "no" or "1.10" stays text, and nothing is executed.
+    # The base loader has no types: a class called "no" or "1.10" stays text, and no code runs.
     loader: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
     try:
         depth = 0
@@ -93,14 +92,14 @@ def _numbered(path: Path, names: Any) -> dict[int, str]:
 
 
 def _pairs(names: Any) -> list[tuple[int, Any]] | None:
-    """Return the items of a mapping whose keys are numbers; None for anything else."""
+    """Return the items of a mapping with numbers as keys, or None for any other value."""
     if not isinstance(names, dict) or not all(key.isascii() and key.isdigit() and len(key) < 10 for key in names):
         return None
     return [(int(key), name) for key, name in names.items()]
 
 
 def data_yaml(names: Sequence[str]) -> str:
-    """Return the content of a ``data.yaml`` with names of classes, which :func:`read_class_names` gives back."""
+    """Return the content of a ``data.yaml`` with class names, readable by :func:`read_class_names`."""
     lines = ["path: .", "train: images", "val: images", f"nc: {len(names)}"]
     lines += (
         ["names:", *(f"  {number}: {_quoted(name)}" for number, name in enumerate(names))] if names else ["names: []"]
@@ -109,7 +108,7 @@ def data_yaml(names: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a double-quoted scalar (YAML 1.2.2, section 7.3.1)."""
+    """Return a text as a double-quoted YAML scalar (YAML 1.2.2, section 7.3.1)."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

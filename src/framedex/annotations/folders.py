@@ -1,4 +1,4 @@
-"""Folders with an annotation file for each image: the files below a folder, and the names of their images."""
+"""Folders with one annotation file for each image: their files, and the names of the images."""
 
 import os
 import re
@@ -13,17 +13,17 @@ from framedex.suffixes import IMAGE_SUFFIXES, is_image
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 
-def files_below(root: str, suffix: str) -> Iterator[str]:
-    """Yield the paths of files with a suffix, relative to the root; each folder once, as links are followed."""
-    pending, seen = [""], set[tuple[int, int]]()
+def walk_files(root: str, suffix: str) -> Iterator[str]:
+    """Yield the paths of files with a suffix, relative to the root. Links are followed; a folder is visited once."""
+    pending, visited = [""], set[tuple[int, int]]()
     while pending:
         folder = pending.pop()
-        where = os.path.join(root, folder)  # noqa: PTH118 - names may be any bytes
-        status = os.stat(where)  # noqa: PTH116
-        if (status.st_dev, status.st_ino) in seen:
+        directory = os.path.join(root, folder)  # noqa: PTH118 - names may be any bytes
+        status = os.stat(directory)  # noqa: PTH116
+        if (status.st_dev, status.st_ino) in visited:
             continue
-        seen.add((status.st_dev, status.st_ino))
-        with os.scandir(where) as entries:
+        visited.add((status.st_dev, status.st_ino))
+        with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 path = os.path.join(folder, entry.name)  # noqa: PTH118
                 if entry.is_dir():
@@ -33,62 +33,62 @@ def files_below(root: str, suffix: str) -> Iterator[str]:
 
 
 def subfolders(root: Path) -> list[Path]:
-    """Return the folders in a folder that are not hidden, sorted; none where it cannot be read."""
+    """Return the visible folders in a folder, sorted; an empty list if the folder cannot be read."""
     try:
         with os.scandir(root) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-    except OSError:  # the walk over the images says so
+    except OSError:  # the walk over the images raises this error
         return []
     return [root / name for name in names]
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; not where that cannot be found out."""
+    """Return whether a path is a readable folder."""
     try:
         return path.is_dir()
     except OSError:
         return False
 
 
-def pictures_beside(root: str) -> Callable[[str], Mapping[str, str]]:
-    """Return a function that gives the names of the pictures in a folder within the root, by name without suffix.
+def image_finder(root: str) -> Callable[[str], Mapping[str, str]]:
+    """Return a function that maps image names without suffix to file names, for a folder within the root.
 
-    It keeps those of the last folder, as files come folder by folder.
+    It caches the last folder, because files come folder by folder.
     """
     last: tuple[str, Mapping[str, str]] | None = None
 
-    def pictures(folder: str) -> Mapping[str, str]:
+    def images_in(folder: str) -> Mapping[str, str]:
         nonlocal last
         if last is None or last[0] != folder:
-            last = folder, _pictures_in(os.path.join(root, folder))  # noqa: PTH118
+            last = folder, _image_names(os.path.join(root, folder))  # noqa: PTH118
         return last[1]
 
-    return pictures
+    return images_in
 
 
-def _pictures_in(folder: str) -> dict[str, str]:
+def _image_names(folder: str) -> dict[str, str]:
     try:
         with os.scandir(folder) as entries:
             names = sorted((entry.name for entry in entries if is_image(entry.name)), reverse=True)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    return {os.path.splitext(name)[0]: name for name in names}  # noqa: PTH122 - of several the first
+    return {os.path.splitext(name)[0]: name for name in names}  # noqa: PTH122 - one of several with this stem
 
 
-def swapped(folder: str, names: Mapping[str, str]) -> str | None:
-    """Return the path of a folder with the last part that has one of some names renamed; None if there is none."""
+def replace_folder(folder: str, names: Mapping[str, str]) -> str | None:
+    """Return a folder's path with its last matching part renamed, or None if no part matches one of *names*."""
     parts = folder.split("/")
-    for place in reversed(range(len(parts))):
-        if parts[place] in names:
-            return "/".join([*parts[:place], names[parts[place]], *parts[place + 1 :]])
+    for position in reversed(range(len(parts))):
+        if parts[position] in names:
+            return "/".join([*parts[:position], names[parts[position]], *parts[position + 1 :]])
     return None
 
 
 def stem(name: str) -> str:
-    """Return the name of an image without its suffix."""
+    """Return an image name without its suffix."""
     return re.sub(_IMAGE, "", name)
 
 
 def stems(names: pa.Array) -> pa.Array:
-    """Return names of images without their suffixes."""
+    """Return image names without their suffixes."""
     return pc.replace_substring_regex(names, _IMAGE, "")

@@ -1,4 +1,4 @@
-"""The registry of annotation formats that are read: a row for each. Further rows come from other packages."""
+"""Registry of the annotation formats that can be read: one row a format. Plugins add rows."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -14,24 +14,24 @@ from framedex.annotations.relative_boxes import RelativeBox
 from framedex.plugins import Contributions
 
 ReadLabels = Callable[[Path], Iterator[ImageLabels]]
-"""Yields the labels and captions in a file or a folder; raises InvalidInput where they cannot be understood."""
+"""Yield the labels and captions of a file or folder; raise InvalidInput if it is malformed."""
 ReadBoxes = Callable[[Path, Problems], Iterator[Box] | Iterator[RelativeBox]]
-"""Yields the boxes in a file or a folder, and counts bad parts; raises InvalidInput where all of it is bad."""
+"""Yield the boxes of a file or folder, and collect problems; raise InvalidInput if nothing can be read."""
 
 
 @dataclass(frozen=True)
 class AnnotationFormat:
-    """A format of annotations.
+    """One annotation format.
 
     Attributes:
-        name: the format's name, the ``source`` of its boxes.
+        name: the format's name, stored as the ``source`` of its boxes.
         read_labels: reads labels and captions of whole images; None if the format has none.
         read_boxes: reads boxes; None if the format has none.
         labels_file: the name of the file with labels; None if *read_labels* takes the folder.
-        boxes_file: the name of the file with boxes; None if *read_boxes* takes the folder. A file that a user names is
-            of this format if it has the same suffix.
-        has_boxes: returns whether a folder is one of this format, where *read_boxes* takes folders.
-        shown: a file or a folder with boxes of this format in words, for messages.
+        boxes_file: the name of the file with boxes; None if *read_boxes* takes the folder. A file with the same suffix
+            that a user passes has this format, too.
+        has_boxes: returns whether a folder is in this format, if *read_boxes* takes folders.
+        shown: a description of the format's file or folder of boxes, for messages.
     """
 
     name: str
@@ -43,7 +43,7 @@ class AnnotationFormat:
     has_boxes: Callable[[Path], bool] = lambda _folder: False
 
     def boxes_in(self, folder: Path) -> Path | None:
-        """Return the file or the folder with boxes of this format in a folder; None if there is none."""
+        """Return the file or folder with boxes of this format in a folder, or None."""
         if self.read_boxes is None:
             return None
         if self.boxes_file is None:
@@ -52,14 +52,14 @@ class AnnotationFormat:
         return path if path.is_file() else None
 
     def labels_in(self, folder: Path) -> Path | None:
-        """Return the file or the folder with labels of this format in a folder; None if there is none."""
+        """Return the file or folder with labels of this format in a folder, or None."""
         if self.read_labels is None:
             return None
         path = folder if self.labels_file is None else folder / self.labels_file
         return path if self.labels_file is None or path.is_file() else None
 
     def reads_boxes_of(self, path: Path) -> bool:
-        """Return whether a file that a user names is one with boxes of this format, by its suffix."""
+        """Return whether a file that a user passes has boxes of this format, judged by its suffix."""
         return self.boxes_file is not None and path.suffix.lower() == os.path.splitext(self.boxes_file)[1]  # noqa: PTH122
 
 
@@ -97,15 +97,15 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         has_boxes=yolo.is_yolo,
     ),
 )
-"""The formats that are built in, in the order in which they are read."""
+"""Built-in formats, in reading order."""
 ANNOTATION_PLUGINS = Contributions(
     "framedex.annotation_readers", AnnotationFormat, taken=lambda: [each.name for each in FORMATS]
 )
-"""Formats of other packages."""
+"""Formats of plugins."""
 
 
 def annotation_formats() -> tuple[AnnotationFormat, ...]:
-    """Return all formats, in the order in which they are read."""
+    """Return all formats, in reading order."""
     return (*FORMATS, *ANNOTATION_PLUGINS.rows().values())
 
 
@@ -113,7 +113,7 @@ def _files(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-@cache  # asked for each file of a folder
+@cache  # called for each file of a folder
 def label_files() -> tuple[str, ...]:
     """Return the names of files with labels and captions of whole images."""
     return _files(each.labels_file for each in annotation_formats())

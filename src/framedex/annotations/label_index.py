@@ -1,4 +1,4 @@
-"""Labels and captions of images, by the names of the images."""
+"""Labels and captions of images by image name."""
 
 import os
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from framedex.annotations.labels import parse_labels, storable
 
 
 class ImageLabels(NamedTuple):
-    """Labels and a caption of one image, as one part of an annotation file gives them.
+    """Labels and a caption of one image, from one part of an annotation file.
 
     Attributes:
-        name: the image's path within the source, or its bare name.
-        labels: label names, in order; several rows of an image add up.
-        caption: a caption, if there is one.
-        complete: whether these are all labels of the image, maybe none.
+        name: the image's path within the source, or its base name.
+        labels: label names, in order. Labels of several rows of an image are joined.
+        caption: the caption, or None.
+        complete: whether the labels are the complete list of the image's labels, which may be empty.
         is_stem: whether the name is a path without its suffix.
     """
 
@@ -27,27 +27,27 @@ class ImageLabels(NamedTuple):
 
 @dataclass
 class Annotations:
-    """Labels and captions by file name: the path within the source, or the bare name.
+    """Labels and captions by file name: the path within the source, or the base name.
 
     Attributes:
-        labels: label names by file, in order of appearance, each once.
+        labels: label names by file, in order of appearance, without duplicates.
         captions: captions by file; several are joined by newlines.
         of_stems: label names by path without its suffix, as YOLO folders give them.
-        matched: the keys that were asked for and found.
+        matched: the keys that lookups matched.
     """
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
-    _silent: set[str] = field(default_factory=set)  # files that are named without labels and captions
+    _unannotated: set[str] = field(default_factory=set)  # files listed without labels and captions
     _complete: set[str | None] = field(default_factory=set)  # files whose labels are a complete list
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators
 
     def find(self, path: str) -> tuple[tuple[str, ...], str | None]:
         """Return (labels, caption) of the file at a path within the source.
 
-        Objects of YOLO folders are labels, too, unless another file lists all that it has.
+        Classes of YOLO folders are labels, too, unless another file has the complete list of the image's labels.
         """
         labels: tuple[str, ...] = ()
         caption = None
@@ -63,20 +63,20 @@ class Annotations:
         return labels, caption
 
     def _key(self, path: str) -> str | None:
-        """Return the name by which a path was annotated: itself, or else its bare name."""
+        """Return the key that matches a path: the path itself, or else its base name."""
         for name in (path, path.rpartition("/")[2]):
             for key in (name, self._with_slashes.get(name)):
-                if key is not None and (key in self.labels or key in self.captions or key in self._silent):
+                if key is not None and (key in self.labels or key in self.captions or key in self._unannotated):
                     return key
         return None
 
     @property
     def unmatched(self) -> int:
-        """How many annotated files no picture had the name of."""
+        """The number of annotated files that no lookup matched."""
         return len(self.labels.keys() | self.captions.keys()) + len(self.of_stems) - len(self.matched)
 
     def add(self, row: ImageLabels) -> None:
-        """Add the labels and the caption of one row; there may be neither."""
+        """Add the labels and the caption of one row; both may be missing."""
         if row.is_stem:
             if labels := parse_labels(row.labels):
                 self.of_stems[row.name] = labels
@@ -90,11 +90,11 @@ class Annotations:
             self.labels[name] = tuple(dict.fromkeys(self.labels.get(name, ()) + labels))
         if caption and caption.strip():
             caption = storable(caption)
-            known = self.captions.get(name)
-            self.captions[name] = caption if known is None else f"{known}\n{caption}"
+            earlier = self.captions.get(name)
+            self.captions[name] = caption if earlier is None else f"{earlier}\n{caption}"
         if name not in self.labels and name not in self.captions:
-            self._silent.add(name)
+            self._unannotated.add(name)
 
 
 def _stem_key(stem: str) -> str:
-    return f"{stem}\0"  # as no file is named
+    return f"{stem}\0"  # no file has this name

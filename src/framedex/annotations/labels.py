@@ -1,11 +1,11 @@
-"""Labels and other text as people write them in tables."""
+"""Labels and other text in table cells."""
 
 import json
 from typing import Any
 
 
 def parse_labels(value: Any) -> tuple[str, ...]:
-    """Return the labels in a cell: a list, a JSON array, a bare list such as ``[dog, puppy]``, or one label.
+    """Return the labels of a cell: a list, a JSON array, a bare list such as ``[dog, puppy]``, or one label.
 
     Null characters become U+FFFD.
     """
@@ -21,12 +21,12 @@ def parse_labels(value: Any) -> tuple[str, ...]:
 
 
 def storable(text: str) -> str:
-    """Return text that a table can hold: lone surrogates, as from bytes that are no UTF-8, become question marks."""
+    """Return text that a table can store: lone surrogates, such as from invalid UTF-8, become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value  # noqa: PLR0124 - NaN is how tables say "missing"
+    return value is None or value != value  # noqa: PLR0124 - NaN is a missing value in tables
 
 
 def _parse_list(text: str) -> list[Any]:

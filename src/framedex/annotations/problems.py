@@ -1,11 +1,11 @@
-"""Problems of single parts of annotation files, which are counted while the other parts are read."""
+"""Problems of single parts of annotation files. They are counted, and reading continues."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_SHOWN = 80  # characters of a value that cannot be used
+_MAX_VALUE_LENGTH = 80  # maximum number of characters of an invalid value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,43 +13,43 @@ class Problem:
     """A part of an annotation file that cannot be used.
 
     Attributes:
-        place: the file, and the line, annotation or object in it.
-        value: the value there, as text, cut where it is long.
-        reason: what is wrong, and what would be right.
+        location: the file, and the line, annotation or object in it.
+        value: the invalid value as text; a long value is cut.
+        reason: the error, and what would be valid.
     """
 
-    place: str
+    location: str
     value: str
     reason: str
 
     def __str__(self) -> str:
         """Return the problem as a sentence."""
-        return f"{self.place}: {self.value}: {self.reason}"
+        return f"{self.location}: {self.value}: {self.reason}"
 
 
 class Problems:
-    """A count of problems, with the first of them.
+    """The number of problems, and a sample.
 
     Attributes:
-        count: how many there were.
-        sample: the first hundred.
+        count: the number of problems.
+        sample: the first hundred problems.
     """
 
-    KEPT = 100
+    SAMPLE_SIZE = 100
 
     def __init__(self) -> None:
         self.count = 0
         self.sample: list[Problem] = []
 
     def add(self, problem: Problem) -> None:
-        """Count a problem, and keep it if it is one of the first."""
+        """Count a problem, and add it to the sample if it is among the first hundred."""
         self.count += 1
-        if len(self.sample) < self.KEPT:
+        if len(self.sample) < self.SAMPLE_SIZE:
             self.sample.append(problem)
 
 
 def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterator[T]:
-    """Yield the rows that can be used, in order; add the others to *problems*."""
+    """Yield the valid rows in order, and add the others to *problems*."""
     for row in rows:
         if isinstance(row, Problem):
             problems.add(row)
@@ -57,7 +57,7 @@ def without_problems(rows: Iterable[T | Problem], problems: Problems) -> Iterato
             yield row
 
 
-def problem(place: str, value: Any, reason: str) -> Problem:
-    """Return a problem with a value, which is shown as in code, up to a length."""
+def problem(location: str, value: Any, reason: str) -> Problem:
+    """Return a problem with the ``repr`` of a value, cut to a maximum length."""
     text = repr(value)
-    return Problem(place, text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", reason)
+    return Problem(location, text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…", reason)

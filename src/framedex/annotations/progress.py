@@ -1,8 +1,8 @@
-"""Progress of writing, divided into stages."""
+"""Progress of the stages of writing."""
 
 from framedex.progress import ShareProgress
 
 
 def part(progress: ShareProgress, start: float, end: float) -> ShareProgress:
-    """Return a function for the fraction of one stage, which takes the whole from *start* to *end*."""
+    """Return a progress function for one stage, which covers the fraction from *start* to *end* of the whole."""
     return lambda share: progress(start + (end - start) * share)

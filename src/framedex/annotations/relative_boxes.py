@@ -1,4 +1,4 @@
-"""Bounding boxes in fractions of an image's sides, which become pixels when the size of the image is known."""
+"""Bounding boxes in fractions of an image's sides. The size of the image converts them to pixels."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ class RelativeBox:
     """A bounding box in fractions of the sides of its image, as YOLO files give it.
 
     Attributes:
-        stem: path of the image within the folder, without its suffix.
-        x: of the centre, as a fraction of the image's width.
-        y: of the centre, as a fraction of the image's height.
-        width: as a fraction of the image's.
-        height: as a fraction of the image's.
-        label: name of the class.
-        confidence: 0 to 1; None where the file has none.
-        place: the file and the line, for messages.
+        stem: the image's path within the folder, without its suffix.
+        x: the centre, as a fraction of the image's width.
+        y: the centre, as a fraction of the image's height.
+        width: as a fraction of the image's width.
+        height: as a fraction of the image's height.
+        label: the class name.
+        confidence: 0 to 1, or None if the file gives no confidence.
+        location: the file and the line, for messages.
         source: the name of the file's format.
     """
 
@@ -30,16 +30,16 @@ class RelativeBox:
     height: float
     label: str
     confidence: float | None = None
-    place: str = ""
+    location: str = ""
     source: str = "yolo"
 
     @property
     def is_whole(self) -> bool:
-        """Whether the box is exactly the image, and so a label of the image."""
+        """True if the box covers exactly the whole image. Such a box is a label of the image."""
         return (self.x, self.y, self.width, self.height) == _WHOLE
 
     def in_pixels(self, name: str, width: int, height: int) -> Box:
-        """Return the box in pixels of an image, given its name and size."""
+        """Return the box in pixels of an image with a name and a size."""
         return Box(
             name,
             (self.x - self.width / 2) * width,
@@ -49,11 +49,11 @@ class RelativeBox:
             self.label,
             self.confidence,
             source=self.source,
-            place=self.place,
+            location=self.location,
         )
 
 
 def relative(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
-    """Return centre x, centre y, width and height of a box as fractions of an image's sides."""
+    """Return a box's centre x, centre y, width and height as fractions of an image's sides."""
     across, down = box.width / width, box.height / height
     return box.x / width + across / 2, box.y / height + down / 2, across, down

@@ -1,4 +1,4 @@
-"""Sources of annotations: found in a folder by their names, or named by the user, and read into indices."""
+"""Sources of annotations: discovered in a folder or passed by the user, and read into indices."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ class BoxSource:
     Attributes:
         path: the file or the folder.
         format: the format, which reads boxes.
-        loose: whether it lies elsewhere than the images, so that paths in it may differ from theirs.
+        loose: whether the source lies in another folder than the images, so that its paths may differ from theirs.
     """
 
     path: Path
@@ -31,10 +31,10 @@ class BoxSource:
 
 
 def read_annotations(folder: str) -> Annotations:
-    """Return the labels and captions in the annotation files of a folder; none where there are no such files.
+    """Return the labels and captions of the annotation files in a folder.
 
     Raises:
-        InvalidInput: a file is there and cannot be understood; the message names it and what would be right.
+        InvalidInput: a file is malformed. The message names the file and what would be valid.
     """
     annotations = Annotations()
     for each in annotation_formats():
@@ -50,56 +50,56 @@ def read_annotations(folder: str) -> Annotations:
     return annotations
 
 
-def find_boxes(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
-    """Return the sources of boxes in a folder, which each format recognises by their names."""
+def find_box_sources(folder: str | os.PathLike[str], *, loose: bool = False) -> list[BoxSource]:
+    """Return the sources of boxes in a folder. Each format recognises its own by their names."""
     root = Path(folder)
-    places = ((each, each.boxes_in(root)) for each in annotation_formats())
-    return [BoxSource(path, each, loose) for each, path in places if path is not None]
+    paths = ((each, each.boxes_in(root)) for each in annotation_formats())
+    return [BoxSource(path, each, loose) for each, path in paths if path is not None]
 
 
-def given_boxes(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
-    """Return the sources of boxes that a user names: a file, a folder of VOC or YOLO files, or several of these.
+def resolve_box_sources(boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[BoxSource]:
+    """Return the sources of boxes that a user passes: a file, a folder of VOC or YOLO files, or a list of these.
 
     Raises:
-        InvalidInput: one is not there, or is of no known kind.
+        InvalidInput: a path does not exist, or no format reads it.
     """
-    several = [given] if isinstance(given, str | os.PathLike) else given
+    several = [boxes] if isinstance(boxes, str | os.PathLike) else boxes
     if not isinstance(several, Sequence) or not several:
-        raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {given!r}")
-    return [each for path in several for each in _given(path)]
+        raise InvalidInput(f"boxes are given as the path of a file or a folder, or a list of these, not {boxes!r}")
+    return [each for path in several for each in _resolve(path)]
 
 
-def _given(given: str | os.PathLike[str]) -> list[BoxSource]:
-    if not isinstance(given, str | os.PathLike):
-        raise InvalidInput(f"boxes are given as the path of a file or a folder, not {given!r}")
-    path = Path(os.path.abspath(user_path(given)))  # noqa: PTH100 - keeps links, unlike resolve
+def _resolve(boxes: str | os.PathLike[str]) -> list[BoxSource]:
+    if not isinstance(boxes, str | os.PathLike):
+        raise InvalidInput(f"boxes are given as the path of a file or a folder, not {boxes!r}")
+    path = Path(os.path.abspath(user_path(boxes)))  # noqa: PTH100 - does not follow links, unlike resolve
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
         return [BoxSource(path, matching[0], loose=True)]
-    if path.is_dir() and (found := find_boxes(path, loose=True)):
-        return found
+    if path.is_dir() and (sources := find_box_sources(path, loose=True)):
+        return sources
     if not path.exists():
         raise InvalidInput(f"there is no file of boxes {os.fspath(path)!r}")
     *others, last = (each.shown for each in annotation_formats() if each.read_boxes is not None)
     raise InvalidInput(f"{os.fspath(path)!r} has no boxes that can be read: give {', '.join(others)} or {last}")
 
 
-def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambda _count: None) -> BoxIndex:
-    """Return all boxes of some sources. What cannot be used is in the index's ``problems``.
+def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None] = lambda _count: None) -> BoxIndex:
+    """Return the index of all boxes of some sources. The index's ``problems`` list the parts that cannot be used.
 
-    A folder that was found by itself and turns out to have none is a problem, too; one that was named is an error.
+    A discovered folder without boxes is a problem. A folder without boxes that the user passed is an error.
 
     Args:
-        sources: what is read.
-        tell: called now and then with the number of boxes so far; raises to stop.
+        sources: the files and folders to read.
+        progress: called now and then with the number of boxes so far; it may raise to stop.
 
     Raises:
-        InvalidInput: a file, or a folder that was named, cannot be read.
+        InvalidInput: a file, or a folder that the user passed, cannot be read.
     """
     problems = Problems()
     index = BoxIndex(problems, loose=any(each.loose for each in sources))
-    for source in _each_once(sources):
+    for source in _distinct(sources):
         try:
-            index.add_all(_counted(source, problems, index, tell))
+            index.add_all(_counted(source, problems, index, progress))
         except InvalidInput as error:
             if source.loose or source.path.is_file():
                 raise
@@ -107,16 +107,16 @@ def read_boxes(sources: Sequence[BoxSource], tell: Callable[[int], None] = lambd
     return index
 
 
-def _each_once(sources: Sequence[BoxSource]) -> list[BoxSource]:
-    """Return each source once, however often it was named or found."""
+def _distinct(sources: Sequence[BoxSource]) -> list[BoxSource]:
+    """Return the sources without duplicates."""
     return list({(os.path.realpath(each.path), each.format.name): each for each in reversed(sources)}.values())[::-1]
 
 
 def _counted(
-    source: BoxSource, problems: Problems, index: BoxIndex, tell: Callable[[int], None]
+    source: BoxSource, problems: Problems, index: BoxIndex, progress: Callable[[int], None]
 ) -> Iterator[Box | RelativeBox]:
     assert source.format.read_boxes is not None, "it has boxes"
     for box in source.format.read_boxes(source.path, problems):
         if len(index) % 4096 == 0:
-            tell(len(index))
+            progress(len(index))
         yield box

@@ -1,8 +1,8 @@
-"""Annotations in tables, CSV and Parquet: a row for each image in one, a row for each box in the other.
+"""Annotation tables, CSV and Parquet: one with a row for each image, and one with a row for each box.
 
-``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``; ``object_annotations`` has ``filename,
-col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are not looked at. Lengths are
-in pixels. Ids and flags of boxes have no column and are not kept.
+``image_annotations`` has the columns ``filename`` and ``label`` or ``caption``. ``object_annotations`` has ``filename,
+col_x, row_y, width, height, label`` and, if there are any, ``confidence``. Other columns are ignored. Lengths are in
+pixels. Ids and flags of boxes have no column and are left out.
 """
 
 import csv
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from framedex import forks
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels
+from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.written import OBJECTS, AnnotatedImages, Files, column, file_names, left_out
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import open_text, regular
@@ -33,9 +33,9 @@ BOXES_CSV, BOXES_PARQUET = "object_annotations.csv", "object_annotations.parquet
 LABEL_COLUMNS = ("filename", "label", "caption")
 COLUMNS = ("filename", "col_x", "row_y", "width", "height", "label")
 CONFIDENCE = "confidence"
-_ROWS = 2**16  # of a batch
+_ROWS = 2**16  # in a batch
 _LINE_END = "\r\n"  # RFC 4180
-_csv_readers, _csv_lock = [0, 0], forks.Lock()  # how many read, and the limit before the first of them
+_csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, and the limit before the first began
 
 
 # Reading labels and captions
@@ -45,7 +45,7 @@ def read_csv_labels(path: Path) -> Iterator[ImageLabels]:
     """Yield the rows of a CSV file with labels and captions.
 
     Raises:
-        InvalidInput: it cannot be read as CSV, or lacks a column.
+        InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
     for row in _csv_rows(path, _check_label_columns):
         if row[1]["filename"]:
@@ -56,7 +56,7 @@ def read_parquet_labels(path: Path) -> Iterator[ImageLabels]:
     """Yield the rows of a Parquet file with labels and captions.
 
     Raises:
-        InvalidInput: it cannot be read as Parquet, or lacks a column.
+        InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
     for _, row in _parquet_rows(path, LABEL_COLUMNS, _check_label_columns):
         if row["filename"]:
@@ -86,12 +86,12 @@ def read_csv_boxes(path: Path, problems: Problems) -> Iterator[Box]:
 
     Args:
         path: the file, in UTF-8, with a line of column names.
-        problems: gets the rows that lack something.
+        problems: collects the problems of invalid rows.
 
     Raises:
-        InvalidInput: it cannot be read as CSV, or lacks a column.
+        InvalidInput: the file cannot be read as CSV, or lacks a column.
     """
-    rows = (_box(place, row, "csv") for place, row in _csv_rows(path, _check_box_columns))
+    rows = (_box(location, row, "csv") for location, row in _csv_rows(path, _check_box_columns))
     yield from without_problems(rows, problems)
 
 
@@ -100,13 +100,13 @@ def read_parquet_boxes(path: Path, problems: Problems) -> Iterator[Box]:
 
     Args:
         path: the file.
-        problems: gets the rows that lack something.
+        problems: collects the problems of invalid rows.
 
     Raises:
-        InvalidInput: it cannot be read as Parquet, or lacks a column.
+        InvalidInput: the file cannot be read as Parquet, or lacks a column.
     """
     rows = _parquet_rows(path, (*COLUMNS, CONFIDENCE), _check_box_columns)
-    yield from without_problems((_box(place, row, "parquet") for place, row in rows), problems)
+    yield from without_problems((_box(location, row, "parquet") for location, row in rows), problems)
 
 
 def _check_box_columns(path: Path, names: Sequence[str]) -> None:
@@ -117,30 +117,30 @@ def _check_box_columns(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _box(place: str, row: Mapping[str, Any], source: str) -> Box | Problem:
+def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
     name, label = row["filename"], label_of(row["label"])
     if not isinstance(name, str) or not name:
-        return problem(place, name, "'filename' must be the name of a picture")
+        return problem(location, name, "'filename' must be the name of a picture")
     if not label:
-        return problem(place, row["label"], "'label' must be the name of a class")
-    x, y, width, height = (number(row[name]) for name in COLUMNS[1:5])
+        return problem(location, row["label"], "'label' must be the name of a class")
+    x, y, width, height = (finite_number(row[name]) for name in COLUMNS[1:5])
     if x is None or y is None or width is None or height is None:
-        shown = {name: row[name] for name in COLUMNS[1:5]}
-        return problem(place, shown, "col_x, row_y, width and height must be finite numbers of pixels")
+        numbers_as_read = {name: row[name] for name in COLUMNS[1:5]}
+        return problem(location, numbers_as_read, "col_x, row_y, width and height must be finite numbers of pixels")
     cell = row.get(CONFIDENCE)
-    if cell in (None, "") or cell != cell:  # noqa: PLR0124 - tables say "missing" by an empty cell or by NaN
+    if cell in (None, "") or cell != cell:  # noqa: PLR0124 - an empty cell or NaN is a missing value
         cell = None
-    confidence = number(cell)
+    confidence = finite_number(cell)
     if cell is not None and not is_confidence(confidence):
-        return problem(place, cell, "'confidence' must be a number from 0 to 1, or nothing")
-    return Box(name, x, y, width, height, label, confidence, source=source, place=place)
+        return problem(location, cell, "'confidence' must be a number from 0 to 1, or nothing")
+    return Box(name, x, y, width, height, label, confidence, source=source, location=location)
 
 
-# Rows of both kinds of file
+# Rows of CSV and Parquet files
 
 
 def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of a CSV file whose column names pass a check."""
+    """Yield (place, row) of a CSV file, after a check of its column names."""
     try:
         with open_text(path, newline="") as text, _long_fields():
             rows = csv.DictReader(text, strict=True)
@@ -152,7 +152,7 @@ def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let CSV fields have any length. The csv module has one limit for the process, which is restored."""
+    """Allow CSV fields of any length. The csv module has one limit for the process; it is restored afterwards."""
     with _csv_lock:
         _csv_readers[0] += 1
         if _csv_readers[0] == 1:
@@ -167,7 +167,7 @@ def _long_fields() -> Iterator[None]:
 
 
 def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of some columns of a Parquet file whose column names pass a check."""
+    """Yield (place, row) of some columns of a Parquet file, after a check of its column names."""
     import pyarrow.parquet as pq
 
     try:
@@ -176,7 +176,9 @@ def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tu
             check(path, names)
             done = 0
             for batch in file.iter_batches(columns=[name for name in columns if name in names], batch_size=_ROWS):
-                yield from ((f"{path.name}: row {place}", row) for place, row in enumerate(batch.to_pylist(), done))
+                yield from (
+                    (f"{path.name}: row {position}", row) for position, row in enumerate(batch.to_pylist(), done)
+                )
                 done += len(batch)
     except (OSError, pa.ArrowException) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error
@@ -186,20 +188,23 @@ def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tu
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write the CSV tables; return in words what they do not hold. Without boxes there is no table of boxes."""
+    """Write the CSV tables, and return sentences about the data that they cannot hold.
+
+    The table of boxes is written only if boxes are exported.
+    """
     if not images.with_boxes:
-        write_labels(files, images, progress)
+        write_label_table(files, images, progress)
         return []
-    write_labels(files, images, part(progress, 0.0, 0.5))
+    write_label_table(files, images, part(progress, 0.0, 0.5))
     _write_boxes(files, images, part(progress, 0.5, 1.0))
-    return left_out(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
+    return omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
 
 
-def write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
-    """Write the table of labels and captions: a row for each image, its labels as a JSON array.
+def write_label_table(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
+    """Write the table of labels and captions: one row for each image, with its labels as a JSON array.
 
-    Images without labels and captions are in it too, as otherwise those of another image of the same base name would
-    be taken for theirs. Texts are written as they are, also where a spreadsheet would take them for a formula.
+    Images without labels and captions get a row, too. Otherwise a reader would give them the labels of another image
+    with the same base name. Texts are written unchanged, even if a spreadsheet would read them as formulas.
     """
     if not images.with_labels:
         return
@@ -226,11 +231,11 @@ def _write_boxes(files: Files, images: AnnotatedImages, progress: ShareProgress)
 
 def _lines(*cells: Any) -> memoryview:
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, ","), _LINE_END, "")
-    return json.text_of(lines, end="")
+    return json.join_rows(lines, end="")
 
 
 def _label_cells(labels: pa.Array, *, with_empty: bool) -> pa.Array:
-    """Return JSON arrays; null for empty ones, unless boxes would be taken for labels of an image without any."""
+    """Return JSON arrays; null for an empty list, unless boxes would then become labels of an unlabelled image."""
     cells = json.arrays(labels)
     return cells if with_empty else pc.if_else(pc.equal(cells, "[]"), None, cells)
 

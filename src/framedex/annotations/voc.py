@@ -1,8 +1,8 @@
-"""Pascal VOC files: an XML file with the boxes of each image.
+"""Pascal VOC files: one XML file with the boxes of each image.
 
-Edges are pixels counted from 1, the last one included: ``x = xmin - 1`` and ``width = xmax - xmin + 1`` (the VOC2012
-development kit, annotation guidelines and ``VOCevaldet.m``). Files do so whether their numbers are whole or not. Sums
-are made of the decimal numbers, so nothing is rounded on the way.
+Edges are pixels counted from 1, and the last pixel is included: ``x = xmin - 1`` and ``width = xmax - xmin + 1`` (the
+VOC2012 development kit, annotation guidelines and ``VOCevaldet.m``). This holds for fractional numbers, too. Sums use
+decimal numbers, so no digit is lost by rounding.
 """
 
 import os
@@ -14,33 +14,33 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from framedex.annotations.boxes import Box, label_of, number
-from framedex.annotations.folders import files_below, is_folder, pictures_beside, stem, subfolders, swapped
+from framedex.annotations.boxes import Box, finite_number, label_of
+from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, subfolders, walk_files
+from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.tables import write_labels
-from framedex.annotations.written import AnnotatedImages, Files, boxes_by_image, left_out
+from framedex.annotations.tables import write_label_table
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import TooLarge, read_bytes
 
 _SUFFIX = ".xml"
-_PICTURES = {"Annotations": "JPEGImages", "annotations": "images"}
-"""Names of the folders of pictures, by those of the folders of annotations beside them."""
-_ANNOTATIONS = {pictures: annotations for annotations, pictures in _PICTURES.items()}
+_IMAGE_FOLDERS = {"Annotations": "JPEGImages", "annotations": "images"}
+"""Folders of images, by the names of the annotation folders beside them."""
+_ANNOTATION_FOLDERS = {images: annotations for annotations, images in _IMAGE_FOLDERS.items()}
 _LARGEST = 2**24  # bytes of a file: some 40,000 objects
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
-_DIGITS = 700  # of a sum of any two numbers of 64 bits
-_LINE_ENDS = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}  # which parsers would change
+_DIGITS = 700  # enough for the sum of any two float64 numbers
+_LINE_ENDS = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}  # XML parsers normalise these characters
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 has no place for (section 2.2)."""
+"""Characters that XML 1.0 does not allow (section 2.2)."""
 _REPLACEMENT = "\ufffd"
 
 
 def is_voc(folder: Path) -> bool:
-    """Return whether there are XML files in a folder, or below ``Annotations`` in it or in a folder in it."""
+    """Return whether there are XML files in a folder, or below ``Annotations`` in it or in one of its subfolders."""
     parts = (folder, *subfolders(folder))
-    return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _PICTURES)
+    return _has_xml(folder) or any(_has_xml_below(each / name) for each in parts for name in _IMAGE_FOLDERS)
 
 
 def _has_xml(folder: Path) -> bool:
@@ -53,7 +53,7 @@ def _has_xml(folder: Path) -> bool:
 
 def _has_xml_below(folder: Path) -> bool:
     try:
-        return is_folder(folder) and next(files_below(os.fspath(folder), _SUFFIX), None) is not None
+        return is_folder(folder) and next(walk_files(os.fspath(folder), _SUFFIX), None) is not None
     except OSError:
         return False
 
@@ -62,32 +62,32 @@ def _has_xml_below(folder: Path) -> bool:
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
-    """Yield the boxes of all VOC files below a folder, picture by picture; each name is a path within the folder.
+    """Yield the boxes of all VOC files below a folder, image by image. Each name is a path within the folder.
 
-    Pictures are beside their files, or in ``JPEGImages`` beside ``Annotations``, or in ``images`` beside
-    ``annotations``. A picture is that which ``filename`` names, if it is there; else that with the name of the XML
-    file; and if neither is, what ``filename`` says. Files that cannot be understood are problems, as are objects.
+    An image lies beside its XML file, in ``JPEGImages`` beside ``Annotations``, or in ``images`` beside
+    ``annotations``. Its name is ``filename`` if that image exists, else the name of the image with the XML file's stem,
+    else ``filename``. Malformed files and objects are problems.
 
     Args:
-        folder: of the files.
-        problems: what is wrong is added; the rest is yielded.
+        folder: with the VOC files.
+        problems: collects malformed files and objects.
 
     Raises:
-        InvalidInput: there is no VOC file, or a folder cannot be read.
+        InvalidInput: the folder contains no VOC file, or cannot be read.
     """
-    beside, found = pictures_beside(os.fspath(folder)), 0
+    images_in, n_files = image_finder(os.fspath(folder)), 0
     try:
-        for path in files_below(os.fspath(folder), _SUFFIX):
+        for path in walk_files(os.fspath(folder), _SUFFIX):
             try:
                 root = _read(folder / path)
             except InvalidInput as error:
                 problems.add(problem(path, os.path.basename(path), str(error)))  # noqa: PTH119
                 continue
-            found += 1
-            yield from without_problems(_boxes(root, _name(path, root, beside), path), problems)
+            n_files += 1
+            yield from without_problems(_boxes(root, _name(path, root, images_in), path), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the annotations below {os.fspath(folder)!r}: {error}") from error
-    if not found:
+    if not n_files:
         raise InvalidInput(f"{os.fspath(folder)!r} holds no Pascal VOC file: XML with <annotation> outermost")
 
 
@@ -105,13 +105,13 @@ def _read(path: Path) -> Element:
     def refuse(name: str, *_: object) -> None:
         raise InvalidInput(f"{os.fspath(path)!r} declares the entity {name!r}; Pascal VOC files have none")
 
-    # Entities can stand for each other, and so for text of any length. Without a handler no other file is fetched.
+    # Entities can expand to text of any length. Without a handler, the parser fetches no other file.
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
     parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(content, True)
-    except (expat.ExpatError, ValueError, LookupError) as error:  # also of encodings that are unknown
+    except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: an unknown encoding
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{os.fspath(path)!r} is no XML: {error}") from error
@@ -123,45 +123,45 @@ def _read(path: Path) -> Element:
     return root
 
 
-def _name(path: str, root: Element, beside: Callable[[str], Mapping[str, str]]) -> str:
-    """Return the name of a file's picture."""
-    folder, bare = os.path.split(path.removesuffix(_SUFFIX))
-    where = swapped(folder, _PICTURES)
-    if where is None or not beside(where):
-        where = folder
-    told = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
-    pictures = beside(where)
-    if pictures.get(os.path.splitext(told)[0]) != told:  # noqa: PTH122
-        told = pictures.get(bare) or told or bare
-    return os.path.join(where, told)  # noqa: PTH118 - names may be any bytes
+def _name(path: str, root: Element, images_in: Callable[[str], Mapping[str, str]]) -> str:
+    """Return the name of the image of a file."""
+    folder, base_name = os.path.split(path.removesuffix(_SUFFIX))
+    image_folder = replace_folder(folder, _IMAGE_FOLDERS)
+    if image_folder is None or not images_in(image_folder):
+        image_folder = folder
+    name = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
+    images = images_in(image_folder)
+    if images.get(os.path.splitext(name)[0]) != name:  # noqa: PTH122
+        name = images.get(base_name) or name or base_name
+    return os.path.join(image_folder, name)  # noqa: PTH118 - names may be any bytes
 
 
 def _boxes(root: Element, name: str, path: str) -> Iterator[Box | Problem]:
-    for place, item in enumerate(root.iter("object"), 1):
-        yield _box(item, name, f"{path}: object {place}")
+    for position, item in enumerate(root.iter("object"), 1):
+        yield _box(item, name, f"{path}: object {position}")
 
 
-def _box(item: Element, name: str, place: str) -> Box | Problem:
+def _box(item: Element, name: str, location: str) -> Box | Problem:
     label = label_of(item.findtext("name"))
     if not label:
-        return problem(place, item.findtext("name"), "needs a <name>")
+        return problem(location, item.findtext("name"), "needs a <name>")
     texts = {edge: (item.findtext(f"bndbox/{edge}") or "").strip() for edge in _EDGES}
     left, top, right, bottom = map(_decimal, texts.values())
     if left is None or top is None or right is None or bottom is None:
-        return problem(place, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
+        return problem(location, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
     with localcontext(prec=_DIGITS):
         x, y, width, height = map(float, (left - 1, top - 1, right - left + 1, bottom - top + 1))
     truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
-        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, place=place
+        name, x, y, width, height, label, source="voc", truncated=truncated, difficult=difficult, location=location
     )  # fmt: skip
 
 
 def _decimal(text: str) -> Decimal | None:
-    """Return a finite number with all its digits; None for any other text."""
+    """Return a finite number with all its digits, or None for any other text."""
     try:
-        return None if number(text) is None else Decimal(text.strip())
-    except ArithmeticError:  # of exponents that no computer holds
+        return None if finite_number(text) is None else Decimal(text.strip())
+    except ArithmeticError:  # an exponent beyond the limits of Decimal
         return None
 
 
@@ -169,28 +169,29 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write a file for each image that has boxes; return in words what they do not hold.
+    """Write a file for each image with boxes, and return sentences about the data that the files cannot hold.
 
-    Files are in ``annotations`` beside ``images``; without image files, beside the images' places in the source. Labels
-    and captions of whole images are beside them as a table. Control characters in labels are replaced (U+FFFD).
+    The files lie in ``annotations`` beside ``images``. In exports without image files, they lie beside the images'
+    paths in the source. A table beside them has the labels and captions of whole images. Control characters in labels
+    become U+FFFD.
     """
     if images.with_boxes:
         for block in images.blocks(["file_name", "width", "height", "objects"], part(progress, 0.0, 0.9)):
             for name, size, boxes in boxes_by_image(block):
                 path = f"annotations/{stem(name)}{_SUFFIX}" if images.folder else _path(name)
                 files.add(path, _file_text(name, boxes, size or (0, 0)).encode())
-    write_labels(files, images, part(progress, 0.9, 1.0))
-    return left_out(images, ("original_id", "confidence", "iscrowd"), "VOC") if images.with_boxes else []
+    write_label_table(files, images, part(progress, 0.9, 1.0))
+    return omissions(images, ("original_id", "confidence", "iscrowd"), "VOC") if images.with_boxes else []
 
 
 def _path(name: str) -> str:
-    """Return the path of the file of a picture."""
+    """Return the path of an image's annotation file."""
     folder, base = os.path.split(os.path.splitext(name)[0])  # noqa: PTH122
-    return os.path.join(swapped(folder, _ANNOTATIONS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
+    return os.path.join(replace_folder(folder, _ANNOTATION_FOLDERS) or folder, f"{base}{_SUFFIX}")  # noqa: PTH118
 
 
 def _file_text(name: str, boxes: Iterable[Box], size: tuple[int, int]) -> str:
-    """Return the content of the file of an image."""
+    """Return the content of an image's annotation file."""
     folder, base = os.path.split(name)
     lines = [
         "<annotation>",
@@ -217,7 +218,7 @@ def _object(box: Box) -> str:
 
 
 def _plain(value: Decimal) -> str:
-    """Return a number without an exponent, and whole numbers without a point."""
+    """Return a number without an exponent; whole numbers have no decimal point."""
     return format(value.quantize(Decimal(1)) if value == value.to_integral_value() else value, "f")
 
 

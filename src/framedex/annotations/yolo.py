@@ -1,7 +1,7 @@
-"""YOLO folders: a text file for each image, a line for each box, in fractions of the image's sides.
+"""YOLO folders: one text file for each image, one line for each box, in fractions of the image's sides.
 
-Label files are below a folder ``labels``, whose images are in ``images`` beside it, or beside their images. The names
-of the classes are in a file of :mod:`framedex.annotations.class_names`.
+Label files lie below a folder ``labels`` with the images in ``images`` beside it, or beside their images. A file of
+:mod:`framedex.annotations.class_names` has the class names.
 """
 
 import os
@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, is_confidence, label_of, number
+from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.class_names import NAMES, class_names_of, data_yaml, holds_class_names
-from framedex.annotations.folders import files_below, is_folder, pictures_beside, stem, stems, subfolders, swapped
+from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, stems, subfolders, walk_files
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.problems import Problem, Problems, problem, without_problems
-from framedex.annotations.progress import part
-from framedex.annotations.relative_boxes import RelativeBox, relative
-from framedex.annotations.tables import write_labels
-from framedex.annotations.written import (
+from framedex.annotations.output import (
     AnnotatedImages,
     Files,
     boxes_by_image,
     column,
     label_numbers,
-    left_out,
+    omissions,
 )
+from framedex.annotations.problems import Problem, Problems, problem, without_problems
+from framedex.annotations.progress import part
+from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.tables import write_label_table
 from framedex.errors import InvalidInput
 from framedex.progress import ShareProgress
 from framedex.regular_files import open_text, read_text
@@ -39,12 +39,12 @@ _IMAGES, _LABELS = "images", "labels"
 _FORMS = "class x y width height [confidence], or class and the corners of an outline x1 y1 x2 y2 x3 y3 … [confidence]"
 _WHOLE = "0.5 0.5 1 1"
 _NEARLY_WHOLE = "0.5 0.5 1 0.9999999999999999"
-"""The largest box that is no label of the image; less than a billionth of a pixel is missing."""
-_DIGITS = 14  # behind the point: a billionth of a pixel in an image of 100,000 pixels a side
+"""The largest box that is not a label of the image; it is less than a billionth of a pixel smaller than the image."""
+_DIGITS = 14  # after the decimal point: a billionth of a pixel in an image of 100,000 pixels a side
 
 
 def is_yolo(folder: Path) -> bool:
-    """Return whether a folder has a file of class names, and ``labels`` in it or in a folder in it."""
+    """Return whether a folder has a file of class names, and ``labels`` in itself or in a subfolder."""
     return any((folder / name).is_file() for name in NAMES) and any(
         is_folder(part_ / _LABELS) for part_ in (folder, *subfolders(folder))
     )
@@ -54,13 +54,13 @@ def is_yolo(folder: Path) -> bool:
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels]:
-    """Yield the classes of each image's boxes, each once, by the image's path within the folder without its suffix.
+    """Yield the distinct classes of each image's boxes, by the image's path within the folder without its suffix.
 
-    Only folders with class names, and with ``labels`` beside ``images`` in themselves or in folders in them such as
-    ``train``, have any.
+    Only folders with class names have labels. ``labels`` and ``images`` must lie side by side in the folder, or in a
+    subfolder such as ``train``.
 
     Raises:
-        InvalidInput: a file of such a folder cannot be understood; the message names it and what would be right.
+        InvalidInput: a file of such a folder is malformed. The message names the file and what would be valid.
     """
     parts = [each for each in (folder, *subfolders(folder)) if is_folder(each / _IMAGES) and is_folder(each / _LABELS)]
     names = class_names_of(folder) if parts else None
@@ -68,7 +68,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels]:
         return
     for each in parts:
         within = "" if each == folder else each.name
-        for name in files_below(os.fspath(each / _LABELS), _SUFFIX):
+        for name in walk_files(os.fspath(each / _LABELS), _SUFFIX):
             if not holds_class_names(name):
                 labels = _classes(os.path.join(each / _LABELS, name), names)  # noqa: PTH118 - names may be any bytes
                 image = os.path.join(within, _IMAGES, name.removesuffix(_SUFFIX))  # noqa: PTH118
@@ -80,15 +80,15 @@ def _classes(path: str, names: Mapping[int, str]) -> tuple[str, ...]:
         lines = read_text(path, encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot read the labels {path!r}: {error}") from error
-    return tuple(dict.fromkeys(_class(path, place, line, names) for place, line in enumerate(lines, 1) if line.strip()))
+    return tuple(dict.fromkeys(_class(path, n, line, names) for n, line in enumerate(lines, 1) if line.strip()))
 
 
-def _class(path: str, place: int, line: str, names: Mapping[int, str]) -> str:
+def _class(path: str, line_number: int, line: str, names: Mapping[int, str]) -> str:
     kind = line.split(maxsplit=1)[0]
     name = names.get(int(kind)) if re.fullmatch("[0-9]{1,9}", kind) else None
     if name is None:
         raise InvalidInput(
-            f"{path!r}, line {place}: a line begins with the number of a class, 0 to {max(names, default=-1)}, "
+            f"{path!r}, line {line_number}: a line begins with the number of a class, 0 to {max(names, default=-1)}, "
             f"not {kind[:20]!r}"
         )
     return name
@@ -100,31 +100,31 @@ def _class(path: str, place: int, line: str, names: Mapping[int, str]) -> str:
 def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     """Yield the boxes of all label files below a folder, file by file.
 
-    Of an outline its bounding box is taken. Lines with key points look like outlines and cannot be distinguished from
-    them. Lines and files that cannot be understood are problems.
+    An outline becomes its bounding box. Lines with key points look like outlines and cannot be distinguished from
+    them. Malformed lines and files are problems.
 
     Args:
-        folder: with the names of the classes.
-        problems: gets the lines and files that cannot be used.
+        folder: with the class names.
+        problems: collects malformed lines and files.
 
     Raises:
-        InvalidInput: there are no names of classes or no label files, or a folder cannot be read.
+        InvalidInput: the folder has no class names or no label files, or cannot be read.
     """
-    names, beside, found = class_names_of(folder), pictures_beside(os.fspath(folder)), 0
+    names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
     try:
-        for path in files_below(os.fspath(folder), _SUFFIX):
-            where, bare = os.path.split(path.removesuffix(_SUFFIX))
-            images = swapped(where, {_LABELS: _IMAGES})
-            if (images is None and bare not in beside(where)) or holds_class_names(path):
+        for path in walk_files(os.fspath(folder), _SUFFIX):
+            directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
+            images = replace_folder(directory, {_LABELS: _IMAGES})
+            if (images is None and stem_ not in images_in(directory)) or holds_class_names(path):
                 continue
-            found += 1
-            image = os.path.join(where if images is None else images, bare)  # noqa: PTH118 - names may be any bytes
+            n_files += 1
+            image = os.path.join(directory if images is None else images, stem_)  # noqa: PTH118 - names may be any bytes
             yield from without_problems(_boxes(folder, path, image, names), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the labels below {os.fspath(folder)!r}: {error}") from error
-    if not found:
+    if not n_files:
         raise InvalidInput(
             f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside pictures of their names"
         )
@@ -137,31 +137,31 @@ def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Ite
             if os.fstat(file.fileno()).st_size > _LARGEST:
                 yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one picture")
                 return
-            for place, line in enumerate(file, 1):
+            for line_number, line in enumerate(file, 1):
                 if columns := line.split():
-                    yield _box(f"{path}: line {place}", columns, image, names)
+                    yield _box(f"{path}: line {line_number}", columns, image, names)
     except (OSError, UnicodeDecodeError) as error:
         yield problem(path, name, f"cannot be read: {error}")
 
 
-def _box(place: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
-    kind, numbers = columns[0], [number(each) for each in columns[1:]]
+def _box(location: str, columns: list[str], image: str, names: Mapping[int, str]) -> RelativeBox | Problem:
+    kind, numbers = columns[0], [finite_number(each) for each in columns[1:]]
     is_number = kind.isascii() and kind.isdigit() and len(kind) < 10
     label = label_of(names.get(int(kind))) if is_number else ""
     if not label:
-        return problem(place, kind, f"a line begins with the number of a class, 0 to {max(names)}")
+        return problem(location, kind, f"a line begins with the number of a class, 0 to {max(names)}")
     box, confidence = _bounds([each for each in numbers if each is not None]), None
     if box is None or None in numbers:
-        return problem(place, " ".join(columns[1:]), f"must be {_FORMS}, all finite numbers")
+        return problem(location, " ".join(columns[1:]), f"must be {_FORMS}, all finite numbers")
     if len(numbers) % 2:
         confidence = numbers[-1]
         if not is_confidence(confidence):
-            return problem(place, columns[-1], "a confidence must be a number from 0 to 1")
-    return RelativeBox(image, *box, label, confidence, place)
+            return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
+    return RelativeBox(image, *box, label, confidence, location)
 
 
 def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
-    """Return centre and size of a line's numbers without the class; None where they are too few."""
+    """Return the centre and size that a line gives, without its class; None for too few numbers."""
     if len(numbers) in (4, 5):
         return numbers[0], numbers[1], numbers[2], numbers[3]
     if len(numbers) < 6:
@@ -175,10 +175,13 @@ def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write ``data.yaml`` and a file below ``labels`` for each image that has boxes; return what they do not hold.
+    """Write ``data.yaml``, and a file below ``labels`` for each image with boxes.
 
-    Labels and captions of whole images are beside them as a table. Where there are no boxes at all, a label of an image
-    becomes a box around all of it instead: ``class 0.5 0.5 1 1``; captions have no place there.
+    A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
+    becomes a box around the whole image instead (``class 0.5 0.5 1 1``), and captions are left out.
+
+    Returns:
+        Sentences about the data that the files cannot hold.
     """
     if not images.with_boxes:
         return _write_classes(files, images, progress)
@@ -192,9 +195,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             else:
                 text = "".join(f"{_line(box, size, numbers)}\n" for box in boxes)
                 files.add(f"{_LABELS}/{stem(name)}{_SUFFIX}", text.encode())
-    write_labels(files, images, part(progress, 0.9, 1.0))
+    write_label_table(files, images, part(progress, 0.9, 1.0))
     without = [f"{sizeless:,} boxes are left out: the sizes of their pictures are not known"] if sizeless else []
-    return without + left_out(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
+    return without + omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
 
 def _line(box: Box, size: tuple[int, int], numbers: Mapping[str, int]) -> str:
@@ -204,7 +207,7 @@ def _line(box: Box, size: tuple[int, int], numbers: Mapping[str, int]) -> str:
 
 
 def _text(fraction: float) -> str:
-    """Return a fraction without an exponent and without zeros at its end."""
+    """Return a fraction without an exponent and without trailing zeros."""
     return f"{fraction:.{_DIGITS}f}".rstrip("0").rstrip(".")
 
 
@@ -221,12 +224,12 @@ def _write_classes(files: Files, images: AnnotatedImages, progress: ShareProgres
 
 
 def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:
-    """Return (path, content) of the files that have some."""
+    """Return (path, content) of the files with content."""
     some = pc.is_valid(texts)
     return zip(paths.filter(some).to_pylist(), texts.filter(some).to_pylist(), strict=True)
 
 
 def _class_lines(lists: pa.Array, labels: pa.Array) -> pa.Array:
-    """Return a line for each label of each image; null where there are none."""
+    """Return one line for each label of each image; null for an image without labels."""
     lines = pc.binary_join_element_wise(json.integers(label_numbers(lists, labels)), f" {_WHOLE}\n", "")
-    return json.grouped(lines, lists, separator="")
+    return json.join_lists(lines, lists, separator="")

@@ -121,7 +121,7 @@ class _Counter:
 
     def add_all(self, folder: Path, part: str) -> None:
         """Count all files below a folder."""
-        for _, status in disk.files_below(folder):
+        for _, status in disk.walk_files(folder):
             self.add(status, {part: status.st_size})
 
     def add(self, status: os.stat_result, sizes: Mapping[str, int]) -> None:
@@ -210,7 +210,7 @@ def _classified(path: Path, kept: RetainedStates) -> tuple[dict[str, str], dict[
 def _count_table(
     path: Path, part_of: Mapping[str, str], known: Mapping[str, DataFile], others: str, counter: _Counter
 ) -> None:
-    for file, status in disk.files_below(path):
+    for file, status in disk.walk_files(path):
         place = file.relative_to(path).as_posix()
         data = known.get(place)
         counter.add(status, {part_of.get(place, others): status.st_size} if data is None else _split(data, status))

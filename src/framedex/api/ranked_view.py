@@ -13,10 +13,10 @@ from framedex.errors import InvalidInput
 from framedex.export.columns import export_batches, table_schema
 from framedex.operations.context import Context
 from framedex.operations.searches import open_searcher
-from framedex.records import Condition
 from framedex.render import html
 from framedex.search.queries import Query
 from framedex.search.ranking import Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.vql import Filter, parse
 

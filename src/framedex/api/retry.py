@@ -13,6 +13,7 @@ from framedex.operations.additions import objects_job
 from framedex.operations.context import Context
 from framedex.operations.edits import field_job
 from framedex.operations.enrichment import enrichment_job
+from framedex.operations.names import Operation
 from framedex.operations.snapshots import clone_job, restore_job
 from framedex.operations.starting import new_job_context, with_job_context
 from framedex.records import DatasetStatus, EmbeddingConfig, TaskRecord
@@ -35,17 +36,23 @@ def rebuild_job(context: Context, record: TaskRecord, config: _Config) -> Job:
         InvalidInput: its source is gone.
         NotFound: its dataset or snapshot is.
     """
-    make = _JOBS.get(str(config.get("operation")))
-    if make is None:
-        raise NotRetryable(f"task {record.task_id} is of a kind that this Framedex does not know: {config!r}")
-    return make(context, record.dataset_id, config)
+    try:
+        operation = Operation(str(config.get("operation")))
+    except ValueError:
+        message = f"task {record.task_id} is of a kind that this Framedex does not know: {config!r}"
+        raise NotRetryable(message) from None
+    return _JOBS[operation](context, record.dataset_id, config)
 
 
 def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, Any] | None:
     """Return what a task that makes a dataset is asked to do; None where only this process can do it."""
     if content.config is None:
         return None
-    return {"operation": "create", "content": content.config, "embedding_config": embedding.model_dump(mode="json")}
+    return {
+        "operation": Operation.CREATE,
+        "content": content.config,
+        "embedding_config": embedding.model_dump(mode="json"),
+    }
 
 
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -86,18 +93,18 @@ def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
     return with_job_context(context, dataset_id, lambda base, progress: remove(base, ids, progress=progress))
 
 
-_JOBS: dict[str, Callable[[Context, str, _Config], Job]] = {
-    "create": _create,
-    "add_media": _add,
-    "add_objects": _add_objects,
-    "reindex": _reindex,
-    "delete_media": _remove,
-    "cleanup": removal_job,
-    "add_field": field_job,
-    "set_field": field_job,
-    "enrich": enrichment_job,
-    "restore": lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
-    "clone": lambda context, dataset_id, config: clone_job(
+_JOBS: dict[Operation, Callable[[Context, str, _Config], Job]] = {
+    Operation.CREATE: _create,
+    Operation.ADD_MEDIA: _add,
+    Operation.ADD_OBJECTS: _add_objects,
+    Operation.REINDEX: _reindex,
+    Operation.DELETE_MEDIA: _remove,
+    Operation.CLEANUP: removal_job,
+    Operation.ADD_FIELD: field_job,
+    Operation.SET_FIELD: field_job,
+    Operation.ENRICH: enrichment_job,
+    Operation.RESTORE: lambda context, dataset_id, config: restore_job(context, dataset_id, config["snapshot_id"]),
+    Operation.CLONE: lambda context, dataset_id, config: clone_job(
         context, dataset_id, config["source"], config["snapshot_id"]
     ),
 }

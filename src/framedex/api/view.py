@@ -18,10 +18,11 @@ from framedex.images import reading as pictures
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context, open_entities
 from framedex.operations.searches import condition_for, explore_elements, explore_ranking, order_of
-from framedex.records import Condition, EntityType, IssueSummary
+from framedex.records import EntityType, IssueSummary
 from framedex.render import html
 from framedex.search.conditions import explained
 from framedex.search.ranking import Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view
 from framedex.tasks import ExportTask

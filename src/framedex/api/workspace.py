@@ -307,7 +307,7 @@ class Workspace:
         """Say that a name is taken before its source is looked at, which may take long."""
         self._fail_interrupted()
         with self._context.catalog.read() as connection:
-            datasets.check_free(connection, name)
+            datasets.check_dataset_name_free(connection, name)
 
     def _fail_interrupted(self) -> None:
         """Fail the tasks of processes that died; looked at whenever datasets are."""

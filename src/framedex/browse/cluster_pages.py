@@ -1,7 +1,7 @@
-"""Pages of clusters: which clusters a page has, in what order, and which of their members are shown.
+"""Pages of clusters: the order of clusters, and the members to show.
 
-Two numbers for each media item that is explored are all that this needs, so it is done on arrays: a page of a million
-media takes some ten milliseconds, whichever page it is.
+The computation needs only two numbers for each media item and runs on arrays. A page of a million media takes some ten
+milliseconds, independent of its number.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.arrays import RowIds
-from framedex.records import Condition
 from framedex.search.ranking import Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
-_SPARSE = 4  # numbers up to so many times the members are counted in one array
+_SPARSE = 4  # numbers up to 4 times the members are counted in one array
 
 
 @dataclass(frozen=True)
 class ClusterPage:
-    """Clusters, and the media in them that are explored.
+    """A page of clusters with their members.
 
     Attributes:
-        level: the column with the clusters' numbers, or other names.
-        numbers: of the clusters, in the order of the page.
-        sizes: how many members of each are explored.
-        row_ids: uint64, shape (M,): of these members, cluster by cluster; within one the best or the first come first.
-        scores: float32, shape (M,): of a ranking; None without one.
+        level: the column with the clusters' numbers or names.
+        numbers: numbers or names of the clusters, in the order of the page.
+        sizes: number of members of each cluster.
+        row_ids: uint64, shape (M,): the members, cluster by cluster; within a cluster the best or the first row comes
+            first.
+        scores: float32, shape (M,): the scores of the ranking; None without a ranking.
     """
 
     level: str
@@ -39,17 +40,19 @@ class ClusterPage:
     row_ids: RowIds
     scores: npt.NDArray[np.float32] | None
 
-    def shown(self, most: int) -> tuple[list[list[int]], list[list[float]]]:
+    def first_members(self, max_count: int) -> tuple[list[list[int]], list[list[float]]]:
         """Return the row ids of the first members of each cluster, and their scores: 0.0 without a ranking."""
         ends = np.cumsum(self.sizes).tolist()
-        spans = [slice(end - size, min(end, end - size + most)) for end, size in zip(ends, self.sizes, strict=True)]
+        spans = [
+            slice(end - size, min(end, end - size + max_count)) for end, size in zip(ends, self.sizes, strict=True)
+        ]
         rows = [self.row_ids[span].tolist() for span in spans]
         if self.scores is None:
             return rows, [[0.0] * len(each) for each in rows]
         return rows, [self.scores[span].tolist() for span in spans]
 
     def owners(self) -> npt.NDArray[Any]:
-        """Return the number of each member's cluster: shape (M,)."""
+        """Return the cluster number of each member: shape (M,)."""
         return np.repeat(np.array(self.numbers), self.sizes)
 
 
@@ -58,16 +61,16 @@ def cluster_page(
 ) -> ClusterPage:
     """Return a page of the clusters of the media that meet a condition.
 
-    Clusters come largest first, those of one size in the order of their first media; with a ranking, the cluster with
-    the best member first.
+    The largest cluster comes first; ties are in the order of their first media. With a ranking, the cluster with the
+    best member comes first.
 
     Args:
-        media: what is explored.
-        condition: which of it.
-        level: the column with the clusters' numbers, or texts that name them; rows where it is null are in none.
-        first: how many clusters come before the page.
-        count: how many it has at most.
-        ranking: of the media that meet the condition, all of them.
+        media: the media to explore.
+        condition: the condition that media must meet.
+        level: the column with the clusters' numbers or names; rows with null are in no cluster.
+        first: number of clusters before the page.
+        count: maximum number of clusters on the page.
+        ranking: a ranking of all media that meet the condition, or None.
     """
     if ranking is None:
         row_ids, values = media.values(condition, level)
@@ -75,42 +78,45 @@ def cluster_page(
         row_ids, values = ranking.row_ids, media.values_at(ranking.row_ids, level)
     scores = None if ranking is None else ranking.score
     if values.null_count:
-        known = pc.is_valid(values).to_numpy(zero_copy_only=False)
-        row_ids, values = row_ids[known], values.drop_null()
-        scores = None if scores is None else scores[known]
+        in_cluster = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        row_ids, values = row_ids[in_cluster], values.drop_null()
+        scores = None if scores is None else scores[in_cluster]
     if not len(values):
         return ClusterPage(level, [], [], row_ids, None)
     names, group = _dense(values)
     sizes = np.bincount(group)
     earliest = np.zeros(len(sizes), np.int64)
-    earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # of several, the one that is put last stays
+    earliest[group[::-1]] = np.arange(len(group) - 1, -1, -1)  # the last assignment, the first row, wins
     present = np.flatnonzero(sizes)
     worth = earliest[present] if ranking is not None else earliest[present] - len(group) * sizes[present]
-    chosen = present[_smallest(worth, first, count)]
-    place = np.full(len(sizes), len(chosen), np.min_scalar_type(len(chosen)))
-    place[chosen] = np.arange(len(chosen))
-    at = place[group]
-    members = np.flatnonzero(at < len(chosen))
+    selected = present[_smallest(worth, first, count)]
+    rank_of = np.full(len(sizes), len(selected), np.min_scalar_type(len(selected)))
+    rank_of[selected] = np.arange(len(selected))
+    at = rank_of[group]
+    members = np.flatnonzero(at < len(selected))
     members = members[np.argsort(at[members], kind="stable")]
     scores = None if scores is None else scores[members]
-    return ClusterPage(level, names[chosen].tolist(), sizes[chosen].tolist(), row_ids[members], scores)
+    return ClusterPage(level, names[selected].tolist(), sizes[selected].tolist(), row_ids[members], scores)
 
 
 def _dense(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer]]:
-    """Return (names, groups), so that ``names[groups]`` are the values, and groups are not much more than members."""
+    """Return (names, groups) with ``names[groups]`` equal to the values.
+
+    The number of names is at most of the order of the number of values.
+    """
     if pa.types.is_string(values.type):
         encoded = values.dictionary_encode()
         return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy()
     numbers = values.to_numpy()
-    most = int(numbers.max())
-    if most <= _SPARSE * len(numbers) + 2**16:
-        return np.arange(most + 1), numbers
+    largest = int(numbers.max())
+    if largest <= _SPARSE * len(numbers) + 2**16:
+        return np.arange(largest + 1), numbers
     names, groups = np.unique(numbers, return_inverse=True)
     return names.astype(np.int64), groups
 
 
 def _smallest(values: npt.NDArray[np.int64], first: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the places of the smallest values, in their order, from some place of that order on."""
+    """Return the positions of the smallest values in sorted order, from rank *first* on."""
     stop = min(first + count, len(values))
     if first >= stop:
         return np.empty(0, np.int64)

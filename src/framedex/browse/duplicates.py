@@ -1,4 +1,4 @@
-"""Groups of media that repeat each other: near-duplicates and equal files."""
+"""Duplicate groups: near-duplicates and equal files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, content_group_id, group_id
-from framedex.records import DUPLICATE_LEVELS, Condition, DuplicateGroup
+from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX
 from framedex.storage.objects import is_empty_object_view
@@ -26,30 +27,30 @@ from framedex.vql import duplicate_level
 def duplicates(
     media: Media, condition: Condition, *, threshold: float, limit: int | None = None
 ) -> list[DuplicateGroup]:
-    """Return the groups of near-duplicates at a similarity, largest first, then in the order of their first members.
+    """Return the groups of near-duplicates at a similarity threshold, largest first; ties by their first members.
 
     Args:
-        media: what is looked at.
-        condition: which of it; groups of which one member is left are left out.
-        threshold: similarity in [0.96, 1]; between two of the eight levels the stricter one is used.
-        limit: at most so many groups.
+        media: the media to search.
+        condition: the condition that members must meet; groups with only one such member are left out.
+        threshold: similarity in [0.96, 1], rounded up to the next of the eight levels.
+        limit: maximum number of groups.
 
     Raises:
-        InvalidInput: the threshold is outside [0.96, 1], or the limit is no count.
+        InvalidInput: the threshold is outside [0.96, 1], or the limit is not a count.
     """
     check_limit(limit)
     check_similarity("threshold", threshold)
     level = duplicate_level(threshold)
     column = f"duplicate_{level}"
-    found = _grouped(media, condition, (column, (column,)), limit)
-    # What a file takes says nothing of an object in it.
+    groups = _grouped(media, condition, (column, (column,)), limit)
+    # The size of a file does not describe an object in it.
     preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
     measures = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
-    members = _Members.of(media, found, measures)
+    members = _Members.of(media, groups, measures)
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     return members.groups(
         preferences,
-        ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in found["key"].to_pylist()],
+        ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in groups["key"].to_pylist()],
         threshold=DUPLICATE_LEVELS[level],
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
@@ -57,41 +58,41 @@ def duplicates(
 
 
 def check_similarity(name: str, value: Any) -> None:
-    """Check the similarity from which images are near-duplicates.
+    """Check a similarity threshold for near-duplicates.
 
     Raises:
-        InvalidInput: it is no number, or none from the lowest of the eight levels to 1.
+        InvalidInput: it is not a number from the lowest of the eight levels to 1.
     """
-    least = DUPLICATE_LEVELS[0]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 1:
+    lowest = DUPLICATE_LEVELS[0]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not lowest <= value <= 1:
         *levels, last = map(str, DUPLICATE_LEVELS)
         raise InvalidInput(
-            f"{name} must be a similarity from {least} to 1, not {value!r}: near-duplicates are known at the levels "
+            f"{name} must be a similarity from {lowest} to 1, not {value!r}: near-duplicates are known at the levels "
             f"{', '.join(levels)} and {last}"
         )
 
 
 def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = None) -> list[DuplicateGroup]:
-    """Return the groups of files with equal content, largest first, then in the order of their first members.
+    """Return the groups of files with equal content, largest first; ties by their first members.
 
-    Of objects, groups of those with equal boxes in files with equal content. Broken files are among them. Media whose
-    files were not read, as of a table that brings embeddings, are in none.
+    For objects, members are equal boxes in files with equal content. Broken files are included. Media without read
+    files, for example from a table with embeddings, are in no group.
 
     Args:
-        media: what is looked at.
-        condition: which of it; groups of which one member is left are left out.
-        limit: at most so many groups.
+        media: the media to search.
+        condition: the condition that members must meet; groups with only one such member are left out.
+        limit: maximum number of groups.
 
     Raises:
-        InvalidInput: the limit is no count.
+        InvalidInput: the limit is not a count.
     """
     check_limit(limit)
-    found = _grouped(media, condition, exact_key(media), limit)
-    ones = np.ones(len(found))
-    # What is inside of equal files is equal, so their age alone is compared.
-    return _Members.of(media, found, ("modified_at",)).groups(
+    groups = _grouped(media, condition, exact_key(media), limit)
+    ones = np.ones(len(groups))
+    # Equal files have equal content, so only their age is compared.
+    return _Members.of(media, groups, ("modified_at",)).groups(
         (OLDEST,),
-        ids=[content_group_id(media.dataset_id, digest) for digest in found["key"].to_pylist()],
+        ids=[content_group_id(media.dataset_id, digest) for digest in groups["key"].to_pylist()],
         threshold=1.0,
         similarity=ones,
         confidence=ones,
@@ -99,10 +100,10 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
 
 
 def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
-    """Return what is equal for media of equal content, as an SQL expression, and the columns that it looks at.
+    """Return an SQL expression that is equal for media of equal content, and the columns that it reads.
 
-    It is the hash of the file; of frames, which have that of their video, followed by the number; of objects, which
-    have that of their media item, followed by the box.
+    It is the hash of the file. For frames, it is the hash of the video followed by the frame number; for objects, the
+    key of the media item followed by the box.
     """
     key = "content_hash"
     columns: tuple[str, ...] = ("content_hash",)
@@ -116,7 +117,7 @@ def exact_key(media: Media) -> tuple[str, tuple[str, ...]]:
 
 
 def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None) -> pa.Table:
-    """Return the values of an expression that several rows share, as ``key``, with their ids in row order."""
+    """Return the values of an expression that occur in several rows, as ``key``, with their row ids in row order."""
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT {key[0]} AS key, list(_rowid ORDER BY _rowid) AS row_ids FROM chosen WHERE {key[0]} IS NOT NULL "
@@ -130,9 +131,9 @@ class _Members:
     """The members of G groups, one group after another, N in all.
 
     Attributes:
-        media_ids: their ids.
-        paths: their paths.
-        edges: where each group starts, and N: G + 1 places.
+        media_ids: media ids of the members.
+        paths: paths of the members.
+        edges: position of the first member of each group, and N at the end: G + 1 integers.
         row_ids: uint64, shape (N,), ascending within each group.
         columns: float64, shape (N,), measures by name.
     """
@@ -144,9 +145,9 @@ class _Members:
     columns: Columns
 
     @classmethod
-    def of(cls, media: Media, found: pa.Table, measures: Sequence[str]) -> "_Members":
-        row_ids = pc.list_flatten(found["row_ids"]).to_numpy()
-        sizes = pc.list_value_length(found["row_ids"]).to_numpy()
+    def of(cls, media: Media, groups: pa.Table, measures: Sequence[str]) -> "_Members":
+        row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
+        sizes = pc.list_value_length(groups["row_ids"]).to_numpy()
         rows = media.table.take(row_ids.tolist(), ["media_id", "path", *measures])
         return cls(
             rows["media_id"].to_pylist(),
@@ -165,13 +166,13 @@ class _Members:
         similarity: Values,
         confidence: Values,
     ) -> list[DuplicateGroup]:
-        """Return the records of the groups, whose ids, similarities and confidences are given."""
+        """Return the records of the groups with the given ids, similarities and confidences."""
         criteria = [preference.criterion(self.columns) for preference in preferences]
-        kept = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+        decision = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
         parts = zip(
             ids,
             pairwise(self.edges.tolist()),
-            kept.best.tolist(),
+            decision.best.tolist(),
             similarity.tolist(),
             confidence.tolist(),
             strict=True,
@@ -180,15 +181,15 @@ class _Members:
             DuplicateGroup(
                 group_id=identifier,
                 threshold=threshold,
-                similarity=most,
+                similarity=highest,
                 media_ids=self.media_ids[start:end],
                 file_names=[file_name(path) for path in self.paths[start:end]],
                 paths=self.paths[start:end],
                 keep=self.media_ids[best],
-                keep_reason=reason(kept, number, end - start, preferences, self.columns),
-                confidence=sure,
+                keep_reason=reason(decision, number, end - start, preferences, self.columns),
+                confidence=lowest,
             )
-            for number, (identifier, (start, end), best, most, sure) in enumerate(parts)
+            for number, (identifier, (start, end), best, highest, lowest) in enumerate(parts)
         ]
 
 

@@ -1,4 +1,4 @@
-"""The Explore result: clusters of the media that a filter leaves, or of the objects in them, with previews."""
+"""The Explore result: clusters of the filtered media, or of their objects, with previews."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -11,16 +11,9 @@ from framedex.browse.cluster_pages import ClusterPage, cluster_page
 from framedex.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.ids import Kind, group_id
-from framedex.records import (
-    CLUSTER_LEVELS,
-    Cluster,
-    Condition,
-    EntityType,
-    ExploreMetadata,
-    ExploreResult,
-    Preview,
-)
+from framedex.records import CLUSTER_LEVELS, Cluster, EntityType, ExploreMetadata, ExploreResult, Preview
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, NO_EMBEDDING, VIDEO_FRAME
@@ -34,9 +27,9 @@ _COLUMNS = ("media_id", "caption", "labels", "width", "height")
 _OF_VIDEOS, _PARENT = ("kind", "video_id", "frame_number"), "parent_id"
 Ask = Callable[[str], pa.Table]
 Counts = dict[Any, tuple[int, int, int]]
-"""Pictures, frames and videos by clusters: that these are of, or that their objects are in."""
+"""Numbers of images, frames and videos by cluster, for the members or for the media that contain them."""
 ThumbnailUri = Callable[[str], str | None]
-"""Returns the address of a media item's thumbnail, if there is one already."""
+"""Returns the URI of a media item's thumbnail if it exists."""
 
 
 def explore(
@@ -51,17 +44,18 @@ def explore(
 ) -> ExploreResult:
     """Return one page of the clusters of the media that meet a condition, largest first.
 
-    Clusters of one size come in the order of their first media. A cluster holds only what meets the condition. With a
-    ranking, the cluster with the best member comes first, and previews are the best members, the best first.
+    Ties are in the order of their first media. A cluster contains only media that meet the condition. With a ranking,
+    the cluster with the best member comes first, and previews are the best members, best first.
 
     Args:
-        media: what is explored; of ``OBJECTS`` the objects.
-        condition: which of it.
-        entity_type: ``IMAGES``; ``OBJECTS``; ``VIDEOS``: each cluster is a video, of frames that meet the condition.
-        threshold: clustering level, 0 (finest) to 4; says nothing about videos.
+        media: the media, or for ``OBJECTS`` the objects, to explore.
+        condition: the condition that media must meet.
+        entity_type: ``IMAGES``; ``OBJECTS``; ``VIDEOS``, for one cluster per video with its frames that meet the
+            condition.
+        threshold: clustering level, 0 (finest) to 4; ignored for videos.
         page_number: from 0; a page has 100 clusters.
-        thumbnail_uri: where a thumbnail lies.
-        ranking: of the media that meet the condition, all of them.
+        thumbnail_uri: returns the URI of a thumbnail.
+        ranking: a ranking of all media that meet the condition, or None.
 
     Raises:
         InvalidInput: an argument is outside of its range.
@@ -86,14 +80,14 @@ def explore(
 def _clusters(
     media: Media, condition: Condition, threshold: int, page: ClusterPage, kind: str, thumbnail_uri: ThumbnailUri
 ) -> list[Cluster]:
-    """Return the clusters of a page that has some."""
-    ask = _asker(media, condition, page)
+    """Return the clusters of a page that is not empty."""
+    run = _asker(media, condition, page)
     names = tag_names(tags_of(media)).to_pylist()
-    row_ids, scores = page.shown(PREVIEWS)
+    row_ids, scores = page.first_members(PREVIEWS)
     previews = _previews(media, row_ids, names, thumbnail_uri, scores, kind)
-    labels = _most_frequent(ask, "labels")
-    tags = _most_frequent(ask, TAGS) if TAGS in media.table.schema.names else {}
-    counts = _counts(media, ask, page)
+    labels = _most_frequent(run, "labels")
+    tags = _most_frequent(run, TAGS) if TAGS in media.table.schema.names else {}
+    counts = _counts(media, run, page)
     return [
         _cluster(
             media.dataset_id,
@@ -102,13 +96,13 @@ def _clusters(
             size=size,
             n_objects=-1 if media.parents is None else size,
             counts=counts[number],
-            previews=shown,
+            previews=members,
             labels=labels.get(number),
-            tags=_named(tags.get(number), names),
+            tags=_tag_names(tags.get(number), names),
             score=score[0],
             kind=kind,
         )
-        for number, size, shown, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
+        for number, size, members, score in zip(page.numbers, page.sizes, previews, scores, strict=True)
     ]
 
 
@@ -116,7 +110,7 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
     """Check the arguments of :func:`explore`.
 
     Raises:
-        InvalidInput: one is outside of its range.
+        InvalidInput: an argument is outside of its range.
     """
     check_entity_type(entity_type)
     check_integer("threshold", threshold, minimum=0, maximum=CLUSTER_LEVELS - 1)
@@ -124,36 +118,36 @@ def check_arguments(entity_type: str, threshold: int, page_number: int) -> None:
 
 
 def check_entity_type(entity_type: str) -> None:
-    """Check the name of a type of entities.
+    """Check an entity type.
 
     Raises:
-        InvalidInput: there is none of that name.
+        InvalidInput: the entity type does not exist.
     """
     if entity_type not in list(EntityType):
         raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
 
 
 def _asker(media: Media, condition: Condition, page: ClusterPage) -> Ask:
-    """Return what runs statements over the members of the clusters of a page, with ``number`` for their clusters'.
+    """Return a function that runs statements over the members of a page's clusters, with the column ``number``.
 
-    Where these are few, as they are at the finer levels, they are looked for once.
+    Few members, as at the finer levels, are read only once.
     """
     useful = ("labels", TAGS, *_OF_VIDEOS, _PARENT)
     columns = [name for name in useful if name in media.table.schema.names]
     if len(page.row_ids) > _GATHERED:
-        # Ids of videos are UUIDs of our own, and cluster numbers are numbers.
-        wanted = ", ".join(map(repr, page.numbers))
-        members = f"SELECT *, {page.level} AS number FROM chosen WHERE {page.level} IN ({wanted})"
+        # Safe to insert: video ids are UUIDs made here, and cluster numbers are integers.
+        numbers = ", ".join(map(repr, page.numbers))
+        members = f"SELECT *, {page.level} AS number FROM chosen WHERE {page.level} IN ({numbers})"
         every = list(dict.fromkeys([page.level, *columns]))
         return lambda text: media.query(text.format(members=members), condition, every, keep=True)
-    found = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
-    return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": found})
+    rows = media.take(page.row_ids.tolist(), columns, keep=True).append_column("number", pa.array(page.owners()))
+    return lambda text: media.sql.query(text.format(members="SELECT * FROM members"), (), {"members": rows})
 
 
-def _counts(media: Media, ask: Ask, page: ClusterPage) -> Counts:
-    """Return how many pictures, frames and videos clusters have, or their objects are in."""
+def _counts(media: Media, run: Ask, page: ClusterPage) -> Counts:
+    """Return the numbers of images, frames and videos by cluster, for members or the media that contain them."""
     members = "{members}"
-    if media.parents is not None:  # what they are in, each once; so it is faster than to count what is distinct
+    if media.parents is not None:  # each media item once, which is faster than count(DISTINCT …)
         columns = ", ".join(["number", _PARENT, *(_OF_VIDEOS if media.has_videos else ())])
         members = f"SELECT DISTINCT {columns} FROM ({{members}})"
     elif not media.has_videos:
@@ -162,24 +156,24 @@ def _counts(media: Media, ask: Ask, page: ClusterPage) -> Counts:
     if media.has_videos:
         counted = "count(*) - count(kind) AS i, count(frame_number) AS f, count(DISTINCT video_id) AS v"
     text = f"SELECT number, {counted} FROM ({members}) GROUP BY number"
-    return {row["number"]: (row["i"], row["f"], row["v"]) for row in ask(text).to_pylist()}
+    return {row["number"]: (row["i"], row["f"], row["v"]) for row in run(text).to_pylist()}
 
 
-def _most_frequent(ask: Ask, column: str) -> dict[Any, list[Any]]:
-    """Return the most frequent values of a column of lists by cluster; clusters without any are not in it."""
-    found: dict[Any, list[Any]] = defaultdict(list)
+def _most_frequent(run: Ask, column: str) -> dict[Any, list[Any]]:
+    """Return the most frequent values of a list column by cluster; clusters without values are left out."""
+    results: dict[Any, list[Any]] = defaultdict(list)
     text = (
         f"SELECT number, value, count(*) AS n FROM (SELECT number, unnest({column}) AS value FROM ({{members}})) "
         "GROUP BY ALL ORDER BY number, n DESC, value"
     )
-    for row in ask(text).to_pylist():
-        if len(values := found[row["number"]]) < _TOP:
+    for row in run(text).to_pylist():
+        if len(values := results[row["number"]]) < _TOP:
             values.append(row["value"])
-    return found
+    return results
 
 
-def _named(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
-    """Return the names of tags, given by their numbers; None where there are none."""
+def _tag_names(tags: list[int] | None, names: list[str | None]) -> list[str] | None:
+    """Return the names of tags by their numbers; None without tags."""
     return [name for number in tags if (name := names[number]) is not None] if tags else None
 
 
@@ -208,7 +202,7 @@ def preview(
     score: float = 0.0,
     kind: str = COSINE_DISTANCE,
 ) -> Preview:
-    """Return a row as the interface shows it; *names* are those of tags, by number."""
+    """Return a row in the form of the interface; *names* are the tag names by number."""
     is_object = media.parents is not None
     picture_uri = media.uri_of(row)
     uri = object_uri(media, row) if is_object else picture_uri
@@ -230,12 +224,12 @@ def preview(
         video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
-        user_tags=_named(row.get(TAGS), names),
+        user_tags=_tag_names(row.get(TAGS), names),
     )
 
 
 def file_name(path: str) -> str:
-    """Return the last part of a path or URI."""
+    """Return the last component of a path or URI."""
     return path.rstrip("/").rpartition("/")[2] or path
 
 
@@ -266,7 +260,7 @@ def _cluster(
         similarity_threshold=str(threshold),
         relevance_score=score,
         relevance_score_type=kind,
-        captions=list(dict.fromkeys(shown.caption for shown in previews if shown.caption)),
+        captions=list(dict.fromkeys(preview.caption for preview in previews if preview.caption)),
         previews=previews,
         labels=labels,
         user_tags=tags,
@@ -274,7 +268,7 @@ def _cluster(
 
 
 def vectors(media: Media) -> tuple[list[str], Any]:
-    """Return (media ids, float32 (N, D)) of the media that have an embedding, in row order."""
+    """Return (media ids, float32 (N, D)) of the media with an embedding, in row order."""
     positions, embeddings = media.table.vectors()
     ids = media.table.scan(["media_id"]).read_all().column(0).combine_chunks()
     return ids.take(pa.array(positions)).to_pylist(), np.asarray(embeddings)

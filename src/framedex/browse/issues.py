@@ -1,4 +1,4 @@
-"""What is wrong with the media."""
+"""Quality issues of media."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,8 @@ from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.checks import check_integer
 from framedex.issue_types import IssueType, find_issue_type, issue_types
-from framedex.records import Condition, IssueSummary
+from framedex.records import IssueSummary
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 ISSUE_COLUMNS = pa.schema(
@@ -30,13 +31,13 @@ ISSUE_COLUMNS = pa.schema(
 
 
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
-    """Return how often each issue was found among the media that meet a condition, in the order of their names."""
-    # A dataset that was indexed before an issue was known has no column of it.
-    types, there = issue_types(), set(media.table.schema.names)
-    columns = [each.confidence_column for each in types.values() if each.confidence_column in there]
+    """Return the number of media with each issue among those that meet a condition, sorted by issue name."""
+    # Datasets indexed before an issue type was added lack its column.
+    types, columns_present = issue_types(), set(media.table.schema.names)
+    columns = [each.confidence_column for each in types.values() if each.confidence_column in columns_present]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
-    limits = media.generation.summary.get("issue_thresholds", {})
+    limits = media.generation.summary.issue_thresholds
     return [
         IssueSummary(
             issue_type=name,
@@ -51,47 +52,50 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
 def issues(
     media: Media, condition: Condition, *, kinds: Sequence[str] | None = None, limit: int | None = None
 ) -> pa.Table:
-    """Return a row for each issue of each media item, by issue and then worst first.
+    """Return a row for each issue of each media item, sorted by issue and then worst first.
 
     Args:
-        media: what is looked at.
-        condition: which of it.
+        media: the media to inspect.
+        condition: the condition that media must meet.
         kinds: names of issues; None for all.
-        limit: at most so many rows of each issue.
+        limit: maximum number of rows per issue.
 
     Returns:
         ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason, suggested_label``.
-        ``percentile`` is where the value stands among all media of the dataset that have that measure, whether they
+        ``percentile`` is the rank of the value among all media of the dataset with that measure, regardless of the
+        condition: 100 is the worst in the direction of the issue, 0 the best; see
+        :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
+        has a reason instead. Only mislabelled media have a suggested label.
         meet the condition or not: 100 is the worst in the direction of the issue, 0 the best; see
         :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
         has a reason instead. Only mislabelled media have a suggested label.
 
     Raises:
-        InvalidInput: an issue of that name does not exist, or the limit is no count.
+        InvalidInput: an issue of that name does not exist, or the limit is not a count.
     """
     types = issue_types()
-    wanted = [types[name] for name in sorted(types)] if kinds is None else [find_issue_type(kind) for kind in kinds]
+    selection = [types[name] for name in sorted(types)] if kinds is None else [find_issue_type(kind) for kind in kinds]
     check_limit(limit)
     return pa.concat_tables(
-        [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in wanted)]
+        [ISSUE_COLUMNS.empty_table(), *(_issues_of(media, condition, issue, limit) for issue in selection)]
     )
 
 
 def check_limit(limit: int | None) -> None:
-    """Check how many rows are wanted at most.
+    """Check a maximum number of rows.
 
     Raises:
-        InvalidInput: it is no whole number from 0.
+        InvalidInput: it is not an integer from 0.
     """
     check_integer("limit", limit, minimum=0, optional=True)
 
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    column, value, there = issue.confidence_column, issue.column, set(media.table.schema.names)
-    if column not in there or (value is not None and value not in there):
+    column, value, present = issue.confidence_column, issue.column, set(media.table.schema.names)
+    if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
-    details = [name for name in issue.details if name in there]
-    # Issues of one confidence are ordered by value: it may lie beyond where the confidence ends.
+    details = [name for name in issue.details if name in present]
+    # Ties in confidence are ordered by value, which still differs where the confidence is capped.
     order = "" if value is None else f", {value} {'DESC' if issue.above else 'ASC'}"
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
@@ -101,17 +105,17 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
     columns = ["media_id", "path", column, value or "error", *details]
-    found = media.query(text, condition, columns)
-    threshold = media.generation.summary.get("issue_thresholds", {}).get(issue.name)
+    rows = media.query(text, condition, columns)
+    threshold = media.generation.summary.issue_thresholds.get(issue.name)
     arrays = {
-        "file_name": pa.array([file_name(path) for path in found["file_name"].to_pylist()], pa.string()),
-        "issue_type": pa.repeat(pa.scalar(issue.name), len(found)),
-        "threshold": pa.array([threshold] * len(found), pa.float32()),
-        "percentile": _percentiles(media, issue, found["value"]),
+        "file_name": pa.array([file_name(path) for path in rows["file_name"].to_pylist()], pa.string()),
+        "issue_type": pa.repeat(pa.scalar(issue.name), len(rows)),
+        "threshold": pa.array([threshold] * len(rows), pa.float32()),
+        "percentile": _percentiles(media, issue, rows["value"]),
     }
     return pa.table(
         [
-            arrays.get(field.name, found[field.name] if field.name in found.column_names else None)
+            arrays.get(field.name, rows[field.name] if field.name in rows.column_names else None)
             for field in ISSUE_COLUMNS
         ],
         schema=ISSUE_COLUMNS,
@@ -119,7 +123,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
 
 
 def _percentiles(media: Media, issue: IssueType, values: pa.ChunkedArray) -> pa.Array:
-    """Return the percentiles of values among those of the whole dataset; null where there is no value."""
+    """Return the percentiles of values within the whole dataset; null without a value."""
     if issue.column is None or not len(values):
         return pa.nulls(len(values), pa.float32())
     measured = _floats(media.table.scan([issue.column]).read_all().column(0))

@@ -1,4 +1,4 @@
-"""Which of several duplicates is better to keep, and why in words."""
+"""Ranking criteria for the duplicate to keep, with explanations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ import numpy as np
 from framedex.analysis.keeping import BestMembers, Criterion, Values
 
 Columns = dict[str, Values]
-"""Measures of members by name: float64, NaN where unknown. Times are in seconds since 1970, UTC."""
+"""Measures of members by name: float64, NaN if unknown. Times are in seconds since 1970, UTC."""
 
 
 @dataclass(frozen=True)
 class Preference:
-    """What makes one picture better to keep than its duplicates, and how that is said.
+    """One ranking criterion for choosing the duplicate to keep, with its explanation.
 
     Attributes:
-        wins: in words, said of the better one.
-        draws: said where all are as good as the best.
-        against: said of the best of the others; ``{}`` stands for its value.
-        relative: the share of the best value by which another may be worse and still as good.
-        absolute: likewise, in the unit of the values.
-        values: the values of all members, more is better, NaN where unknown.
-        shown: returns the value of the member at the first place in words, so that it differs from that at the second.
+        wins: explanation for the better member.
+        draws: explanation if all are as good as the best.
+        against: description of the best of the others; ``{}`` is replaced by its value.
+        relative: share of the best value within which another value counts as equal.
+        absolute: the same in the unit of the values.
+        values: returns the values of all members, higher is better, NaN if unknown.
+        text: returns the value of the first member as text that differs from that of the second.
     """
 
     wins: str
@@ -32,10 +32,10 @@ class Preference:
     relative: float
     absolute: float
     values: Callable[[Columns], Values]
-    shown: Callable[[Columns, int, int], str]
+    text: Callable[[Columns, int, int], str]
 
     def criterion(self, columns: Columns) -> Criterion:
-        """Return the comparison of members of those measures."""
+        """Return the criterion evaluated on the members' measures."""
         return Criterion(self.values(columns), self.relative, self.absolute)
 
 
@@ -48,22 +48,22 @@ def _bytes_per_pixel(columns: Columns) -> Values:
     return columns["size_bytes"] / _pixels(columns)
 
 
-def _size(columns: Columns, place: int, _other: int) -> str:
-    return f"{columns['width'].item(place):.0f}×{columns['height'].item(place):.0f}"
+def _size(columns: Columns, member: int, _other: int) -> str:
+    return f"{columns['width'].item(member):.0f}×{columns['height'].item(member):.0f}"
 
 
-def _sharpness(columns: Columns, place: int, other: int) -> str:
-    return _number(columns["sharpness"].item(place), columns["sharpness"].item(other))
+def _sharpness(columns: Columns, member: int, other: int) -> str:
+    return _number(columns["sharpness"].item(member), columns["sharpness"].item(other))
 
 
-def _density(columns: Columns, place: int, other: int) -> str:
+def _density(columns: Columns, member: int, other: int) -> str:
     size, width, height = columns["size_bytes"], columns["width"], columns["height"]
-    here, there = (size.item(at) / width.item(at) / height.item(at) for at in (place, other))
-    return _number(here, there)
+    value, other_value = (size.item(at) / width.item(at) / height.item(at) for at in (member, other))
+    return _number(value, other_value)
 
 
 def _number(value: float, other: float) -> str:
-    """Return a number with two decimals, or as many more as tell it from another one."""
+    """Return a number with two decimals, or as many more as distinguish it from another one."""
     for decimals in range(2, 9):
         text = f"{value:.{decimals}f}"
         if text != f"{other:.{decimals}f}":
@@ -71,14 +71,14 @@ def _number(value: float, other: float) -> str:
     return f"{value:.2f}"
 
 
-def _date(columns: Columns, place: int, other: int) -> str:
-    """Return the day, with the time where another one is of the same day."""
-    here, there = (datetime.fromtimestamp(columns["modified_at"].item(at), UTC) for at in (place, other))
-    return f"{here:%Y-%m-%d %H:%M:%S}" if place != other and here.date() == there.date() else f"{here:%Y-%m-%d}"
+def _date(columns: Columns, member: int, other: int) -> str:
+    """Return the day, with the time if the other date is on the same day."""
+    date, other_date = (datetime.fromtimestamp(columns["modified_at"].item(at), UTC) for at in (member, other))
+    return f"{date:%Y-%m-%d %H:%M:%S}" if member != other and date.date() == other_date.date() else f"{date:%Y-%m-%d}"
 
 
 # Sizes differ by a row of pixels or two after rotating, and bytes a pixel by a percent with the metadata; some file
-# systems keep times to 2 s. Sharpness hardly changes (0.005) when a photo is compressed anew at quality 50 or more,
+# systems store times to 2 s. Sharpness hardly changes (0.005) when a photo is recompressed at quality 50 or more,
 # and falls by more than 0.02 in most photos that are blurred by 2 pixels.
 OLDEST = Preference(
     "oldest", "same age", "against {} at the earliest", 0.0, 2.0, lambda columns: -columns["modified_at"], _date
@@ -100,35 +100,37 @@ PREFERENCES = (
     DENSEST,
     OLDEST,
 )
-"""Applied in this order, each to those that the one before leaves; then the first in row order is best to keep."""
+"""Criteria in order of priority, each applied to the best members by the previous one. If several members remain, the
+first in row order is kept.
+"""
 
 
-def reason(kept: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
-    """Return in words why the best member of a group is it, up to the preference that decided.
+def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
+    """Return the explanation of why the best member of a group was chosen, up to the deciding criterion.
 
     Args:
-        kept: the best members, and how the preferences led to them.
-        group: which group.
-        size: how many members it has.
-        preferences: those that were applied.
+        decision: the best members and the decisions of the criteria.
+        group: number of the group.
+        size: number of its members.
+        preferences: the applied criteria.
         columns: the measures of all members.
     """
-    best, parts = int(kept.best[group]), []
-    for place, preference in enumerate(preferences):
-        left = int(kept.left[group, place])
-        if left < size:
-            parts.append(_won(preference, columns, best, int(kept.rival[group, place]), left))
-        elif kept.known[group, place]:
+    best, parts = int(decision.best[group]), []
+    for index, preference in enumerate(preferences):
+        remaining = int(decision.left[group, index])
+        if remaining < size:
+            parts.append(_won(preference, columns, best, int(decision.rival[group, index]), remaining))
+        elif decision.known[group, index]:
             parts.append(preference.draws)
-        if left == 1:
+        if remaining == 1:
             return "; ".join(parts)
-        size = left
+        size = remaining
     return "; ".join([*parts, "first in order"])
 
 
-def _won(preference: Preference, columns: Columns, best: int, rival: int, left: int) -> str:
-    others = "" if left == 1 else f" with {left - 1:,} more"
+def _won(preference: Preference, columns: Columns, best: int, rival: int, remaining: int) -> str:
+    others = "" if remaining == 1 else f" with {remaining - 1:,} more"
     if rival < 0:
-        return f"{preference.wins}{others}: {preference.shown(columns, best, best)}, the others unknown"
-    against = preference.against.format(preference.shown(columns, rival, best))
-    return f"{preference.wins}{others}: {preference.shown(columns, best, rival)} {against}"
+        return f"{preference.wins}{others}: {preference.text(columns, best, best)}, the others unknown"
+    against = preference.against.format(preference.text(columns, rival, best))
+    return f"{preference.wins}{others}: {preference.text(columns, best, rival)} {against}"

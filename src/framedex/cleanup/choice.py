@@ -17,7 +17,7 @@ from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
 from framedex.checks import check_fraction
 from framedex.errors import InvalidInput
 from framedex.issue_types import DUPLICATES, find_issue_type
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level

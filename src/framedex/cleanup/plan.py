@@ -18,14 +18,10 @@ from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images import reading as pictures
 from framedex.operations.context import Context, open_media
+from framedex.operations.names import Operation
 from framedex.operations.searches import condition_for
 from framedex.operations.starting import start, wait_for
-from framedex.records import (
-    CleanupResult,
-    CleanupSummary,
-    DatasetStatus,
-    TaskType,
-)
+from framedex.records import CleanupResult, CleanupSummary, DatasetStatus, TaskType
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.render.sizes import bytes_text
@@ -35,7 +31,6 @@ from framedex.storage.media import Media
 from framedex.tasks import Task
 from framedex.vql import parse
 
-_OPERATION = "cleanup"
 _SIDE = 160
 _SHOWN = (6, 8)  # groups, and media of each issue
 _ON_PAGE = (60, 24)
@@ -55,8 +50,8 @@ def plan_cleanup(
 def _check_status(status: DatasetStatus) -> None:
     if status is DatasetStatus.PARTIAL_INDEX:
         raise Conflict(
-            f"Operation '{_OPERATION}' needs the dataset status {DatasetStatus.READY}; it is {status}: reindex first, "
-            "for the snapshot that undoes a clean-up can only be made then"
+            f"Operation '{Operation.CLEANUP}' needs the dataset status {DatasetStatus.READY}; it is {status}: reindex "
+            "first, for the snapshot that undoes a clean-up can only be made then"
         )
 
 
@@ -169,7 +164,7 @@ class CleanupPlan:
         task = self._start(removal)
         if not wait:
             return task
-        wait_for(task, _OPERATION)
+        wait_for(task, Operation.CLEANUP)
         assert removal.snapshot_id is not None, "media are removed with a snapshot"
         with self._context.catalog.read() as connection:
             kept = snapshot_rows.find_snapshot(connection, self._media.dataset_id, removal.snapshot_id)
@@ -192,7 +187,7 @@ class CleanupPlan:
             dataset_id,
             TaskType.MEDIA_DELETION,
             removal,
-            operation=_OPERATION,
+            operation=Operation.CLEANUP,
             allowed=(DatasetStatus.READY,),
             config=removal.config,
             also=lambda _connection, head: removal.check_same(head),

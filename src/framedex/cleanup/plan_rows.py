@@ -10,7 +10,7 @@ from framedex.arrays import RowIds
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
 from framedex.ids import Kind, content_group_id, group_prefix
 from framedex.path_columns import FILE
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level

@@ -20,9 +20,11 @@ from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
 from framedex.jobs.remove import remove_chosen
 from framedex.operations.context import Context, open_media
+from framedex.operations.names import Operation
 from framedex.operations.starting import with_job_context
-from framedex.records import Generation, SnapshotReason
+from framedex.records import SnapshotReason
 from framedex.storage import datasets, file_readers, snapshot_rows
+from framedex.storage.generation import Generation
 from framedex.storage.media import Media
 from framedex.storage.retention import RetentionLimits, read_retained
 from framedex.storage.table_files import rows_key
@@ -68,7 +70,7 @@ class Removal:
     def config(self) -> dict[str, Any]:
         """What the task keeps, as JSON, so that any process can do it again or go on with it."""
         return {
-            "operation": "cleanup",
+            "operation": Operation.CLEANUP,
             "rows": _packed(self._rows),
             "generation": self._media.generation.id,
             "description": self._description,

@@ -1,4 +1,4 @@
-"""Images to vectors: encoders by name."""
+"""Encoders, which turn images and texts into vectors, by name."""
 
 from framedex.encoders.availability import check_onnx
 from framedex.encoders.base import Encoder, TextEncoder, decode_side_px

@@ -1,4 +1,4 @@
-"""Encoders of images and of texts, as protocols."""
+"""Protocols of image encoders and text encoders."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -8,23 +8,23 @@ import numpy.typing as npt
 
 from framedex.arrays import Vectors
 
-_MEASURED_SIDE_PX = 128  # pixels of the shorter side that the quality measures need
+_MEASURED_SIDE_PX = 128  # the shorter side that the quality measures need
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns pictures into vectors of unit length whose dot product is their similarity.
+    """A model that turns images into unit vectors whose dot product is their similarity.
 
-    The work is in two steps, so that the first can run on the threads that decode and the second on whole
-    batches: ``encode_images(stack of prepare(pixels))``.
+    The work has two steps, ``encode_images(stack of prepare(pixels))``. The first step runs on the decoding threads,
+    the second on whole batches.
 
     Attributes:
-        name: by which the encoder is found again; kept in the dataset's embedding config.
+        name: the encoder's name, from which it can be loaded again; stored in the dataset's embedding config.
         dimension: length D of the vectors.
-        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
+        min_side_px: pixels that the shorter side of an image should have; more pixels do not change the vector much.
         thresholds: five ascending cosine distances, in [0, 2], at which clusters of levels 0 to 4 are cut.
 
-    An encoder may also have ``batch``: how many pictures it wants at a time, for devices that need many to be busy.
+    An encoder may also have ``batch``: the preferred number of images at a time, for devices that need large batches.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Encoder(Protocol):
     thresholds: tuple[float, float, float, float, float]
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return what the encoder needs of one picture, always of the same shape and dtype.
+        """Return the encoder's input for one image, always of the same shape and dtype.
 
-        Called on several threads at once.
+        Several threads may call it at the same time.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
@@ -43,7 +43,7 @@ class Encoder(Protocol):
         ...
 
     def encode_images(self, batch: npt.NDArray[Any]) -> Vectors:
-        """Return a vector a picture: float32, shape (N, D), unit length.
+        """Return one vector for each image: float32, shape (N, D), unit length.
 
         Args:
             batch: N results of :meth:`prepare`, stacked along the first axis.
@@ -52,10 +52,10 @@ class Encoder(Protocol):
 
 
 class HasInputSize(Protocol):
-    """A model of images that states the size it needs.
+    """A model of images that states its input size.
 
     Attributes:
-        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
+        min_side_px: pixels that the shorter side of an image should have; more pixels do not change the result much.
     """
 
     @property
@@ -63,24 +63,24 @@ class HasInputSize(Protocol):
 
 
 def decode_side_px(encoder: HasInputSize) -> int:
-    """Return the shorter side, in pixels, that images are reduced to before they are measured and encoded.
+    """Return the shorter side, in pixels, to which images are reduced before they are measured and encoded.
 
-    The image of a query is reduced likewise, so that it is encoded as it would be as a part of the dataset.
+    The image of a query is reduced in the same way, so it gets the same vector as it would have in the dataset.
     """
     return max(encoder.min_side_px, _MEASURED_SIDE_PX)
 
 
 @runtime_checkable
 class TextEncoder(Protocol):
-    """Turns texts into vectors of unit length.
+    """A model that turns texts into unit vectors.
 
-    An :class:`Encoder` that is also this is a multimodal one: the dot product of a text's vector and a picture's is how
-    well they fit.
+    An :class:`Encoder` that also has this method is multimodal: the dot product of a text vector and an image vector is
+    their similarity.
     """
 
     name: str
     dimension: int
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector a text: float32, shape (N, D), unit length."""
+        """Return one vector for each text: float32, shape (N, D), unit length."""
         ...

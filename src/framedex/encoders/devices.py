@@ -1,4 +1,4 @@
-"""Devices that PyTorch models run on, with the precision and the size of a batch."""
+"""Devices of PyTorch models, with their precision and batch size."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ _BATCHES = {"cpu": 32, "mps": 64, "cuda": 256}
 
 @dataclass(frozen=True)
 class Device:
-    """A device, and how a model runs on it.
+    """A device with the precision and batch size of models on it.
 
     Attributes:
-        name: as PyTorch has it: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        precision: ``float32``, or ``float16`` or ``bfloat16`` for what can be computed in half precision.
-        batch: how many pictures are computed at a time; bounds memory.
+        name: the device's name in PyTorch: ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        precision: ``float32``, or ``float16`` or ``bfloat16`` for operations that allow half precision.
+        batch: the number of images in a batch; it bounds memory.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Device:
 
     @property
     def kind(self) -> str:
-        """The name without a number."""
+        """The device's name without a number."""
         return self.name.partition(":")[0]
 
     def autocast(self) -> Any:
-        """Return a context in which PyTorch computes in half precision what allows it, or one without effect."""
+        """Return a context in which PyTorch uses half precision where possible; without effect for float32."""
         import torch
 
         half = self.precision != "float32"
@@ -39,14 +39,14 @@ class Device:
 
 
 def choose_device(device: str = "auto", precision: str = "auto") -> Device:
-    """Return where a model is to run.
+    """Return the device and precision for a model.
 
     Args:
-        device: ``auto`` for a GPU where there is one, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``.
+        device: ``auto`` for a GPU if one is available, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``.
         precision: ``auto`` for ``float16`` on CUDA, where it is several times as fast, and ``float32`` elsewhere.
 
     Raises:
-        InvalidInput: there is no such device or precision, here or at all.
+        InvalidInput: the device or precision does not exist, or is not available on this machine.
     """
     import torch
 

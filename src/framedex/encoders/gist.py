@@ -1,4 +1,4 @@
-"""The built-in encoder: a classical global descriptor that needs no weights.
+"""The built-in encoder, a classical global descriptor without weights.
 
 Four parts, concatenated and scaled to unit length:
 
@@ -9,14 +9,15 @@ Four parts, concatenated and scaled to unit length:
 - *Layout* (64 values, weight 0.3): an 8×8 luminance thumbnail, of zero mean and unit length. A. Torralba, R. Fergus,
   W. T. Freeman, "80 million tiny images", PAMI 30(11), 2008.
 - *Colour* (32 values, weight 0.2): two opponent colours over a 4×4 grid.
-- *Level* (2 values): brightness as a direction, only for pictures without structure, where the rest says nothing.
+- *Level* (2 values): brightness as a direction, only for images without structure, where the other parts carry no
+  information.
 
-Each filter's response is band-limited, so it is computed from the window of the spectrum that the filter covers:
-an inverse transform of 24×24 points instead of 64×64. The shift of the window changes the phase of the response and
-leaves its energy as it is.
+The response of each filter is band-limited, so it is computed from the window of the spectrum that the filter covers:
+an inverse transform of 24×24 points instead of 64×64. The shift of the window changes the phase of the response, and
+not its energy.
 
-The descriptor changes little with size, compression, brightness, contrast and small crops. It does change with
-rotation and reflection. It is deterministic: the same pixels give the same vector, on any number of threads.
+The descriptor changes little with size, compression, brightness, contrast and small crops. It changes with rotation and
+reflection. It is deterministic: equal pixels give equal vectors, on any number of threads.
 """
 
 from functools import cache
@@ -46,12 +47,12 @@ _AT_LAYOUT = slice(_SIZE**2, _SIZE**2 + _LAYOUT**2)
 _PREPARED = _SIZE**2 + _LAYOUT**2 + 3 * _GRID**2
 _AT_COLOUR = slice(_SIZE**2 + _LAYOUT**2, _PREPARED)
 _LOG = np.log1p(np.arange(256, dtype=np.float32))
-# Standard deviation of the Gaussian whose transfer falls to one half at 4 cycles a picture.
+# Standard deviation of the Gaussian whose transfer falls to one half at 4 cycles an image.
 _LOCAL_SIGMA = float(_SIZE * np.sqrt(2 * np.log(2)) / (2 * np.pi * 4) / np.sqrt(2))
 
 
 class Gist:
-    """The encoder ``gist``: 610 values, no weights, works offline. See the module for its sources."""
+    """The encoder ``gist``: 610 values, no weights, offline. The module docstring names its sources."""
 
     name = "gist"
     dimension = _ENVELOPE_VALUES + _LAYOUT**2 + _COLOURS + 2
@@ -62,7 +63,7 @@ class Gist:
         """Return float32, shape (4208,): normalised luminance (64×64), layout (8×8) and mean colours (4×4×3), 0–255."""
         small = _shrink(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))
         framed = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
-        # 14 × 14 pixels of each cell say its mean colour well enough, and whole boxes of them are averaged fast.
+        # 14×14 pixels of each cell are enough for its mean colour, and averages over whole pixels are fast.
         some = cv2.resize(pixels, (_INNER, _INNER), interpolation=cv2.INTER_NEAREST)
         out = np.empty(_PREPARED, np.float32)
         out[_AT_LUMINANCE] = _normalised(framed).ravel()
@@ -71,9 +72,9 @@ class Gist:
         return out
 
     def encode_images(self, batch: npt.NDArray[np.float32]) -> Vectors:
-        """Return float32, shape (N, 610), unit length; N prepared pictures go in, shape (N, 4208)."""
+        """Return float32, shape (N, 610), unit length, for N prepared images, shape (N, 4208)."""
         envelope = _envelope(batch[:, _AT_LUMINANCE].reshape(-1, _SIZE, _SIZE))
-        # Below this norm there is no structure but rounding noise, which must not be lifted to full length.
+        # Below this norm the image is rounding noise without structure, which must not be scaled to unit length.
         envelope /= np.maximum(np.linalg.norm(envelope, axis=1, keepdims=True), _ENVELOPE_FLOOR)
         level = batch[:, _AT_LAYOUT].mean(axis=1)
         layout = _centred(batch[:, _AT_LAYOUT], level)
@@ -89,7 +90,7 @@ class Gist:
 def _shrink(grey: Any) -> npt.NDArray[np.uint8]:
     height, width = grey.shape
     if min(height, width) >= 2 * _INNER and height % 2 == width % 2 == 0:
-        # OpenCV halves many times faster than it averages over fractions of pixels.
+        # OpenCV halves many times faster than it averages over fractional areas.
         grey = cv2.resize(grey, (width // 2, height // 2), interpolation=cv2.INTER_AREA)
     large = min(height, width) >= _INNER
     method = cv2.INTER_AREA if large else cv2.INTER_LINEAR
@@ -97,7 +98,7 @@ def _shrink(grey: Any) -> npt.NDArray[np.uint8]:
 
 
 def _normalised(grey: Any) -> npt.NDArray[np.float32]:
-    """Return log luminance without its local mean, divided by its local deviation."""
+    """Return log luminance minus its local mean, divided by its local standard deviation."""
     level = np.asarray(cv2.LUT(grey, _LOG), dtype=np.float32)
     level -= _blurred(level)
     deviation = _blurred(level * level)
@@ -111,58 +112,58 @@ def _blurred(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _centred(layouts: npt.NDArray[np.float32], level: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return layouts of zero mean and unit length; below a deviation of 2.5 grey levels they are noise and fade out."""
+    """Return layouts of zero mean and unit length. Layouts with a deviation below 2.5 grey levels, noise, fade out."""
     layouts = layouts - level[:, None]
     return np.asarray(layouts / np.maximum(np.linalg.norm(layouts, axis=1, keepdims=True), 20.0), dtype=np.float32)
 
 
 def _colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return red-green and yellow-blue over the grid, each in (-1, 1) and scaled so that a grid has norm ≤ 2."""
+    """Return red-green and yellow-blue over the grid, each in (-1, 1), scaled so that the norm of a grid is ≤ 2."""
     red, green, blue = np.moveaxis(means.reshape(len(means), _GRID**2, 3), 2, 0)
     opponents = np.concatenate([red - green, (red + green) / 2 - blue], axis=1)
     return np.asarray(np.tanh(opponents / 60) * (2 / np.sqrt(_COLOURS)), dtype=np.float32)
 
 
-def _envelope(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return float32, shape (N, 512): root mean energy by scale, orientation and cell of the grid."""
-    count = len(pictures)
-    spectrum = _spectra(pictures).reshape(count, _SIZE**2)
+def _envelope(images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the root mean energy by scale, orientation and grid cell: float32, shape (N, 512)."""
+    count = len(images)
+    spectrum = _spectra(images).reshape(count, _SIZE**2)
     parts = []
-    for places, weights, width in _filters():
+    for positions, weights, width in _filters():
         inverse = _inverse(width)
-        response = inverse @ (spectrum[:, places] * weights) @ inverse
+        response = inverse @ (spectrum[:, positions] * weights) @ inverse
         energy = response.real**2 + response.imag**2
         cell = width // _GRID
         grid = energy.reshape(count, _ORIENTATIONS, _GRID, cell, _GRID, cell).mean(axis=(3, 5))
-        # Smaller windows divide by fewer points, which lifts the coarse scales: on photographs all four then have
-        # about the same energy, and none outweighs the others.
+        # Smaller windows divide by fewer points, which raises the coarse scales. On photographs all four scales then
+        # have about the same energy.
         parts.append(np.sqrt(grid).reshape(count, _ORIENTATIONS * _GRID**2))
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def _spectra(pictures: npt.NDArray[np.float32]) -> npt.NDArray[np.complex64]:
-    """Return the discrete Fourier transforms of pictures: complex64, shape (N, 64, 64)."""
-    spectra = np.empty((*pictures.shape, 2), dtype=np.float32)
-    for picture, spectrum in zip(pictures, spectra, strict=True):
-        cv2.dft(picture, dst=spectrum, flags=cv2.DFT_COMPLEX_OUTPUT)
+def _spectra(images: npt.NDArray[np.float32]) -> npt.NDArray[np.complex64]:
+    """Return the discrete Fourier transforms of images: complex64, shape (N, 64, 64)."""
+    spectra = np.empty((*images.shape, 2), dtype=np.float32)
+    for image, spectrum in zip(images, spectra, strict=True):
+        cv2.dft(image, dst=spectrum, flags=cv2.DFT_COMPLEX_OUTPUT)
     return spectra.view(np.complex64)[..., 0]
 
 
 @cache
 def _inverse(width: int) -> npt.NDArray[np.complex64]:
-    """Return the matrix of the inverse Fourier transform, symmetric; for so few points products are as fast."""
+    """Return the symmetric matrix of the inverse Fourier transform. For this size a matrix product is as fast."""
     turns = np.outer(np.arange(width), np.arange(width)) / width
     return np.asarray(np.exp(2j * np.pi * turns) / width, dtype=np.complex64)
 
 
 @cache
 def _filters() -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int], ...]:
-    """Return for each scale (places in the flat spectrum, weights there, window width), by orientation."""
+    """Return (positions in the flat spectrum, weights, window width) for each scale, by orientation."""
     return tuple(_filter_row(frequency, width) for frequency, width in _SCALES)
 
 
 def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int]:
-    places, weights = [], []
+    positions, weights = [], []
     for angle in np.pi * np.arange(_ORIENTATIONS) / _ORIENTATIONS:
         rows = round(frequency * np.sin(angle) * _SIZE) + np.arange(-width // 2, width // 2)[:, None]
         columns = round(frequency * np.cos(angle) * _SIZE) + np.arange(-width // 2, width // 2)[None, :]
@@ -171,6 +172,6 @@ def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt
         radial = np.exp(-(np.log(np.maximum(radius, 1e-9) / frequency) ** 2) / (2 * np.log(1.45) ** 2))
         angular = np.exp(-(turn**2) / (2 * (0.9 * np.pi / _ORIENTATIONS) ** 2))
         inside = (np.abs(rows) <= _SIZE // 2) & (np.abs(columns) <= _SIZE // 2) & (radius > 0)
-        places.append((rows % _SIZE) * _SIZE + columns % _SIZE)
+        positions.append((rows % _SIZE) * _SIZE + columns % _SIZE)
         weights.append(np.where(inside, radial * angular, 0.0))
-    return np.array(places), np.array(weights, dtype=np.float32), width
+    return np.array(positions), np.array(weights, dtype=np.float32), width

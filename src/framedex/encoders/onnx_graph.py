@@ -1,4 +1,4 @@
-"""The graph of an ONNX model: which of its tensors is a feature vector, and a model that ends there."""
+"""Graphs of ONNX models: choice of the feature tensor, and reduction to the part that computes it."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -6,23 +6,23 @@ from typing import Any
 
 from framedex.errors import InvalidInput
 
-# What may stand between a classifier's last learned layer and its output, and changes no order of the values.
+# Operators that may follow a classifier's last learned layer, and keep the order of the values.
 _AFTER_SCORES = {
     "Cast", "Clip", "DequantizeLinear", "Dropout", "Flatten", "Identity", "LogSoftmax", "QuantizeLinear", "Reshape",
     "QLinearSigmoid", "QLinearSoftmax", "Sigmoid", "Softmax", "Squeeze",
 }  # fmt: skip
-_SUMS = {"Add": (0, 1), "QLinearAdd": (0, 3)}  # places of their two terms
-# Layers with learned weights: the places of the weights and of the bias, where they have one.
+_SUMS = {"Add": (0, 1), "QLinearAdd": (0, 3)}  # positions of their two terms
+# Layers with learned weights: positions of the weights, and of the bias if they have one.
 _LAYERS = {
     "Gemm": (1, 2), "Conv": (1, 2), "MatMul": (1, None), "QLinearMatMul": (3, None), "QLinearConv": (3, 8),
     "QGemm": (3, 6), "MatMulInteger": (1, None), "ConvInteger": (1, None),
 }  # fmt: skip
 _TO_INTEGERS = {"QuantizeLinear", "DynamicQuantizeLinear"}
-_SHOWN = 5  # names in a message
+_MAX_NAMES = 5  # names in a message
 
 
-class Graph:
-    """A graph, looked at from its outputs.
+class OnnxGraph:
+    """A graph, read from its outputs backwards.
 
     Args:
         proto: an ``onnx.GraphProto``.
@@ -37,7 +37,7 @@ class Graph:
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the inputs; old models list their weights among them."""
+        """Names of the inputs, without the weights that old models list among them."""
         return [each.name for each in self.proto.input if each.name not in self._constants]
 
     @property
@@ -46,11 +46,11 @@ class Graph:
         return [each.name for each in self.proto.output]
 
     def features(self) -> str | None:
-        """Return the tensor that a classifier decides by: the input of its last layer; None for other models.
+        """Return the feature tensor of a classifier, which is the input of its last layer; None for other models.
 
-        A model is taken for a classifier if its output comes from a layer with weights and a bias, and nothing follows
-        that layer but a softmax or what only reshapes. Models of embeddings end otherwise: with a normalisation, a
-        projection without bias, or an average.
+        A model counts as a classifier if its output comes from a layer with weights and a bias, and only a softmax or
+        reshapes follow. Models of embeddings end in another way: with a normalisation, a projection without bias, or an
+        average.
         """
         name, has_bias = self.outputs[0], False
         while (node := self.makers.get(name)) is not None:
@@ -73,10 +73,10 @@ class Graph:
         return str(maker.input[0]) if maker is not None and maker.op_type in _TO_INTEGERS else name
 
     def _before(self, node: Any) -> str | None:
-        """Return the tensor that a node only reshapes or rescales."""
+        """Return the tensor that a node only reshapes or rescales; None for other nodes."""
         if node.op_type in _AFTER_SCORES:
             return str(node.input[0])
-        if node.op_type == "Mul":  # integers of a product, back to numbers: by the scale of both factors
+        if node.op_type == "Mul":  # dequantization of a product, by the scales of both factors
             for name in node.input:
                 maker = self.makers.get(name)
                 if maker is not None and maker.op_type == "Cast":
@@ -84,8 +84,8 @@ class Graph:
         return None
 
     def _term(self, node: Any) -> str | None:
-        """Return the term of a sum whose other term is a constant."""
-        first, second = (node.input[place] for place in _SUMS[node.op_type])
+        """Return the non-constant term of a sum with a constant; None for other nodes."""
+        first, second = (node.input[position] for position in _SUMS[node.op_type])
         if self._is_constant(second):
             return str(first)
         return str(second) if self._is_constant(first) else None
@@ -99,49 +99,49 @@ class Graph:
         )
 
     def outside(self) -> list[str]:
-        """Return the names of the files beside the model that hold weights."""
-        found = {
+        """Return the names of the external weight files beside the model."""
+        names = {
             entry.value
             for tensor in self.proto.initializer
             for entry in tensor.external_data
             if entry.key == "location"
         }
-        return sorted(found)
+        return sorted(names)
 
     def check_tensor(self, name: str, owner: str) -> None:
-        """Check that a tensor is there.
+        """Check that a tensor exists.
 
         Args:
             name: of the tensor.
-            owner: the model, in the message.
+            owner: a description of the model, for the message.
 
         Raises:
-            InvalidInput: it is not; the message has the nearest names and those of the last tensors.
+            InvalidInput: it does not exist. The message lists the most similar names and the last tensors.
         """
         if name in self.makers:
             return
         names = list(self.makers)
-        near = get_close_matches(name, names, _SHOWN)
+        near = get_close_matches(name, names, _MAX_NAMES)
         raise InvalidInput(
             f"{owner} has no tensor {name!r}; "
             + (f"the nearest names are {', '.join(near)}; " if near else "")
-            + f"the last ones are {', '.join(names[-_SHOWN:])}"
+            + f"the last ones are {', '.join(names[-_MAX_NAMES:])}"
         )
 
     def scale_of(self, name: str) -> tuple[str, str] | None:
-        """Return the tensors by which a quantized one becomes numbers again: scale and zero point; None for others."""
+        """Return the scale and zero point that dequantize a quantized tensor; None for other tensors."""
         for node in self.proto.node:
             if node.op_type == "DequantizeLinear" or node.op_type.startswith(("QLinear", "QGemm")):
-                for place, each in enumerate(node.input):
-                    if each == name and len(node.input) > place + 2:
-                        return node.input[place + 1], node.input[place + 2]
+                for position, each in enumerate(node.input):
+                    if each == name and len(node.input) > position + 2:
+                        return node.input[position + 1], node.input[position + 2]
         maker = self.makers[name]
         if maker.op_type == "QuantizeLinear" and len(maker.input) > 2:
             return maker.input[1], maker.input[2]
         return None
 
     def end_at(self, name: str) -> None:
-        """Make a tensor the only output, as numbers if it is quantized, and leave out what it does not need."""
+        """Make a tensor the only output, dequantized if necessary, and remove all nodes that it does not depend on."""
         from onnx import helper
 
         if (scale := self.scale_of(name)) is not None:
@@ -153,12 +153,12 @@ class Graph:
             self.makers[free] = self.proto.node[-1]
             name = free
         del self.proto.output[:]
-        # Neither type nor shape: the engine infers them.
+        # Without type and shape, because the engine infers them.
         self.proto.output.append(helper.make_empty_tensor_value_info(name))
         needed = self._needed(name)
-        kept = [node for node in self.proto.node if any(each in needed for each in node.output)]
+        nodes = [node for node in self.proto.node if any(each in needed for each in node.output)]
         del self.proto.node[:]
-        self.proto.node.extend(kept)
+        self.proto.node.extend(nodes)
 
     def _needed(self, name: str) -> set[str]:
         needed, waiting = set(), [name]
@@ -171,7 +171,7 @@ class Graph:
 
 
 def _read_by(node: Any) -> Iterator[str]:
-    """Yield the tensors that a node reads, and those that graphs inside of it read."""
+    """Yield the tensors that a node and its subgraphs read."""
     yield from node.input
     for attribute in node.attribute:
         for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:

@@ -1,4 +1,4 @@
-"""A model file in ONNX Runtime: read, checked, cut at the wanted tensor, and run."""
+"""ONNX model files: read, checked, reduced to one output tensor, and run by ONNX Runtime."""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from framedex.encoders.onnx_graph import Graph
+from framedex.encoders.onnx_graph import OnnxGraph
 from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
 from framedex.encoders.onnx_settings import OnnxSettings
 from framedex.encoders.weights import sha256_of
@@ -26,8 +26,8 @@ class Shape:
 
     Attributes:
         layout: order of the axes.
-        height, width: in pixels; None where any will do.
-        batch: how many pictures at a time; None where any number will do.
+        height, width: in pixels; None for any number.
+        batch: the number of images at a time; None for any number.
         dtype: of the values.
     """
 
@@ -39,26 +39,26 @@ class Shape:
 
 
 class OnnxModel:
-    """A model that takes one picture at a time, on one thread; several threads may call it at once.
+    """A model that takes one image at a time, on one thread. Several threads may call it at the same time.
 
-    One picture at a time makes its vector the same in whichever batch it comes: products of other sizes are rounded
-    otherwise, and models that are quantized as they run scale by the whole batch. It is no slower.
+    One image at a time makes a vector independent of its batch. Matrix products of other sizes round differently, and
+    dynamically quantized models compute their scale from the whole batch. Single images are not slower.
 
     Attributes:
         path: the file.
-        output: the tensor that is taken.
-        shape: what it takes.
-        files: further files with weights, by name, with their paths.
+        output: the name of the output tensor.
+        shape: the model's input.
+        files: external weight files by name, with their paths.
 
     Raises:
-        InvalidInput: the file is no model, or none that takes one picture.
+        InvalidInput: the file is not a model, or does not take one image.
         MissingDependency: ONNX Runtime is not installed.
     """
 
-    def __init__(self, path: Path, wanted: OnnxSettings) -> None:
+    def __init__(self, path: Path, settings: OnnxSettings) -> None:
         self.path = path
         proto = _read(path)
-        graph = Graph(proto.graph)
+        graph = OnnxGraph(proto.graph)
         self._says = f"the model {os.fspath(path)!r}"
         if len(graph.inputs) != 1:
             raise InvalidInput(
@@ -69,37 +69,37 @@ class OnnxModel:
         for name, file in self.files.items():
             if not file.is_file():
                 raise NotFound(f"{self._says} keeps weights in {name!r}, which is not beside it")
-        self.output = self._chosen(graph, wanted.output)
+        self.output = self._output_name(graph, settings.output)
         graph.end_at(self.output)
         self._running = RunningModel(proto.SerializeToString(), self._says, beside=path.parent)
-        self.shape = self._input_shape(wanted.layout)
-        taken = self._running.outputs[0]
-        if taken.type not in _VALUES:
-            raise InvalidInput(f"tensor {self.output!r} of {self._says} holds {taken.type}; a vector has real numbers")
+        self.shape = self._input_shape(settings.layout)
+        output = self._running.outputs[0]
+        if output.type not in _VALUES:
+            raise InvalidInput(f"tensor {self.output!r} of {self._says} holds {output.type}; a vector has real numbers")
 
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of the further files, by name."""
+        """Return the SHA-256 of the external weight files, by name."""
         return {name: sha256_of(file) for name, file in self.files.items()}
 
-    def run(self, picture: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what the model makes of a picture: the tensor's values without the axis of the batch.
+    def run(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the output tensor for an image, without the batch axis.
 
         Args:
-            picture: with the shape and dtype that the model takes, without the axis of the batch.
+            image: with the shape and dtype of the input, without the batch axis.
 
         Raises:
             InvalidInput: the model cannot be run on it.
         """
-        batch = np.broadcast_to(picture, (self.shape.batch or 1, *picture.shape))
-        found = self._running.run(batch)[0]
-        if not found.ndim or len(found) != len(batch):
+        batch = np.broadcast_to(image, (self.shape.batch or 1, *image.shape))
+        output = self._running.run(batch)[0]
+        if not output.ndim or len(output) != len(batch):
             raise InvalidInput(
-                f"tensor {self.output!r} of {self._says} has the shape {found.shape} for {len(batch)} pictures; "
+                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for {len(batch)} pictures; "
                 "the first axis of a vector counts the pictures"
             )
-        return np.asarray(found[0])
+        return np.asarray(output[0])
 
-    def _chosen(self, graph: Graph, name: str | None) -> str:
+    def _output_name(self, graph: OnnxGraph, name: str | None) -> str:
         if name is None:
             if len(graph.outputs) != 1:
                 raise InvalidInput(
@@ -110,30 +110,31 @@ class OnnxModel:
         graph.check_tensor(name, self._says)
         return name
 
-    def _input_shape(self, wanted: Layout | None) -> Shape:
-        asked, sides, dtype = self._running.inputs[0], self._running.sides, self._running.dtype
+    def _input_shape(self, requested: Layout | None) -> Shape:
+        input_, sides, dtype = self._running.inputs[0], self._running.sides, self._running.dtype
         fits = [each for each in _AT if len(sides) == 4 and sides[_AT[each][0]] in (3, None)]
-        # Colours that are told decide; where the model leaves all open, they come first as nearly everywhere.
-        told = [each for each in fits if sides[_AT[each][0]] == 3]
-        layout = wanted or next(iter(told or fits), None)
+        # An axis of 3 colours decides the layout. If the model accepts any shape, the colours come first (NCHW).
+        with_colours = [each for each in fits if sides[_AT[each][0]] == 3]
+        layout = requested or next(iter(with_colours or fits), None)
         if layout is None or layout not in fits or dtype is None:
             raise InvalidInput(
-                f"the input {asked.name!r} of {self._says} is a {asked.type} of shape {asked.shape}; pictures go into "
-                f"one of 4 axes with 3 colours{f' as {wanted}' if wanted else ''}, of type float, float16 or uint8"
+                f"the input {input_.name!r} of {self._says} is a {input_.type} of shape {input_.shape}; pictures go "
+                f"into one of 4 axes with 3 colours{f' as {requested}' if requested else ''}, of type float, float16 "
+                "or uint8"
             )
         _, rows, columns = _AT[layout]
         return Shape(layout, sides[rows], sides[columns], sides[0], dtype)
 
 
 def final_output(path: Path) -> str:
-    """Return the name of what a model gives out.
+    """Return the name of a model's only output.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: the file is no model, or it has several outputs.
+        NotFound: the file does not exist.
+        InvalidInput: the file is not a model, or it has several outputs.
         MissingDependency: ONNX Runtime is not installed.
     """
-    outputs = Graph(_read(path).graph).outputs
+    outputs = OnnxGraph(_read(path).graph).outputs
     if len(outputs) != 1:
         raise InvalidInput(
             f"the model {os.fspath(path)!r} has {len(outputs)} outputs; say which: output={' or output='.join(outputs)}"
@@ -142,17 +143,17 @@ def final_output(path: Path) -> str:
 
 
 def _read(path: Path) -> Any:
-    """Return an ``onnx.ModelProto`` without weights that are in other files."""
+    """Return an ``onnx.ModelProto`` without external weights."""
     try:
         import onnx
-        import onnxruntime  # noqa: F401 - both are needed, so that both are asked for at once
+        import onnxruntime  # noqa: F401 - one error for both missing packages
     except ImportError:
         raise MissingDependency(MISSING) from None
     try:
         proto = onnx.load(str(regular(path)), load_external_data=False)
     except OSError as error:
         raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
-    except Exception as error:  # protobuf's own class, of a package that we do not name
+    except Exception as error:  # protobuf's class; protobuf is not a direct dependency
         raise InvalidInput(f"{os.fspath(path)!r} is no ONNX model, or a part of one: {reason_of(error)}") from None
     if not proto.graph.node or not proto.graph.output:
         raise InvalidInput(f"{os.fspath(path)!r} is no ONNX model: it has no graph")

@@ -1,4 +1,4 @@
-"""ONNX Runtime: models are started and run here, for encoders and detectors alike."""
+"""ONNX Runtime sessions, for encoders and detectors."""
 
 import os
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(float16)": np.float16,
     "tensor(uint8)": np.uint8,
 }
-_QUIET = 4  # the engine's errors are raised; it need not print them too
+_QUIET = 4  # errors are raised, so the engine need not print them, too
 
 
 class RunningModel:
-    """A model at work on the CPU, on one thread; several threads may call it at once.
+    """A loaded model that runs on the CPU, on one thread. Several threads may call it at the same time.
 
-    A thread for each picture uses the processors better than threads that share one.
+    One thread for each image uses the processors better than several threads for one image.
 
     Args:
-        model: its file, or its content.
-        says: the model in words, for messages.
-        beside: the folder of further files with weights, where the content is given.
+        model: the model's file or its content.
+        says: a description of the model, for messages.
+        beside: the folder of external weight files, if the content is passed.
 
     Attributes:
-        inputs, outputs: as the engine describes them: with ``name``, ``type`` and ``shape``.
-        metadata: what the model says of itself, as text.
+        inputs, outputs: the engine's descriptions, with ``name``, ``type`` and ``shape``.
+        metadata: the model's metadata, as text.
 
     Raises:
-        InvalidInput: the engine cannot use it.
+        InvalidInput: the engine cannot load the model.
         MissingDependency: ONNX Runtime is not installed.
     """
 
@@ -52,7 +52,7 @@ class RunningModel:
         content = model if isinstance(model, bytes) else os.fspath(model)
         try:
             self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the engine's errors have no root of their own
+        except Exception as error:  # the engine's errors have no common base class
             raise InvalidInput(f"{says} is no ONNX model that can be used: {reason_of(error)}") from None
         self.inputs: Sequence[Any] = self._session.get_inputs()
         self.outputs: Sequence[Any] = self._session.get_outputs()
@@ -61,12 +61,12 @@ class RunningModel:
 
     @property
     def sides(self) -> list[int | None]:
-        """The lengths of the first input's axes; None where any will do."""
+        """The lengths of the first input's axes; None for any length."""
         return [side if isinstance(side, int) and side > 0 else None for side in self.inputs[0].shape]
 
     @property
     def dtype(self) -> type[np.generic] | None:
-        """The dtype of the first input; None for something else than float, float16 or uint8."""
+        """The dtype of the first input; None unless it is float, float16 or uint8."""
         return _TYPES.get(self.inputs[0].type)
 
     def run(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
@@ -77,10 +77,10 @@ class RunningModel:
         """
         try:
             return list(self._session.run(self._names, {self.inputs[0].name: np.ascontiguousarray(values)}))
-        except Exception as error:  # the engine's errors have no root of their own
+        except Exception as error:  # the engine's errors have no common base class
             raise InvalidInput(f"{self._says} cannot be run: {reason_of(error)}") from None
 
 
 def reason_of(error: Exception) -> str:
-    """Return what an engine's error says, on one line and not too long."""
+    """Return an engine error's message as one line of limited length."""
     return " ".join(str(error).split())[:300]

@@ -1,4 +1,4 @@
-"""Settings of an ONNX model, for its input and its output: by arguments, by its name, or in a file beside it."""
+"""Settings of an ONNX model's input and output, from arguments, its name, or a file beside it."""
 
 import os
 import tomllib
@@ -14,17 +14,17 @@ from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
 SCHEME = "onnx"
-_MANY = 8192  # pixels of a side: no model takes more
+_MANY = 8192  # maximum side of an input in pixels
 _Colour = tuple[float, float, float]
 
 
 def _numbers(value: Any) -> Any:
-    """Return what a text with commas lists."""
+    """Return the values of a text with commas, and any other value unchanged."""
     return value.split(",") if isinstance(value, str) else value
 
 
 def _sides(value: Any) -> Any:
-    """Return height and width, where one number stands for both."""
+    """Return (height, width), also for one number that stands for both."""
     sides = _numbers(value)
     if isinstance(sides, list | tuple):
         return tuple(sides) * 2 if len(sides) == 1 else tuple(sides)
@@ -35,19 +35,19 @@ _Side = Annotated[int, Field(gt=0, le=_MANY)]
 
 
 class OnnxSettings(BaseModel):
-    """Settings of an encoder; what is None is found in the model, or has its default.
+    """Settings of an encoder. None means that the model decides, or the default.
 
     Attributes:
-        size: height and width of the input in pixels; needed where the model leaves them open.
-        scale: what the largest pixel value, 255, becomes before the mean is taken off: 1 or 255, as a rule.
-        mean, std: of each colour, in the order of the model's input; values go in as ``(value - mean) / std``.
+        size: height and width of the input in pixels; required if the model accepts any size.
+        scale: the largest pixel value, 255, becomes this value before the mean is subtracted; usually 1 or 255.
+        mean, std: of each colour, in the order of the model's input; the input is ``(value - mean) / std``.
         colours: the order of the colours in the input.
         layout: the order of the input's axes.
-        resize: ``crop`` takes the middle of the picture, ``stretch`` changes its proportions, ``letterbox`` fills up.
-        crop: the share of the largest possible middle part that ``crop`` takes, in (0, 1].
-        fill: the grey level, 0 to 255, that ``letterbox`` fills up with.
-        output: name of the tensor that is the vector, also of one inside of the model.
-        pool: what a tensor of several places is reduced by: their mean, or the first token (of transformers).
+        resize: ``crop`` keeps the centre of the image, ``stretch`` changes its proportions, ``letterbox`` adds bars.
+        crop: the fraction of the largest possible centred part that ``crop`` keeps, in (0, 1].
+        fill: the grey level, 0 to 255, of the bars that ``letterbox`` adds.
+        output: name of the vector's tensor, which may be inside the model.
+        pool: the reduction of a tensor with several positions: their mean, or the first token (of transformers).
         thresholds: five ascending cosine distances of the cluster levels.
     """
 
@@ -81,33 +81,33 @@ class OnnxSettings(BaseModel):
         return value
 
     def over(self, other: "OnnxSettings") -> "OnnxSettings":
-        """Return these settings, and the other's where these say nothing."""
-        return OnnxSettings(**(other.given() | self.given()))
+        """Return these settings, completed by another's."""
+        return OnnxSettings(**(other.as_dict() | self.as_dict()))
 
-    def given(self) -> dict[str, Any]:
-        """Return what is set, by name."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings that are not None, by name."""
         return self.model_dump(exclude_none=True)
 
     def as_text(self) -> dict[str, str]:
-        """Return what is set, each as it is written in a name."""
-        return {name: text_of(value) for name, value in self.given().items()}
+        """Return the settings that are not None, as they are written in a name."""
+        return {name: setting_text(value) for name, value in self.as_dict().items()}
 
 
-def text_of(value: Any) -> str:
-    """Return a setting as it is written in a name: numbers as short as they can be read back, lists with commas."""
+def setting_text(value: Any) -> str:
+    """Return a setting as it is written in a name: shortest digits that restore a number, commas in lists."""
     if isinstance(value, tuple):
-        return ",".join(text_of(each) for each in value)
+        return ",".join(setting_text(each) for each in value)
     return f"{int(value)}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def checked(values: Mapping[str, Any], where: str) -> OnnxSettings:
-    """Return settings.
+def parse_onnx_settings(values: Mapping[str, Any], where: str) -> OnnxSettings:
+    """Return validated settings.
 
     Raises:
-        InvalidInput: one is unknown or has a value that cannot be; the message begins with *where*.
+        InvalidInput: a setting is unknown, or its value is invalid. The message begins with *where*.
     """
     for name, value in values.items():
-        if isinstance(value, bool):  # which would pass for a number
+        if isinstance(value, bool):  # bool is a subclass of int
             raise InvalidInput(f"{where}: {name} is {value!r}: no setting is true or false")
     try:
         return OnnxSettings(**values)
@@ -122,15 +122,15 @@ def checked(values: Mapping[str, Any], where: str) -> OnnxSettings:
 
 
 def sidecar_of(path: Path) -> Path:
-    """Return where the settings beside a model file are: ``model.toml`` beside ``model.onnx``."""
+    """Return the path of the settings beside a model file: ``model.toml`` beside ``model.onnx``."""
     return path.with_suffix(".toml")
 
 
-def read_sidecar(path: Path) -> OnnxSettings:
-    """Return the settings beside a model file; none if there is no such file.
+def read_onnx_sidecar(path: Path) -> OnnxSettings:
+    """Return the settings beside a model file; empty settings if the file does not exist.
 
     Raises:
-        InvalidInput: the file is no TOML, or a setting cannot be.
+        InvalidInput: the file is not TOML, or a setting is invalid.
     """
     sidecar = sidecar_of(path)
     try:
@@ -140,17 +140,17 @@ def read_sidecar(path: Path) -> OnnxSettings:
         return OnnxSettings()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the settings beside a model, {os.fspath(sidecar)!r}, cannot be read: {error}") from None
-    return checked(values, f"the settings beside a model, {os.fspath(sidecar)!r}")
+    return parse_onnx_settings(values, f"the settings beside a model, {os.fspath(sidecar)!r}")
 
 
 def model_path(path: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a model file.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: its path could not be found again in an encoder's name.
+        NotFound: the file does not exist.
+        InvalidInput: the path contains a '?', which separates settings in an encoder's name.
     """
-    whole = Path(os.path.abspath(user_path(path)))  # noqa: PTH100 - keeps links, unlike resolve
+    whole = Path(os.path.abspath(user_path(path)))  # noqa: PTH100 - does not follow links, unlike resolve
     if not whole.is_file():
         raise NotFound(f"no model file {os.fspath(whole)!r}")
     if "?" in os.fspath(whole):
@@ -158,9 +158,9 @@ def model_path(path: str | os.PathLike[str]) -> Path:
     return whole
 
 
-def name_of(path: Path, given: OnnxSettings) -> str:
-    """Return the name by which an encoder is found again: ``onnx:<path>?<setting>=<value>&…``."""
-    query = urlencode(given.as_text(), safe="/:,")
+def name_of(path: Path, settings: OnnxSettings) -> str:
+    """Return the encoder's name, from which it can be loaded again: ``onnx:<path>?<setting>=<value>&…``."""
+    query = urlencode(settings.as_text(), safe="/:,")
     return f"{SCHEME}:{os.fspath(path)}" + (f"?{query}" if query else "")
 
 
@@ -168,7 +168,7 @@ def parse_name(name: str) -> tuple[str, OnnxSettings]:
     """Return the path and the settings of a name.
 
     Raises:
-        InvalidInput: it has no path, a setting without a value, the same setting twice, or one that cannot be.
+        InvalidInput: the name has no path, a setting without a value, a repeated setting, or an invalid one.
     """
     scheme, _, rest = name.partition(":")
     path, _, query = rest.partition("?")
@@ -180,10 +180,10 @@ def parse_name(name: str) -> tuple[str, OnnxSettings]:
         raise InvalidInput(f"{name!r}: what follows '?' must be <setting>=<value>, joined by '&'") from None
     if len(dict(pairs)) < len(pairs):
         raise InvalidInput(f"{name!r} says the same setting twice")
-    return path, checked(dict(pairs), repr(name))
+    return path, parse_onnx_settings(dict(pairs), repr(name))
 
 
-def absolute_name(name: str, folder: Path) -> str:
-    """Return a name in which a path that is relative to a folder is absolute."""
+def absolute_onnx_name(name: str, folder: Path) -> str:
+    """Return a name whose path is absolute; a relative path is relative to the folder."""
     path, mark, query = name.partition(":")[2].partition("?")
     return f"{SCHEME}:{folder / user_path(path)}{mark}{query}" if path else name

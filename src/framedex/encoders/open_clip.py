@@ -1,8 +1,8 @@
-"""CLIP and its kin by way of open_clip: encoders of pictures and texts (extra ``clip``).
+"""CLIP and related models of open_clip: encoders of images and texts (extra ``clip``).
 
 A. Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021; G. Ilharco et
-al., OpenCLIP, 2021 (doi 10.5281/zenodo.5143773). Weights are read from a file or the local cache; they are fetched only
-where the user allows it, and are never random unless that was asked for.
+al., OpenCLIP, 2021 (doi 10.5281/zenodo.5143773). Weights are read from a file or the local cache. They are downloaded
+only with the user's permission. They are random only on request.
 """
 
 import os
@@ -16,55 +16,55 @@ import numpy.typing as npt
 from framedex import forks
 from framedex.arrays import Pixels, Vectors
 from framedex.encoders.devices import choose_device
-from framedex.encoders.open_clip_files import Files, find_files
-from framedex.encoders.open_clip_loading import build, load_engine, load_tokenizer
+from framedex.encoders.open_clip_files import ModelFiles, find_files
+from framedex.encoders.open_clip_images import ClipPreparation
+from framedex.encoders.open_clip_loading import build_model, load_open_clip, load_tokenizer
 from framedex.encoders.open_clip_names import ModelName
-from framedex.encoders.open_clip_pictures import Preparation
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput
 from framedex.forks import cached_property
 from framedex.records import Weights
 
 THRESHOLDS = (0.06, 0.12, 0.18, 0.25, 0.32)
-"""At which cosine distances clusters of levels 0 to 4 are cut, unless others are given.
+"""Default cosine distances at which clusters of levels 0 to 4 are cut.
 
-Not measured: no weights of a large model were at hand. What was gone by: for the usual CLIP models unrelated
-photographs have a cosine of about 0.4 to 0.6, photographs of one subject 0.7 to 0.9, and edits of one photograph mostly
-above 0.95. Other models differ.
+These values are not measured, because no weights of a large model were available. They follow from typical cosines of
+the usual CLIP models: about 0.4 to 0.6 for unrelated photographs, 0.7 to 0.9 for photographs of one subject, and mostly
+above 0.95 for edits of one photograph. Other models differ.
 """
 
 
 class OpenClipEncoder:
-    """A model of open_clip: pictures and texts become vectors whose cosine says how well they fit.
+    """A model of open_clip, which turns images and texts into vectors. The cosine of two vectors is their similarity.
 
-    May be used by several threads at once.
+    Several threads may use it at the same time.
 
     Args:
-        model: one of open_clip's, as ``ViT-B-32``; or a folder with ``open_clip_config.json`` and weights, as they are
-            on the hub.
-        weights: for one of open_clip's models: a pretrained tag of open_clip, or a file: .safetensors, or .pt, .pth and
-            .bin, of which only tensors are read, never code.
-        device: ``auto`` for a GPU where there is one, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``.
+        model: a model of open_clip, such as ``ViT-B-32``; or a folder with ``open_clip_config.json`` and weights, in
+            the layout of the hub.
+        weights: for a model of open_clip: one of its pretrained tags, or a file: .safetensors, or .pt, .pth and .bin,
+            from which only tensors are read, never code.
+        device: ``auto`` for a GPU if one is available, or ``cpu``, ``cuda``, ``cuda:<number>``, ``mps``.
         precision: ``auto`` for ``float16`` on CUDA and ``float32`` elsewhere; or ``float32``, ``float16``,
-            ``bfloat16``. Vectors are float32 in any case.
-        allow_download: whether weights that are not on this machine may be fetched.
-        random_weights: builds the model without weights. Its vectors mean nothing; only its speed does.
-        thresholds: five ascending cosine distances in place of :data:`THRESHOLDS`.
+            ``bfloat16``. Vectors are always float32.
+        allow_download: whether weights that are not on this machine may be downloaded.
+        random_weights: build the model without trained weights. Its vectors are meaningless; it measures speed.
+        thresholds: five ascending cosine distances instead of :data:`THRESHOLDS`.
 
     Attributes:
         name: ``open_clip:<model>/<tag>``, ``open_clip:<model>/<absolute path>`` or ``open_clip:<absolute path>``.
         dimension: length D of the vectors.
-        min_side_px: pixels of the shorter side that pictures are read with.
+        min_side_px: the shorter side, in pixels, of decoded images.
         thresholds: see above.
-        weights: the file of the weights and its hash, and how pictures are prepared; None for random weights.
-        files: what was read.
-        batch: how many pictures are encoded at a time.
+        weights: the weights file with its hash, and the preparation of images; None for random weights.
+        files: the files that were read.
+        batch: the number of images in a batch.
 
     Raises:
         MissingDependency: open_clip is not installed.
-        NotFound: the weights are not there.
-        InvalidInput: there is no such model, the weights do not fit it or cannot be read, or there is no such device.
-        Unavailable: the weights could not be fetched.
+        NotFound: the weights do not exist.
+        InvalidInput: the model or the device does not exist, or the weights do not fit the model or cannot be read.
+        Unavailable: the weights could not be downloaded.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class OpenClipEncoder:
         thresholds: Sequence[float] | None = None,
     ) -> None:
         self._named = ModelName.of(model, weights, random=random_weights)
-        self._engine = load_engine()
+        self._engine = load_open_clip()
         self._device = choose_device(device, precision)
         self._allow_download = allow_download
-        found = find_files(self._named, self._engine, allow_download=allow_download)
-        self._model = build(self._named, found, self._engine, allow_download=allow_download).to(self._device.name)
-        self._preparation = Preparation.of(self._model.visual.preprocess_cfg)
+        files = find_files(self._named, self._engine, allow_download=allow_download)
+        self._model = build_model(self._named, files, self._engine, allow_download=allow_download).to(self._device.name)
+        self._preparation = ClipPreparation.of(self._model.visual.preprocess_cfg)
         self._tokenizing = forks.Lock()
         self.name = str(self._named)
         self.dimension = self._dimension()
@@ -92,15 +92,15 @@ class OpenClipEncoder:
         self.batch = self._device.batch
         a, b, c, d, e = map(float, thresholds or THRESHOLDS)
         self.thresholds = (a, b, c, d, e)
-        self.weights = self._weights(found)
-        self.files: tuple[Path, ...] = (*([found.checkpoint] if found.checkpoint else []), *found.beside)
+        self.weights = self._weights(files)
+        self.files: tuple[Path, ...] = (*([files.checkpoint] if files.checkpoint else []), *files.beside)
 
     @classmethod
     def by_name(cls, name: str, *, allow_download: bool = False) -> "OpenClipEncoder":
-        """Return the encoder of a whole name, as the embedding config of a dataset has it: ``open_clip:…``.
+        """Return the encoder with a full name, as in a dataset's embedding config: ``open_clip:…``.
 
         Raises:
-            InvalidInput: the name is none; and as the class.
+            InvalidInput: the name is malformed; other errors are those of the class.
         """
         named = ModelName.parse(name)
         weights = None if named.model is None else named.tag or named.path
@@ -112,7 +112,7 @@ class OpenClipEncoder:
         config = self._engine.get_model_config(self._named.model or f"local-dir:{self._named.path}")
         return int(config["embed_dim"])
 
-    def _weights(self, files: Files) -> Weights | None:
+    def _weights(self, files: ModelFiles) -> Weights | None:
         if files.checkpoint is None:
             return None
         settings = self._preparation.described()
@@ -122,7 +122,7 @@ class OpenClipEncoder:
         return Weights(path=os.fspath(files.checkpoint), sha256=sha256_of(files.checkpoint), settings=settings)
 
     def prepare(self, pixels: Pixels) -> Pixels:
-        """Return the model's input, before it is normalised: uint8, shape (S, S, 3) of the model's size S.
+        """Return the model's input before normalisation: uint8, shape (S, S, 3) for the model's size S.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
@@ -130,7 +130,7 @@ class OpenClipEncoder:
         return self._preparation(pixels)
 
     def encode_images(self, batch: npt.NDArray[Any]) -> Vectors:
-        """Return a vector a picture: float32, shape (N, D), unit length; N prepared pictures go in."""
+        """Return one vector for each of N prepared images: float32, shape (N, D), unit length."""
         import torch
 
         pixels = torch.from_numpy(np.require(batch, requirements=["C", "W"]))
@@ -139,13 +139,13 @@ class OpenClipEncoder:
 
     def _images(self, pixels: Any) -> Any:
         mean, scale = self._normalisation
-        values = pixels.to(self._device.name).permute(0, 3, 1, 2).float().sub_(mean).mul_(scale)  # in the same memory
+        values = pixels.to(self._device.name).permute(0, 3, 1, 2).float().sub_(mean).mul_(scale)  # in place
         with self._device.autocast():
             return self._model.encode_image(values)
 
     @cached_property
     def _normalisation(self) -> tuple[Any, Any]:
-        """The mean and the reciprocal of the deviation of 0–255: shape (3, 1, 1), on the device."""
+        """The mean and the reciprocal of the standard deviation of values 0–255: shape (3, 1, 1), on the device."""
         import torch
 
         mean, std = (
@@ -155,14 +155,14 @@ class OpenClipEncoder:
         return mean * 255, 1 / (std * 255)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector a text: float32, shape (N, D), unit length.
+        """Return one vector for each text: float32, shape (N, D), unit length.
 
-        What is longer than the model reads (77 tokens, for most) is cut off.
+        Text beyond the model's context length (77 tokens for most models) is cut off.
 
         Raises:
-            InvalidInput: one is no text.
+            InvalidInput: a value is not a text.
             MissingDependency: the model's tokenizer needs a package that is not installed.
-            NotFound: the files of its tokenizer are not here.
+            NotFound: the tokenizer's files are not on this machine.
         """
         import torch
 
@@ -174,7 +174,7 @@ class OpenClipEncoder:
             return self._joined(self._texts(texts[at : at + self.batch]) for at in range(0, len(texts), self.batch))
 
     def _texts(self, texts: list[str]) -> Any:
-        with self._tokenizing:  # tokenizers of the hub are for one thread at a time
+        with self._tokenizing:  # tokenizers of the hub are not thread-safe
             tokens = self._tokenizer(texts)
         with self._device.autocast():
             return self._model.encode_text(tokens.to(self._device.name))
@@ -184,7 +184,7 @@ class OpenClipEncoder:
         return load_tokenizer(self._named, self._engine, allow_download=self._allow_download)
 
     def _joined(self, parts: Iterator[Any]) -> Vectors:
-        """Return features as vectors of unit length, on the CPU."""
+        """Return features of several batches as unit vectors, on the CPU."""
         import torch
 
         scaled = [torch.nn.functional.normalize(part.float(), dim=-1).cpu().numpy() for part in parts]

@@ -1,4 +1,4 @@
-"""Locations of the weights of open_clip models: a file, a folder, the local cache, or, if that is allowed, the hub."""
+"""Locations of the weights of open_clip models: a file, a folder, the local cache, or, with permission, the hub."""
 
 import difflib
 import json
@@ -18,13 +18,13 @@ _ALLOW = "FRAMEDEX_ALLOW_DOWNLOADS=1, or allow_download=True in code, fetches th
 
 
 @dataclass(frozen=True)
-class Files:
+class ModelFiles:
     """The files of a model.
 
     Attributes:
         checkpoint: the weights; None for random ones.
-        beside: further files that say what the model is.
-        pretrained: what open_clip says of a pretrained tag, as how pictures are prepared for it.
+        beside: further files that describe the model.
+        pretrained: open_clip's configuration of a pretrained tag, such as the preparation of images.
     """
 
     checkpoint: Path | None
@@ -32,40 +32,40 @@ class Files:
     pretrained: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> Files:
-    """Return what a model is to be read from.
+def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> ModelFiles:
+    """Return the files of a model.
 
     Args:
         name: of the model.
         engine: the module ``open_clip``.
-        allow_download: whether weights that are not here may be fetched.
+        allow_download: whether weights that are not on this machine may be downloaded.
 
     Raises:
-        InvalidInput: open_clip knows no such model or tag, or the folder has no configuration or no weights.
-        NotFound: there is no such folder or file, or the weights are not in the local cache.
-        Unavailable: they could not be fetched.
+        InvalidInput: open_clip has no such model or tag, or the folder has no configuration or no weights.
+        NotFound: the folder or file does not exist, or the weights are not in the local cache.
+        Unavailable: the weights could not be downloaded.
     """
     if name.model is None:
         assert name.path is not None
         return _in_folder(name.path)
-    known = engine.list_models()
-    if name.model not in known:
-        near = difflib.get_close_matches(name.model, known, n=3, cutoff=0.4)
+    models = engine.list_models()
+    if name.model not in models:
+        near = difflib.get_close_matches(name.model, models, n=3, cutoff=0.4)
         hint = f"the nearest are {', '.join(near)}" if near else "open_clip.list_models() lists them"
         folder = Path(name.model, name.tag or "")
         raise InvalidInput(f"open_clip has no model {name.model!r}; {hint}; and there is no folder {str(folder)!r}")
     if name.path is not None and not name.path.is_file():
         raise NotFound(f"no file {str(name.path)!r} with weights for {name.model}")
     if name.tag is None:
-        return Files(name.path)
+        return ModelFiles(name.path)
     pretrained = engine.get_pretrained_cfg(name.model, name.tag)
     if not pretrained:
         tags = ", ".join(engine.list_pretrained_tags_by_model(name.model)) or "none"
         raise InvalidInput(f"open_clip has no weights {name.tag!r} for {name.model}; there are: {tags}; or name a file")
-    return Files(_of_tag(name, pretrained, engine, allow_download=allow_download), pretrained=pretrained)
+    return ModelFiles(_of_tag(name, pretrained, engine, allow_download=allow_download), pretrained=pretrained)
 
 
-def _in_folder(folder: Path) -> Files:
+def _in_folder(folder: Path) -> ModelFiles:
     if not folder.is_dir():
         raise NotFound(f"no folder {str(folder)!r}, so {SCHEME}:{folder} names no model")
     config = folder / CONFIG
@@ -79,46 +79,46 @@ def _in_folder(folder: Path) -> Files:
             f"{str(config)!r} is no configuration of open_clip ({type(error).__name__}: {error}): it is JSON, and has "
             "model_cfg with embed_dim, vision_cfg and text_cfg"
         ) from None
-    found = sorted(path for path in folder.iterdir() if path.suffix in CHECKPOINTS)
-    found.sort(
+    checkpoints = sorted(path for path in folder.iterdir() if path.suffix in CHECKPOINTS)
+    checkpoints.sort(
         key=lambda path: (_PREFERRED.index(path.stem) if path.stem in _PREFERRED else 9, path.suffix != ".safetensors")
     )
-    if not found:
+    if not checkpoints:
         raise NotFound(f"no weights in {str(folder)!r}: it has no file that ends with {', '.join(CHECKPOINTS)}")
-    if len(found) > 1 and found[0].stem not in _PREFERRED:
+    if len(checkpoints) > 1 and checkpoints[0].stem not in _PREFERRED:
         raise InvalidInput(
-            f"{str(folder)!r} has several files with weights, {', '.join(path.name for path in found)}; "
+            f"{str(folder)!r} has several files with weights, {', '.join(path.name for path in checkpoints)}; "
             f"call the right one {_HUB_NAMES[0]}"
         )
     tokenizer = folder / "tokenizer.json"
-    return Files(found[0], (config, tokenizer) if tokenizer.is_file() else (config,))
+    return ModelFiles(checkpoints[0], (config, tokenizer) if tokenizer.is_file() else (config,))
 
 
 def _of_tag(name: ModelName, pretrained: Mapping[str, Any], engine: Any, *, allow_download: bool) -> Path:
-    looked: list[str] = []
+    searched: list[str] = []
     repository, _, file_name = pretrained.get("hf_hub", "").rpartition("/")
     if repository:
-        found = cached_on_hub(repository, _names_on_hub(file_name))
-        looked.append(f"{repository} in {_hub_cache()!r}")
+        checkpoint = cached_on_hub(repository, _names_on_hub(file_name))
+        searched.append(f"{repository} in {_hub_cache()!r}")
     else:
         path = Path("~/.cache/clip").expanduser() / os.path.basename(pretrained.get("url", ""))  # noqa: PTH119 - a URL
-        found = path if path.is_file() else None
-        looked.append(repr(str(path)))
-    if found is not None:
-        return found
+        checkpoint = path if path.is_file() else None
+        searched.append(repr(str(path)))
+    if checkpoint is not None:
+        return checkpoint
     if not allow_download:
         raise NotFound(
-            f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(looked)}. "
+            f"the weights {name.tag!r} of {name.model} are not on this machine; looked for {', '.join(searched)}. "
             f"{_ALLOW}; or give a file: {SCHEME}:{name.model}/<file>"
         )
     try:
         return Path(engine.download_pretrained(dict(pretrained)))
-    except Exception as error:  # whatever the network and the hub make of it
+    except Exception as error:  # the network and the hub's client raise errors of many types
         raise Unavailable(f"the weights {name.tag!r} of {name.model} could not be fetched: {error}") from None
 
 
 def _names_on_hub(file_name: str) -> tuple[str, ...]:
-    """Return what a file of weights may be called, as open_clip 3.3 looks for it: safetensors before what was named."""
+    """Return the possible names of a weights file, in the order of open_clip 3.3: safetensors before the given name."""
     if not file_name:
         return _HUB_NAMES
     safe = Path(file_name).with_suffix(".safetensors").name
@@ -126,13 +126,13 @@ def _names_on_hub(file_name: str) -> tuple[str, ...]:
 
 
 def cached_on_hub(repository: str, names: tuple[str, ...] = _HUB_NAMES) -> Path | None:
-    """Return the first of some files of a repository that is in the local cache of the hub; None if none is."""
+    """Return the first of some files of a repository that is in the hub's local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
     for name in names:
-        found = try_to_load_from_cache(repository, name)
-        if isinstance(found, str):
-            return Path(found)
+        path = try_to_load_from_cache(repository, name)
+        if isinstance(path, str):
+            return Path(path)
     return None
 
 

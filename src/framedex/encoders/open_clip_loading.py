@@ -1,4 +1,4 @@
-"""Reading open_clip models: the engine is imported, the model built, its weights loaded and checked."""
+"""Loading of open_clip models: import of the engine, construction, and checked weights."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -7,22 +7,22 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from framedex.encoders.open_clip_files import Files
+from framedex.encoders.open_clip_files import ModelFiles
 from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.torch_vision import import_torchvision
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 
 _LOADING = RLock()
-"""Held while anything of the process as a whole is changed: the imports, the hub's switch, filters of the log."""
-_SHOWN = 3  # names of weights in a message
-_SEED = 0  # of random weights, so that they are the same in any process
+"""Held while process-wide state changes: imports, the hub's offline switch, log filters."""
+_MAX_NAMES = 3  # maximum number of names in a message
+_SEED = 0  # of random weights, so that all processes have the same ones
 
 
-def load_engine() -> Any:
+def load_open_clip() -> Any:
     """Return the module ``open_clip``.
 
     Raises:
-        MissingDependency: it is not installed.
+        MissingDependency: a package is not installed.
     """
     with _LOADING:
         try:
@@ -35,17 +35,17 @@ def load_engine() -> Any:
         return open_clip
 
 
-def build(name: ModelName, files: Files, engine: Any, *, allow_download: bool) -> Any:
+def build_model(name: ModelName, files: ModelFiles, engine: Any, *, allow_download: bool) -> Any:
     """Return a model for inference, on the CPU, with its weights.
 
     Args:
         name: of the model.
         files: its weights.
         engine: the module ``open_clip``.
-        allow_download: whether open_clip may fetch configurations of parts of the model that come from the hub.
+        allow_download: whether open_clip may download configurations of parts of the model from the hub.
 
     Raises:
-        InvalidInput: the configuration makes no model, or the weights do not fit it or cannot be read.
+        InvalidInput: the configuration is invalid, or the weights do not fit it or cannot be read.
     """
     import torch
 
@@ -60,7 +60,7 @@ def build(name: ModelName, files: Files, engine: Any, *, allow_download: bool) -
                 force_quick_gelu=bool(says.get("quick_gelu")),
                 force_preprocess_cfg={key: says[key] for key in _PREPROCESS if key in says},
             )
-        except Exception as error:  # open_clip checks no configuration; what is wrong shows up anywhere
+        except Exception as error:  # open_clip does not validate a configuration; errors arise anywhere
             raise InvalidInput(f"open_clip cannot build {name}: {type(error).__name__}: {error}") from None
         if files.checkpoint is not None:
             _load_weights(model, files.checkpoint, name, engine)
@@ -73,7 +73,7 @@ _PREPROCESS = ("mean", "std", "interpolation", "resize_mode", "fill_color")
 def _load_weights(model: Any, path: Path, name: ModelName, engine: Any) -> None:
     try:
         keys = engine.load_checkpoint(model, str(path), strict=False, weights_only=True)
-    except Exception as error:  # readers raise errors of every kind on damaged files
+    except Exception as error:  # readers raise errors of many types on damaged files
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         mismatches = [line for line in lines if line.startswith("size mismatch for ")]
         if mismatches:
@@ -90,16 +90,16 @@ def _load_weights(model: Any, path: Path, name: ModelName, engine: Any) -> None:
 
 
 def _some(names: Sequence[str], separator: str = ", ") -> str:
-    shown, rest = separator.join(names[:_SHOWN]), len(names) - _SHOWN
+    shown, rest = separator.join(names[:_MAX_NAMES]), len(names) - _MAX_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def load_tokenizer(name: ModelName, engine: Any, *, allow_download: bool) -> Any:
-    """Return what turns texts into the model's input.
+    """Return the tokenizer of a model, which turns texts into its input.
 
     Raises:
         MissingDependency: the model's tokenizer needs a package that is not installed.
-        NotFound: its files are not here, or not those of a tokenizer.
+        NotFound: its files are not on this machine, or are not those of a tokenizer.
     """
     with _LOADING, _quietly(), _network(allowed=allow_download):
         try:
@@ -109,13 +109,13 @@ def load_tokenizer(name: ModelName, engine: Any, *, allow_download: bool) -> Any
                 f"the tokenizer of {name} needs a package that is not installed: {error}; "
                 "most of them need: pip install transformers sentencepiece"
             ) from None
-        except Exception as error:  # whatever the readers of tokenizers make of files that are missing
+        except Exception as error:  # tokenizer readers raise errors of many types
             raise NotFound(f"the tokenizer of {name} cannot be loaded: {type(error).__name__}: {error}") from None
 
 
 @contextmanager
 def _network(*, allowed: bool) -> Iterator[None]:
-    """Let the client of the hub use the network, or only its cache."""
+    """Allow the hub's client to use the network, or only its cache."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE
@@ -128,9 +128,9 @@ def _network(*, allowed: bool) -> Iterator[None]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep open_clip from setting up logging, and from warning of weights that are loaded a moment later."""
+    """Suppress open_clip's setup of logging, and its warning about weights that are loaded a moment later."""
     root, nowhere = logging.getLogger(), logging.NullHandler()
-    root.addHandler(nowhere)  # logging.info() sets up handlers where there are none
+    root.addHandler(nowhere)  # logging.info() installs handlers if there are none
     root.addFilter(_is_not_of_open_clip)
     try:
         yield

@@ -19,10 +19,10 @@ class ModelName:
     """A model and its weights.
 
     Attributes:
-        model: one of open_clip's; None for a folder.
-        tag: one of open_clip's pretrained tags of that model.
-        path: of the folder, or of a file with weights for the model; absolute.
-        random: whether the model is to have random weights, which is good for nothing but to measure its speed.
+        model: a model of open_clip; None for a folder.
+        tag: one of the model's pretrained tags.
+        path: the absolute path of the folder, or of a weights file for the model.
+        random: whether the weights are random, for measurements of speed.
     """
 
     model: str | None = None
@@ -32,13 +32,13 @@ class ModelName:
 
     @classmethod
     def parse(cls, name: str) -> "ModelName":
-        """Return what a name says.
+        """Return the model and weights of a name.
 
-        A text that is a path, or a folder with a configuration of open_clip, is a folder; else what stands before the
-        first slash is the model. Relative paths become absolute, so that the name is good in any working directory.
+        A text is a folder if it is a path, or a folder with a configuration of open_clip. Otherwise the part before the
+        first slash is the model. Relative paths become absolute, so the name is valid in any working directory.
 
         Raises:
-            InvalidInput: it says nothing, or no weights.
+            InvalidInput: the name is empty, or has no weights.
         """
         scheme, _, rest = name.partition(":")
         if scheme != SCHEME or not rest or rest == _RANDOM:
@@ -55,10 +55,10 @@ class ModelName:
     def of(
         cls, model: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None, *, random: bool = False
     ) -> "ModelName":
-        """Return the name of a model of open_clip and its weights, or of a folder that holds both.
+        """Return the name of a model of open_clip with its weights, or of a folder with both.
 
         Raises:
-            InvalidInput: the weights are missing, or are given where there can be none.
+            InvalidInput: the weights are missing, or are passed for a folder.
         """
         path = user_path(model)
         if isinstance(model, os.PathLike) or path.is_absolute() or (path / CONFIG).is_file():
@@ -77,7 +77,7 @@ class ModelName:
         return cls(str(model), tag=str(weights))
 
     def __str__(self) -> str:
-        """The whole name: :meth:`parse` gives this from it, in any working directory."""
+        """The full name, which :meth:`parse` accepts in any working directory."""
         if self.model is None:
             return f"{SCHEME}:{self.path}"
         if self.random:
@@ -97,11 +97,11 @@ def _is_file_name(weights: str | os.PathLike[str]) -> bool:
 
 
 def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - keeps links, unlike resolve
+    return Path(os.path.abspath(path))  # noqa: PTH100 - does not follow links, unlike resolve
 
 
-def absolute_name(name: str, folder: Path) -> str:
-    """Return a name in which a path that is relative to a folder is absolute; names of models and tags stay."""
+def absolute_open_clip_name(name: str, folder: Path) -> str:
+    """Return a name whose path is absolute, relative to the folder; names of models and tags do not change."""
     rest = name.partition(":")[2]
     if rest and (rest.startswith(".") or (folder / user_path(rest) / CONFIG).is_file()):
         return f"{SCHEME}:{os.path.normpath(folder / user_path(rest))}"

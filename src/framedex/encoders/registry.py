@@ -1,6 +1,6 @@
-"""Encoders by name: a row for each scheme of names.
+"""Registry of encoders: one row for each scheme of names.
 
-Further rows come from other packages, by entry points, and from :func:`register`.
+Plugins and :func:`register` add rows.
 """
 
 from collections.abc import Callable
@@ -29,40 +29,40 @@ _BUILT_IN = (
         lambda name, _settings: OnnxEncoder.by_name(name),
         reads_texts=False,
         check=check_onnx,
-        absolute_name=onnx_settings.absolute_name,
+        absolute_name=onnx_settings.absolute_onnx_name,
     ),
     Scheme(
         open_clip_names.SCHEME,
         lambda name, settings: OpenClipEncoder.by_name(name, allow_download=settings.allow_downloads),
         reads_texts=True,
         check=check_open_clip,
-        absolute_name=open_clip_names.absolute_name,
+        absolute_name=open_clip_names.absolute_open_clip_name,
     ),
 )
 
 CLIP = "open_clip:ViT-B-32/laion2b_s34b_b79k"
-"""The learned encoder that ``auto`` stands for where its weights are on this machine; it is usable without a GPU."""
+"""The learned encoder that ``auto`` selects if its weights are on this machine. It is fast enough without a GPU."""
 CLIP_ON_HUB = "laion/CLIP-ViT-B-32-laion2B-s34B-b79K"
-"""The repository that open_clip 3.3 reads these weights from; written out, as asking open_clip would load PyTorch."""
+"""The repository from which open_clip 3.3 reads these weights; a constant, because open_clip imports PyTorch."""
 
 _SCHEMES: dict[str, Scheme] = {scheme.name: scheme for scheme in _BUILT_IN}
 ENCODER_PLUGINS = Contributions("framedex.encoders", Scheme, taken=lambda: [scheme.name for scheme in _BUILT_IN])
-"""Schemes of other packages."""
+"""Schemes of plugins."""
 
 _IN_CODE: dict[str, Encoder] = {}
-"""Encoders that this process passed as objects, by their names: queries of what they indexed need them again."""
+"""Encoders that this process passed as objects, by name. Queries of their datasets need them again."""
 _TEXTS_IN_CODE: dict[str, TextEncoder] = {}
-"""Likewise encoders of texts."""
+"""Text encoders that this process passed as objects, by name."""
 
-_MADE: LruCache[str, tuple[Encoder | TextEncoder, tuple[Stamp, ...]]] = LruCache(2)  # models take memory
-"""Encoders that were made, with the stamps of the files that they were read from: each query needs one again."""
+_LOADED: LruCache[str, tuple[Encoder | TextEncoder, tuple[Stamp, ...]]] = LruCache(2)  # models take memory
+"""Loaded encoders with the stamps of their files. Each query needs its encoder again."""
 _MAKING = forks.RLock()
 
 
 def register(scheme: str, factory: Callable[[str], Encoder | TextEncoder]) -> None:
-    """Make ``scheme`` and ``scheme:…`` name the encoder that *factory* returns for the whole name.
+    """Register a factory of encoders for the names ``scheme`` and ``scheme:…``. It is called with the full name.
 
-    The encoder is one of images, of texts, or of both.
+    The encoder may encode images, texts, or both.
 
     Raises:
         InvalidInput: the scheme cannot name an encoder.
@@ -70,26 +70,27 @@ def register(scheme: str, factory: Callable[[str], Encoder | TextEncoder]) -> No
     row = Scheme(scheme, lambda name, _settings: factory(name))
     with _MAKING:
         _SCHEMES[scheme] = row
-        _MADE.clear()
+        _LOADED.clear()
 
 
 def schemes() -> dict[str, Scheme]:
-    """Return all schemes by name: those that are built in or were registered, and those of other packages."""
+    """Return all schemes by name: built-in and registered ones, and those of plugins."""
     return {**ENCODER_PLUGINS.rows(), **_SCHEMES}
 
 
 def choose_encoder(name: str | Encoder, settings: Settings | None = None) -> tuple[Encoder, str]:
-    """Return an encoder of images, and why it was chosen.
+    """Return an image encoder, and the reason for its choice.
 
     Args:
         name: ``auto``, a registered name, or an encoder itself.
-        settings: what ``auto`` stands for, and whether weights may be fetched; None for those of the environment.
+        settings: the encoder of ``auto``, and whether weights may be downloaded; by default from the environment.
 
     Raises:
-        InvalidInput: no encoder has that name, it knows no images, or the value is neither a name nor an encoder.
+        InvalidInput: no encoder has that name, it does not encode images, or the value is neither a name nor an
+            encoder.
     """
     if isinstance(name, Encoder):
-        if _scheme_of(name.name) is None:  # what is read again by its name is checked against its files
+        if _scheme_of(name.name) is None:  # an encoder that its name loads again is checked against its files
             _IN_CODE[name.name] = name
         return name, "given in code"
     if not isinstance(name, str):
@@ -100,20 +101,20 @@ def choose_encoder(name: str | Encoder, settings: Settings | None = None) -> tup
     scheme = _scheme_of(name)
     if scheme is None and name in _IN_CODE:
         return _IN_CODE[name], "given in code before"
-    encoder = _made(name, scheme, settings)
+    encoder = _load(name, scheme, settings)
     if not isinstance(encoder, Encoder):
         raise InvalidInput(f"{name!r} is no encoder of images; one has the methods of framedex.Encoder")
     return encoder, reason
 
 
 def choose_text_encoder(name: str | TextEncoder) -> TextEncoder:
-    """Return an encoder of texts: of texts alone, or of images and texts.
+    """Return a text encoder, which may also encode images.
 
     Args:
         name: a registered name, or an encoder itself.
 
     Raises:
-        InvalidInput: no encoder has that name, it knows no texts, or the value is neither a name nor an encoder.
+        InvalidInput: no encoder has that name, it does not encode texts, or the value is neither a name nor an encoder.
     """
     if not isinstance(name, str):
         if not isinstance(name, TextEncoder):
@@ -125,19 +126,19 @@ def choose_text_encoder(name: str | TextEncoder) -> TextEncoder:
     if name == RESERVED:
         raise InvalidInput(f"a text encoder is given by its own name, not as {RESERVED!r}")
     scheme = _scheme_of(name)
-    encoder: object = _IN_CODE[name] if scheme is None and name in _IN_CODE else _made(name, scheme, None)
+    encoder: object = _IN_CODE[name] if scheme is None and name in _IN_CODE else _load(name, scheme, None)
     if not isinstance(encoder, TextEncoder):
         raise InvalidInput(f"the encoder {name!r} knows pictures only; a text encoder has the method encode_texts")
     return encoder
 
 
 def check_multimodal(name: str, settings: Settings) -> None:
-    """Check that an encoder of images and texts can be made here, as far as packages and files show it.
+    """Check by packages and files that an encoder of images and texts can be loaded on this machine.
 
     Raises:
         MissingDependency: a package is not installed.
-        NotFound: a file is not there, or weights are not on this machine.
-        InvalidInput: no encoder has that name, or it knows no texts.
+        NotFound: a file does not exist, or the weights are not on this machine.
+        InvalidInput: no encoder has that name, or it does not encode texts.
     """
     scheme = _scheme_of(name)
     if scheme is None or scheme.reads_texts is None:
@@ -151,13 +152,13 @@ def check_multimodal(name: str, settings: Settings) -> None:
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Return the name of an encoder in which paths that are relative to a folder are absolute."""
+    """Return the name of an encoder with absolute paths; relative ones are relative to the folder."""
     scheme = _scheme_of(name)
     return name if scheme is None or ":" not in name else scheme.absolute_name(name, folder)
 
 
 def automatic(settings: Settings) -> tuple[str, str]:
-    """Return the name of the encoder that ``auto`` stands for, and why; loads no model and no engine."""
+    """Return the name of the encoder that ``auto`` selects, and the reason. It loads no model and no engine."""
     if settings.encoder not in (None, RESERVED):
         assert settings.encoder is not None
         return settings.encoder, "auto: FRAMEDEX_ENCODER names it"
@@ -170,26 +171,26 @@ def automatic(settings: Settings) -> tuple[str, str]:
 
 def _scheme_of(name: str) -> Scheme | None:
     word = name.partition(":")[0]
-    # Those of other packages are looked for only where none of our own has the name.
+    # Plugins are loaded only if no built-in or registered scheme has the name.
     return _SCHEMES.get(word) or ENCODER_PLUGINS.rows().get(word)
 
 
-def _made(name: str, scheme: Scheme | None, settings: Settings | None) -> Encoder | TextEncoder:
-    """Return the encoder of a name: one that was made before, while the files that it was read from stay as they are.
+def _load(name: str, scheme: Scheme | None, settings: Settings | None) -> Encoder | TextEncoder:
+    """Return the encoder with a name, from the cache if its files have not changed.
 
-    An encoder of images that was read from no file is made each time: it costs nothing, and would push out a model.
+    An image encoder without files is not cached: it costs nothing to build, and would evict a model.
     """
     if scheme is None:
         raise InvalidInput(f"no encoder {name!r}; there are: {RESERVED}, {', '.join(sorted(schemes()))}")
     with _MAKING:
-        if (kept := _MADE.get(name)) is not None and _stamps(kept[0]) == kept[1]:
-            return kept[0]
-        made = scheme.make(name, settings or load_settings())
-        if not isinstance(made, Encoder | TextEncoder):
-            raise InvalidInput(f"{made!r}, made for {name!r}, is no encoder: it lacks the methods of Encoder")
-        if (stamps := _stamps(made)) or isinstance(made, TextEncoder):
-            _MADE.put(made.name if stamps else name, (made, stamps))
-        return made
+        if (cached := _LOADED.get(name)) is not None and _stamps(cached[0]) == cached[1]:
+            return cached[0]
+        encoder = scheme.make(name, settings or load_settings())
+        if not isinstance(encoder, Encoder | TextEncoder):
+            raise InvalidInput(f"{encoder!r}, made for {name!r}, is no encoder: it lacks the methods of Encoder")
+        if (stamps := _stamps(encoder)) or isinstance(encoder, TextEncoder):
+            _LOADED.put(encoder.name if stamps else name, (encoder, stamps))
+        return encoder
 
 
 def _stamps(encoder: Encoder | TextEncoder) -> tuple[Stamp, ...]:

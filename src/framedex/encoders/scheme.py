@@ -25,10 +25,10 @@ class Scheme:
 
     Attributes:
         name: the word.
-        make: returns the encoder of a whole name.
-        reads_texts: whether its encoders turn texts into vectors, too; None if only a loaded one can say.
-        check: raises what *make* would, as far as packages and files show it; loads no model.
-        absolute_name: returns a name in which paths that were relative to a folder are absolute.
+        make: returns the encoder with a full name.
+        reads_texts: whether its encoders encode texts, too; None if only a loaded encoder can answer.
+        check: raises the errors of *make* that packages and files show, without loading a model.
+        absolute_name: returns a name with absolute paths; relative ones are relative to a folder.
 
     Raises:
         InvalidInput: the word cannot be a scheme.

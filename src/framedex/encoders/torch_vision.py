@@ -1,17 +1,18 @@
-"""The import of torchvision, of which engines that import it need only transforms."""
+"""Import of torchvision for engines that need only its transforms."""
 
 import sys
 from types import ModuleType
 
 
 def import_torchvision() -> None:
-    """Import torchvision, so that those who import it later find it.
+    """Import torchvision, so that later imports succeed.
 
-    Its wheels are compiled for CUDA. Beside a PyTorch for CPUs their operators are missing, and the module that
-    describes these to compilers cannot be imported (torchvision 0.28, PyTorch 2.13); an empty one does.
+    Its wheels are compiled for CUDA. With a PyTorch for CPUs, their operators are missing, and the module that
+    describes these operators to compilers cannot be imported (torchvision 0.28, PyTorch 2.13). An empty module replaces
+    it.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: torchvision is not installed.
     """
     try:
         import torchvision
@@ -20,4 +21,4 @@ def import_torchvision() -> None:
             raise
         described = "torchvision._meta_registrations"
         sys.modules[described] = ModuleType(described)
-        import torchvision  # noqa: F401 - the engines find it then
+        import torchvision  # noqa: F401 - for the engines' own imports

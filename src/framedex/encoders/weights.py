@@ -1,4 +1,4 @@
-"""Encoders that were read from files: what they state about them, and whether a dataset still fits."""
+"""Weights of encoders: their description, and the check that a dataset still fits them."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from framedex.records import EmbeddingConfig, Weights
 from framedex.regular_files import open_binary
 
 Stamp = tuple[str, int, int] | None
-"""Path, size in bytes and time in nanoseconds of a file; None for one that is not there."""
+"""Path, size in bytes and modification time in nanoseconds of a file; None if it does not exist."""
 
 _HASHES: dict[tuple[str, int, int], str] = {}
 _HASHING = forks.Lock()
@@ -20,13 +20,13 @@ _HASHING = forks.Lock()
 
 @runtime_checkable
 class Weighted(Protocol):
-    """An :class:`~framedex.encoders.Encoder` that was read from files, and can be read from them again by its name.
+    """An :class:`~framedex.encoders.Encoder` that was loaded from files, and that its name can load again.
 
     Attributes:
-        weights: what its vectors depend on; kept in the dataset's embedding config. None for an encoder that may have
-            weights, and has none.
-        files: the files that it was read from, and those that would have changed it had they been there. While none
-            of them changes, the encoder is not made anew.
+        weights: the files and settings that its vectors depend on; stored in the dataset's embedding config. None if
+            the encoder has no weights.
+        files: the files that were read, and absent files that would have changed the encoder. While none of them
+            changes, the encoder is not loaded again.
     """
 
     weights: Weights | None
@@ -34,12 +34,12 @@ class Weighted(Protocol):
 
 
 def weights_of(encoder: Encoder) -> Weights | None:
-    """Return what an encoder states about its weights; None for one that has none."""
+    """Return the description of an encoder's weights; None if it has none."""
     return encoder.weights if isinstance(encoder, Weighted) else None
 
 
 def stamp(path: Path) -> Stamp:
-    """Return what tells a file from a changed one without reading it."""
+    """Return a stamp that changes when a file changes, without reading it."""
     try:
         status = path.stat()
     except OSError:
@@ -48,30 +48,30 @@ def stamp(path: Path) -> Stamp:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content as 64 hexadecimal digits; a file is read once while it stays as it is.
+    """Return the SHA-256 of a file's content as 64 hexadecimal digits, cached while the file does not change.
 
     Raises:
-        NotFound: there is no such file, or it cannot be read.
+        NotFound: the file does not exist, or cannot be read.
     """
-    known = stamp(path)
+    key = stamp(path)
     with _HASHING:
-        if known is not None and known in _HASHES:
-            return _HASHES[known]
+        if key is not None and key in _HASHES:
+            return _HASHES[key]
         try:
             with open_binary(path) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise NotFound(f"the model file {os.fspath(path)!r} cannot be read: {error.strerror or error}") from None
-        if known is not None and known == stamp(path):
-            _HASHES[known] = digest
+        if key is not None and key == stamp(path):
+            _HASHES[key] = digest
         return digest
 
 
 def check_weights(encoder: Encoder, config: EmbeddingConfig) -> None:
-    """Check that an encoder still makes the vectors that a dataset was indexed with.
+    """Check that an encoder still returns the vectors that a dataset was indexed with.
 
     Raises:
-        InvalidInput: its weights are others, or something else that its vectors depend on has changed.
+        InvalidInput: its weights, or other settings that its vectors depend on, have changed.
     """
     then, now = config.weights, weights_of(encoder)
     if then is None or then == now:

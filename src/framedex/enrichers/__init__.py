@@ -1,6 +1,6 @@
-"""Models that datasets are enriched by: which there are, which can run here, and what they say of pictures."""
+"""Models that enrich datasets: their registry, their availability on this machine, and their results for images."""
 
-from framedex.enrichers.available import describe
+from framedex.enrichers.availability import describe_model
 from framedex.enrichers.captioner import Captioner
 from framedex.enrichers.detector import Detections, Detector
 from framedex.enrichers.detectors import DetectorScheme, make_detector, models_without_files
@@ -19,7 +19,7 @@ __all__ = [
     "Tagger",
     "Tags",
     "TransformersCaptioner",
-    "describe",
+    "describe_model",
     "make_captioner",
     "make_detector",
     "make_tagger",

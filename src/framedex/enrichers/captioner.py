@@ -1,4 +1,4 @@
-"""Captioners, as a protocol."""
+"""The protocol of captioners."""
 
 from typing import Any, Protocol
 
@@ -8,20 +8,20 @@ import numpy.typing as npt
 from framedex.records import Weights
 
 MAX_TOKENS = 60
-"""After which a caption ends where nothing else is said."""
+"""Default maximum length of a caption in tokens."""
 
 
 class Captioner(Protocol):
-    """A model that says in words what a picture, or a part of one, shows.
+    """A model that describes an image, or a part of it, in words.
 
-    The work is in two steps, so that the first can run on the threads that decode and the second on whole batches:
-    ``captions(stack of prepare(pixels))``.
+    The work has two steps, ``captions(stack of prepare(pixels))``. The first step runs on the decoding threads, the
+    second on whole batches.
 
     Attributes:
-        name: by which people know it.
-        weights: what its captions depend on.
-        batch: how many pictures it wants at a time.
-        min_side_px: pixels that the shorter side of a picture should have at least; more brings nothing.
+        name: the model's name for users.
+        weights: the files and settings that its captions depend on.
+        batch: the preferred number of images at a time.
+        min_side_px: pixels that the shorter side of an image should have; more pixels do not improve captions.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Captioner(Protocol):
     def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return what the model needs of one picture, always of the same shape and dtype.
+        """Return the model's input for one image, always of the same shape and dtype.
 
-        Called on several threads at once.
+        Several threads may call it at the same time.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
@@ -42,7 +42,7 @@ class Captioner(Protocol):
         ...
 
     def captions(self, prepared: npt.NDArray[Any]) -> list[str]:
-        """Return a caption a picture, without spaces around it; empty where the model says nothing.
+        """Return one caption for each image, without surrounding spaces; empty if the model returns no words.
 
         Args:
             prepared: N results of :meth:`prepare`, stacked along the first axis.

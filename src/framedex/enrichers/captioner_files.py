@@ -1,4 +1,4 @@
-"""A folder of transformers with a model that writes captions: what is in it, checked without loading anything."""
+"""Folders of transformers models that write captions: their files, checked without loading a model."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from framedex.records import Weights
 from framedex.regular_files import open_binary, read_text
 
 CONTINUING = ("vision-encoder-decoder", "blip", "git")
-"""Types of models that caption by themselves: what they are asked is how the caption begins."""
+"""Types of models that caption without a question. A prompt is the beginning of the caption."""
 PACKAGES = ("torch", "transformers")
 
 _CONFIG = "config.json"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_PICTURES = ("preprocessor_config.json", "processor_config.json")
+_IMAGE_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _WORDS = (
     "tokenizer.json",
     "vocab.txt",
@@ -29,9 +29,9 @@ _WORDS = (
     "sentencepiece.bpe.model",
 )
 _CHAT = ("chat_template.jinja", "chat_template.json")
-_SAID_IN = ("processor_config.json", "tokenizer_config.json")  # where a chat template may be, too
+_TEMPLATE_FILES = ("processor_config.json", "tokenizer_config.json")  # files that may contain a chat template, too
 _DESCRIBING = (".json", ".jinja", ".txt", ".model")
-_HEADER_BYTES = 8  # of a safetensors file: the length of its header
+_HEADER_BYTES = 8  # at the start of a safetensors file: the length of its header
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class CaptionerFiles:
     Attributes:
         folder: absolute.
         kind: the ``model_type`` of its configuration.
-        chats: whether it is asked in a conversation, by the template that the folder has.
-        checkpoints: files of its weights.
-        beside: files that say what else it is: its configuration, its tokenizer, how pictures are prepared.
+        chats: whether it is prompted in a conversation, with the chat template of the folder.
+        checkpoints: weight files.
+        beside: further files that describe the model: configuration, tokenizer, preparation of images.
     """
 
     folder: Path
@@ -52,18 +52,18 @@ class CaptionerFiles:
     checkpoints: tuple[Path, ...]
     beside: tuple[Path, ...]
 
-    def weights(self, asked: Mapping[str, str]) -> Weights:
-        """Return what captions depend on: hashes of the files, and what the model is asked."""
+    def weights(self, prompts: Mapping[str, str]) -> Weights:
+        """Return the description of all that captions depend on: hashes of the files, and the prompt."""
         first, *others = self.checkpoints
         hashes = {f"sha256 of {path.name}": sha256_of(path) for path in (*others, *self.beside)}
-        return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**asked, **hashes})
+        return Weights(path=os.fspath(first), sha256=sha256_of(first), settings={**prompts, **hashes})
 
 
 def check_packages() -> None:
-    """Check that what captioners need is installed.
+    """Check that the packages for captioners are installed.
 
     Raises:
-        MissingDependency: it is not.
+        MissingDependency: a package is not installed.
     """
     if missing := [package for package in PACKAGES if find_spec(package) is None]:
         raise MissingDependency(
@@ -72,14 +72,14 @@ def check_packages() -> None:
 
 
 def find_captioner(folder: Path) -> CaptionerFiles:
-    """Return what is in a folder of a captioner.
+    """Return the files of a captioner's folder.
 
     Args:
         folder: absolute.
 
     Raises:
-        NotFound: there is no such folder, or it lacks a file.
-        InvalidInput: it has a model of another kind, or a file is no such file or was cut off.
+        NotFound: the folder does not exist, or lacks a file.
+        InvalidInput: the folder has a model of another kind, or a file is malformed or truncated.
     """
     if not folder.is_dir():
         raise NotFound(f"no folder {os.fspath(folder)!r} with a model that writes captions")
@@ -94,7 +94,7 @@ def find_captioner(folder: Path) -> CaptionerFiles:
             f"{os.fspath(folder)!r} has a model of the type {kind!r}: captions are written by models of the types "
             f"{', '.join(CONTINUING)}, and by those of pictures and texts that have a chat template"
         )
-    _need(folder, _PICTURES, "description of how pictures are prepared")
+    _need(folder, _IMAGE_PROCESSORS, "description of how pictures are prepared")
     _need(folder, _WORDS, "tokenizer")
     beside = sorted(path for path in folder.iterdir() if path.suffix in _DESCRIBING and path.is_file())
     return CaptionerFiles(folder, kind, chats, _checkpoints(folder), tuple(beside))
@@ -120,15 +120,15 @@ def _json(path: Path) -> dict[str, Any]:
 def _has_chat_template(folder: Path) -> bool:
     if any((folder / name).is_file() for name in _CHAT):
         return True
-    return any((folder / name).is_file() and _json(folder / name).get("chat_template") for name in _SAID_IN)
+    return any((folder / name).is_file() and _json(folder / name).get("chat_template") for name in _TEMPLATE_FILES)
 
 
 def _checkpoints(folder: Path) -> tuple[Path, ...]:
-    found = _need(folder, _WEIGHTS, "weights")
-    parts = (found,) if found.suffix != ".json" else tuple(_parts(found))
+    file = _need(folder, _WEIGHTS, "weights")
+    parts = (file,) if file.suffix != ".json" else tuple(_parts(file))
     for part in parts:
         if not part.is_file():
-            raise NotFound(f"{os.fspath(folder)!r} lacks {part.name!r}, a part of the weights that {found.name} names")
+            raise NotFound(f"{os.fspath(folder)!r} lacks {part.name!r}, a part of the weights that {file.name} names")
         if part.suffix == ".safetensors":
             _check_whole(part)
     return parts
@@ -145,7 +145,7 @@ def _parts(index: Path) -> list[Path]:
 
 
 def _check_whole(path: Path) -> None:
-    """Check that a file of safetensors has the size that its header says."""
+    """Check that a safetensors file has the size that its header states."""
     try:
         with open_binary(path) as file:
             header = int.from_bytes(file.read(_HEADER_BYTES), "little")
@@ -158,7 +158,7 @@ def _check_whole(path: Path) -> None:
         ends = []
     if not ends:
         raise InvalidInput(f"the weights {os.fspath(path)!r} are no file of safetensors, or one that was cut off")
-    if (wanted := _HEADER_BYTES + header + max(ends)) != size:
+    if (expected := _HEADER_BYTES + header + max(ends)) != size:
         raise InvalidInput(
-            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {wanted:,}"
+            f"the weights {os.fspath(path)!r} were cut off or changed: they have {size:,} bytes instead of {expected:,}"
         )

@@ -1,4 +1,4 @@
-"""Reading captioners of transformers: the engine is imported, the model built, its weights loaded and checked."""
+"""Loading of transformers captioners: import of the engine, construction, and checked weights."""
 
 import os
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from framedex.enrichers.captioner_files import CaptionerFiles, check_packages
 from framedex.errors import Error, InvalidInput, MissingDependency
 
 _LOADING = RLock()
-"""Held while the engine's own log, which is one for the whole process, is silent."""
-_SHOWN = 3  # names of weights in a message
+"""Held while the engine's log, which is shared by the whole process, is silent."""
+_MAX_NAMES = 3  # maximum number of names in a message
 _UNUSED = ".pooler."
-"""Part of the name of weights that captions do not depend on, and that many folders lack therefore."""
+"""Part of the names of weights that captions do not depend on. Many folders lack these weights."""
 
 
-def load_engine() -> Any:
+def load_transformers() -> Any:
     """Return the module ``transformers``.
 
     Raises:
-        MissingDependency: it is not installed, or what it needs is not.
+        MissingDependency: transformers, or a package that it needs, is not installed.
     """
     check_packages()
     with _LOADING:
-        with suppress(ImportError):  # pictures are prepared without it
+        with suppress(ImportError):  # images are prepared without torchvision
             import_torchvision()
         try:
             import transformers
@@ -41,17 +41,17 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
     """Return a model for inference, on the CPU, with its weights.
 
     Args:
-        files: where it is.
-        precision: of its weights, as PyTorch names it; ``float16`` gives ``bfloat16`` where the model was made so.
+        files: the model's files.
+        precision: of its weights, as a dtype of PyTorch. ``float16`` becomes ``bfloat16`` if the checkpoint has it.
 
     Raises:
-        InvalidInput: it is no model of pictures and texts, or its weights do not fit it or cannot be read.
+        InvalidInput: it is not a model of images and texts, or its weights do not fit it or cannot be read.
         MissingDependency: it needs a package that is not installed.
     """
     import torch
 
-    engine = load_engine()
-    with reading(files, "model"):
+    engine = load_transformers()
+    with translate_errors(files, "model"):
         config = engine.AutoConfig.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         if precision == "float16" and config.dtype == torch.bfloat16:
             precision = "bfloat16"  # which has a larger range
@@ -59,7 +59,7 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
             raise InvalidInput(
                 f"{os.fspath(files.folder)!r} has a model of the type {files.kind!r}, which makes no texts of pictures"
             )
-        model, told = engine.AutoModelForImageTextToText.from_pretrained(
+        model, loading_info = engine.AutoModelForImageTextToText.from_pretrained(
             files.folder,
             config=config,
             dtype=getattr(torch, precision),
@@ -68,9 +68,9 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
             weights_only=True,
             output_loading_info=True,
         )
-    # What is missing would be random, and transformers only logs it.
-    if missing := sorted(name for name in told["missing_keys"] if _UNUSED not in f".{name}."):
-        shown, more = ", ".join(missing[:_SHOWN]), len(missing) - _SHOWN
+    # Missing weights would be random, and transformers only logs them.
+    if missing := sorted(name for name in loading_info["missing_keys"] if _UNUSED not in f".{name}."):
+        shown, more = ", ".join(missing[:_MAX_NAMES]), len(missing) - _MAX_NAMES
         raise InvalidInput(
             f"the weights of {os.fspath(files.folder)!r} do not fit its configuration: they lack {shown}"
             f"{f' and {more} more' if more > 0 else ''}"
@@ -79,28 +79,28 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
 
 
 def load_part(files: CaptionerFiles, kind: str) -> Any:
-    """Return what stands before a model and behind it.
+    """Return the tokenizer or the image processor of a model.
 
     Args:
-        files: where it is.
+        files: the model's files.
         kind: ``AutoTokenizer``, ``AutoImageProcessor``, or ``AutoProcessor`` for both.
 
     Raises:
-        InvalidInput: it cannot be made of the files.
+        InvalidInput: the files do not contain it, or are malformed.
         MissingDependency: it needs a package that is not installed.
     """
-    engine = load_engine()
-    # Pillow's filters average over what is left out, and are the same whether torchvision is installed or not.
+    engine = load_transformers()
+    # Pillow's filters average when they shrink, and do not depend on whether torchvision is installed.
     more = {"backend": "pil"} if kind == "AutoImageProcessor" else {}
-    with reading(files, kind.removeprefix("Auto").lower()):
+    with translate_errors(files, kind.removeprefix("Auto").lower()):
         return getattr(engine, kind).from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, **more
         )
 
 
 @contextmanager
-def reading(files: CaptionerFiles, what: str) -> Iterator[None]:
-    """Keep the engine silent, and let its errors be ours, while something is read."""
+def translate_errors(files: CaptionerFiles, what: str) -> Iterator[None]:
+    """Silence the engine's log, and raise its errors as our own, while files are read."""
     from transformers.utils import logging
 
     with _LOADING:
@@ -115,7 +115,7 @@ def reading(files: CaptionerFiles, what: str) -> Iterator[None]:
             raise MissingDependency(
                 f"the {what} of {os.fspath(files.folder)!r} needs a package that is not installed: {_reason(error)}"
             ) from None
-        except Exception as error:  # readers raise errors of every kind on damaged files
+        except Exception as error:  # readers raise errors of many types on damaged files
             raise InvalidInput(
                 f"the {what} of {os.fspath(files.folder)!r} cannot be used: {type(error).__name__}: {_reason(error)}"
             ) from None

@@ -1,4 +1,4 @@
-"""The two ways in which models write captions: some continue a beginning, some answer in a conversation."""
+"""The two kinds of captioning models: those that continue a beginning, and those that answer in a conversation."""
 
 import os
 from collections.abc import Mapping
@@ -9,87 +9,90 @@ import numpy.typing as npt
 
 from framedex.arrays import Pixels
 from framedex.enrichers.captioner_files import CaptionerFiles
-from framedex.enrichers.captioner_loading import load_part, reading
-from framedex.enrichers.captioner_pictures import as_picture
+from framedex.enrichers.captioner_images import to_image
+from framedex.enrichers.captioner_loading import load_part, translate_errors
 from framedex.errors import InvalidInput
 
-ASKED = "Describe this picture in one sentence."
+DEFAULT_PROMPT = "Describe this picture in one sentence."
 """The default prompt of a model that answers prompts."""
 
-_OVERSAMPLED = 2  # pixels that pictures are decoded with, for each that the model takes
-_FREE_SIDE_PX = 768  # of models that take pictures of any size
+_OVERSAMPLED = 2  # pixels of a decoded image's side for each pixel of the model's input
+_FREE_SIDE_PX = 768  # of models that accept images of any size
 
 
-class Way(Protocol):
-    """A way to get captions from a model.
+class CaptionMethod(Protocol):
+    """A method to get captions from a model.
 
     Attributes:
-        min_side_px: pixels that the shorter side of a picture should have at least.
-        asked: what the model is asked; None for nothing.
-        room: how many tokens a caption can have; None for any number.
+        min_side_px: pixels that the shorter side of an image should have.
+        prompt: the prompt; None without a prompt.
+        room: the maximum number of tokens in a caption; None for no limit.
     """
 
     min_side_px: int
-    asked: str | None
+    prompt: str | None
     room: int | None
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        """Return what is needed of a picture; called on several threads at once."""
+        """Return the prepared input for an image. Several threads may call it at the same time."""
         ...
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures, as tensors on the CPU."""
+        """Return the model's inputs for several images, as tensors on the CPU."""
         ...
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the captions of what the model made of its inputs: int64, shape (N, L), on the CPU."""
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
+        """Return the captions in the model's output: int64, shape (N, L), on the CPU."""
         ...
 
 
-class Continuing:
-    """Models that caption a picture by themselves; a prompt is how captions begin, and a part of them.
+class ContinuationMethod:
+    """Models that caption an image without a question. A prompt is the beginning of the caption, and a part of it.
 
     Args:
-        files: where the model is.
+        files: the model's files.
         model: the model.
-        prompt: how captions begin; None for nothing.
+        prompt: the beginning of captions; None without a prompt.
     """
 
     def __init__(self, files: CaptionerFiles, model: Any, prompt: str | None) -> None:
         self._kind = files.kind
-        self._pictures, self._tokenizer = load_part(files, "AutoImageProcessor"), load_part(files, "AutoTokenizer")
+        self._image_processor, self._tokenizer = (
+            load_part(files, "AutoImageProcessor"),
+            load_part(files, "AutoTokenizer"),
+        )
         self._start = self._beginning(model, prompt)
-        self.asked: str | None = prompt
+        self.prompt: str | None = prompt
         positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         self.room: int | None = None if positions is None else positions - len(self._start or (0,))
         if self.room is not None and self.room < 1:
             raise InvalidInput(f"the prompt is too long: the model knows {positions} tokens, caption included")
-        with reading(files, "preparation of pictures"):
+        with translate_errors(files, "preparation of pictures"):
             shape = self.prepare(np.full((64, 64, 3), 128, np.uint8)).shape
         self.min_side_px = _OVERSAMPLED * max(shape[-2:])
 
     def _beginning(self, model: Any, prompt: str | None) -> list[int] | None:
-        """Return the tokens that captions begin with; None for what the model begins with by itself."""
+        """Return the tokens that captions begin with; None for the model's own beginning."""
         if prompt is None:
             return None
         words: list[int] = self._tokenizer(prompt, add_special_tokens=False).input_ids
-        said, first = model.generation_config, self._tokenizer.bos_token_id
+        generation, first = model.generation_config, self._tokenizer.bos_token_id
         if self._kind == "vision-encoder-decoder":
-            start = said.decoder_start_token_id
+            start = generation.decoder_start_token_id
             first = model.config.decoder_start_token_id if start is None else start
         elif self._tokenizer.cls_token_id is not None:
             first = self._tokenizer.cls_token_id
-        # BLIP leaves out the last one, which its tokenizer puts at the end of any text.
+        # BLIP drops the last token, which its tokenizer adds at the end of any text.
         last = [self._tokenizer.sep_token_id] if self._kind == "blip" else []
         return [first, *words, *last]
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
         """Return the model's input: float32, shape (3, H, W)."""
-        found = self._pictures(images=as_picture(pixels), return_tensors="np")["pixel_values"]
-        return np.asarray(found[0], np.float32)
+        pixel_values = self._image_processor(images=to_image(pixels), return_tensors="np")["pixel_values"]
+        return np.asarray(pixel_values[0], np.float32)
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures."""
+        """Return the model's inputs for several images."""
         import torch
 
         pixels = {"pixel_values": torch.from_numpy(np.ascontiguousarray(prepared))}
@@ -100,18 +103,18 @@ class Continuing:
             return {**pixels, "decoder_input_ids": start}
         return {**pixels, "input_ids": start, "attention_mask": torch.ones_like(start)}
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the captions, with what they begin with."""
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
+        """Return the captions, including the prompt."""
         del inputs
-        return list(self._tokenizer.batch_decode(made, skip_special_tokens=True))
+        return list(self._tokenizer.batch_decode(output, skip_special_tokens=True))
 
 
-class Answering:
-    """Models of pictures and texts that answer in a conversation, by the chat template of their folder.
+class ConversationMethod:
+    """Models of images and texts that answer in a conversation, with the chat template of their folder.
 
     Args:
-        files: where the model is.
-        prompt: what the model is asked; None for :data:`ASKED`.
+        files: the model's files.
+        prompt: the question; None for :data:`DEFAULT_PROMPT`.
     """
 
     min_side_px = _FREE_SIDE_PX
@@ -122,32 +125,32 @@ class Answering:
         if not hasattr(self._processor, "apply_chat_template") or not hasattr(self._processor, "tokenizer"):
             raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
         self._processor.image_processor = load_part(files, "AutoImageProcessor")
-        self._processor.tokenizer.padding_side = "left"  # answers follow at once, in all rows
-        self.asked: str | None = ASKED if prompt is None else prompt
+        self._processor.tokenizer.padding_side = "left"  # so that the answer follows the prompt directly in all rows
+        self.prompt: str | None = DEFAULT_PROMPT if prompt is None else prompt
 
     def prepare(self, pixels: Pixels) -> npt.NDArray[Any]:
-        """Return the picture, since such models take pictures of any size: shape (1,), of one object."""
-        held = np.empty(1, object)
-        held[0] = as_picture(pixels, shorter=_FREE_SIDE_PX)
-        return held
+        """Return the image unchanged, because such models accept images of any size: shape (1,), dtype object."""
+        image = np.empty(1, object)
+        image[0] = to_image(pixels, shorter=_FREE_SIDE_PX)
+        return image
 
     def inputs(self, prepared: npt.NDArray[Any]) -> dict[str, Any]:
-        """Return the model's inputs for some pictures."""
-        asked = [
-            [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": self.asked}]}]
-            for picture in prepared[:, 0]
+        """Return the model's inputs for several images."""
+        conversations = [
+            [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": self.prompt}]}]
+            for image in prepared[:, 0]
         ]
-        made = self._processor.apply_chat_template(
-            asked,
+        inputs_ = self._processor.apply_chat_template(
+            conversations,
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
             processor_kwargs={"padding": True},
         )
-        return dict(made)
+        return dict(inputs_)
 
-    def texts(self, made: Any, inputs: Mapping[str, Any]) -> list[str]:
-        """Return the answers, without what was asked."""
-        answers = made[:, inputs["input_ids"].shape[1] :]
+    def texts(self, output: Any, inputs: Mapping[str, Any]) -> list[str]:
+        """Return the answers, without the prompt."""
+        answers = output[:, inputs["input_ids"].shape[1] :]
         return list(self._processor.tokenizer.batch_decode(answers, skip_special_tokens=True))

@@ -1,4 +1,4 @@
-"""Detectors, as a protocol, and their detections."""
+"""The protocol of detectors, and their detections."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -13,13 +13,13 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Detections:
-    """The objects that were found in a picture, the surest first.
+    """The objects of an image, the most confident first.
 
     Attributes:
-        boxes: float32, shape (M, 4): x and y of the upper left corner, width, height; in pixels of the picture, and
+        boxes: float32, shape (M, 4): x and y of the upper left corner, width, height; in pixels of the image, and
             within it.
-        labels: int64, shape (M,): places of the classes in the detector's ``labels``.
-        confidences: float32, shape (M,), in [0, 1]; NaN where the detector only says yes or no.
+        labels: int64, shape (M,): class numbers, positions in the detector's ``labels``.
+        confidences: float32, shape (M,), in [0, 1]; NaN if the detector gives no confidence.
     """
 
     boxes: Floats
@@ -27,24 +27,24 @@ class Detections:
     confidences: Floats
 
     def __len__(self) -> int:
-        """Return how many objects there are."""
+        """Return the number of objects."""
         return len(self.boxes)
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """Finds objects of some classes in pictures.
+    """A model that detects objects of some classes in images.
 
     Attributes:
-        name: by which people tell it from others.
-        labels: names of the classes, by number.
+        name: the detector's name for users.
+        labels: class names, by number.
     """
 
     name: str
     labels: tuple[str, ...]
 
     def detect(self, pixels: Pixels) -> Detections:
-        """Return the objects in a picture. May be called on several threads at once.
+        """Return the objects in an image. Several threads may call it at the same time.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.

@@ -1,4 +1,4 @@
-"""Settings of a detector in ONNX: by arguments, or in a file beside the model."""
+"""Settings of an ONNX detector, from arguments or a file beside the model."""
 
 import os
 import tomllib
@@ -12,11 +12,11 @@ from framedex.enrichers.yolo_heads import STRIDES, Form
 from framedex.errors import InvalidInput
 from framedex.regular_files import open_binary
 
-_MANY = 8192  # pixels of a side: no model takes more
+_MANY = 8192  # maximum side of an input in pixels
 
 
 def _sides(value: Any) -> Any:
-    """Return height and width, where one number stands for both."""
+    """Return (height, width), also for one number that stands for both."""
     return tuple(value) if isinstance(value, list | tuple) else (value, value)
 
 
@@ -24,15 +24,15 @@ _Side = Annotated[int, Field(strict=True, gt=0, le=_MANY, multiple_of=STRIDES[-1
 
 
 class DetectorSettings(BaseModel):
-    """Settings of a detector; what is None is found in the model, or has its default.
+    """Settings of a detector. None means that the model decides, or the default.
 
     Attributes:
         form: of the output; see :mod:`~framedex.enrichers.yolo_heads`.
-        size: height and width of the input in pixels, multiples of 32; needed where the model leaves them open.
-        names: of the classes, by number; or a file of them: a name a line, or a ``.yaml`` with ``names``. In a file
-            beside the model its path is relative to that.
-        score: the least confidence of a detection, in (0, 1].
-        iou: the intersection over union, in [0, 1], that two boxes of a class may have.
+        size: height and width of the input in pixels, multiples of 32; required if the model accepts any size.
+        names: class names by number; or a file with one name a line, or a ``.yaml`` file with ``names``. In a settings
+            file, a relative path is relative to that file's folder.
+        score: the minimum confidence of a detection, in (0, 1].
+        iou: the maximum intersection over union of two boxes of a class, in [0, 1].
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -44,15 +44,15 @@ class DetectorSettings(BaseModel):
     iou: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
 
     def over(self, other: "DetectorSettings") -> "DetectorSettings":
-        """Return these settings, and the other's where these say nothing."""
+        """Return these settings, completed by another's."""
         return other.model_copy(update={name: value for name, value in self if value is not None})
 
 
-def checked(values: Mapping[str, Any], where: str) -> DetectorSettings:
-    """Return settings.
+def parse_detector_settings(values: Mapping[str, Any], where: str) -> DetectorSettings:
+    """Return validated settings.
 
     Raises:
-        InvalidInput: one is unknown or has a value that cannot be; the message begins with *where*.
+        InvalidInput: a setting is unknown, or its value is invalid. The message begins with *where*.
     """
     try:
         return DetectorSettings(**values)
@@ -65,11 +65,11 @@ def checked(values: Mapping[str, Any], where: str) -> DetectorSettings:
         raise InvalidInput(f"{where}: {name} is {values[name]!r}: {first['msg']}") from None
 
 
-def read_sidecar(model: Path) -> DetectorSettings:
-    """Return the settings in ``model.toml`` beside ``model.onnx``; none if there is no such file.
+def read_detector_sidecar(model: Path) -> DetectorSettings:
+    """Return the settings in ``model.toml`` beside ``model.onnx``; empty settings if the file does not exist.
 
     Raises:
-        InvalidInput: the file is no TOML, or a setting cannot be.
+        InvalidInput: the file is not TOML, or a setting is invalid.
     """
     path = model.with_suffix(".toml")
     says = f"the settings beside a model, {os.fspath(path)!r}"
@@ -80,5 +80,9 @@ def read_sidecar(model: Path) -> DetectorSettings:
         return DetectorSettings()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{says}, cannot be read: {error}") from None
-    found = checked(values, says)
-    return found.model_copy(update={"names": model.parent / found.names}) if isinstance(found.names, Path) else found
+    settings = parse_detector_settings(values, says)
+    return (
+        settings.model_copy(update={"names": model.parent / settings.names})
+        if isinstance(settings.names, Path)
+        else settings
+    )

@@ -1,4 +1,4 @@
-"""Detectors by name: a row for each scheme of names. Further rows come from other packages, by entry points."""
+"""Registry of detectors: one row for each scheme of names. Plugins add rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from framedex.enrichers.detector import Detector
 from framedex.enrichers.face_cascade import FaceCascade
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
 from framedex.plugins import Contributions
+from framedex.records import EnrichmentType
 
 
 def _unchecked(_entry: ModelEntry) -> None:
@@ -27,9 +27,9 @@ class DetectorScheme:
 
     Attributes:
         name: the word.
-        make: returns the loaded detector of a registered model, whose ``detector`` is the whole name.
-        check: raises what *make* would, as far as packages and files show it; loads no model.
-        model: the entry of a detector that needs no file, which every workspace lists; None for others.
+        make: returns the loaded detector of a registered model, whose ``detector`` is the full name.
+        check: raises the errors of *make* that packages and files show, without loading a model.
+        model: the entry of a detector without files, which every workspace lists; None for others.
 
     Raises:
         InvalidInput: the word cannot be a scheme, or the model is not one of its detectors.
@@ -87,11 +87,11 @@ _BUILT_IN = {
     )
 }
 DETECTOR_PLUGINS = Contributions("framedex.detectors", DetectorScheme, taken=lambda: _BUILT_IN)
-"""Schemes of other packages."""
+"""Schemes of plugins."""
 
 
 def models_without_files() -> list[ModelEntry]:
-    """Return the entries of the detectors that need no file, those that are built in first."""
+    """Return the entries of the detectors without files, built-in ones first."""
     schemes = (*_BUILT_IN.values(), *DETECTOR_PLUGINS.rows().values())
     return [scheme.model for scheme in schemes if scheme.model is not None]
 
@@ -101,17 +101,17 @@ def make_detector(entry: ModelEntry) -> Detector:
 
     Raises:
         MissingDependency: a package is not installed.
-        NotFound: its file is not there.
-        InvalidInput: its name, its file or a setting cannot be, or its package makes no detector.
+        NotFound: its file does not exist.
+        InvalidInput: its name, its file or a setting is invalid, or its plugin returns no detector.
     """
-    made = _scheme_of(entry).make(entry)
-    if not isinstance(made, Detector):
-        raise InvalidInput(f"{made!r}, made for {entry.detector!r}, is no detector: it lacks labels or detect()")
-    return made
+    detector = _scheme_of(entry).make(entry)
+    if not isinstance(detector, Detector):
+        raise InvalidInput(f"{detector!r}, made for {entry.detector!r}, is no detector: it lacks labels or detect()")
+    return detector
 
 
 def check_detector(entry: ModelEntry) -> None:
-    """Check that a detector can be made here, as far as packages and files say it; raises as :func:`make_detector`."""
+    """Check a detector's packages and files without loading it; raise the errors of :func:`make_detector`."""
     _scheme_of(entry).check(entry)
 
 

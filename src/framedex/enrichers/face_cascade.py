@@ -1,4 +1,4 @@
-"""Faces, by a cascade that comes with scikit-image: no weights are to be fetched, and no GPU is needed."""
+"""Face detection by a cascade of scikit-image, without downloaded weights and without a GPU."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -10,8 +10,8 @@ from framedex.arrays import Pixels
 from framedex.enrichers.detector import Detections
 from framedex.errors import MissingDependency
 
-_LONGER = 640  # pixels of the longer side that are looked at
-_SMALLEST = 24  # pixels of a face in these: what the cascade was trained on
+_LONGER = 640  # pixels of the longer side at which faces are detected
+_SMALLEST = 24  # minimum pixels of a face at this size; the cascade's training size
 _SCALE, _STEP, _AGREEING, _OVERLAP = 1.15, 1.0, 4, 0.3
 
 
@@ -19,21 +19,21 @@ def check_scikit_image() -> None:
     """Check that scikit-image is installed, without loading it.
 
     Raises:
-        MissingDependency: it is not.
+        MissingDependency: it is not installed.
     """
     if find_spec("skimage") is None:
         raise MissingDependency("the detector 'faces' needs scikit-image: pip install 'framedex[faces]'")
 
 
 class FaceCascade:
-    """Finds faces that look into the camera, upright, from about 4 % of the picture's longer side on.
+    """A detector of upright frontal faces of at least about 4 % of the image's longer side.
 
-    A cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001) as it was trained
-    for OpenCV, whose version 5 does not have it any more. It says yes or no: confidences are NaN. It is coarse:
-    profiles and turned heads are not found, and now and then something is that is no face.
+    It uses a cascade of local binary patterns (Liao et al. 2007, Ahonen et al. 2006; Viola and Jones 2001), trained for
+    OpenCV, which removed it in version 5. It gives no confidences (NaN). It misses profiles and rotated heads, and has
+    some false positives.
 
     Attributes:
-        name: by which people tell it from others.
+        name: the detector's name for users.
         labels: ``face``.
     """
 
@@ -53,20 +53,20 @@ class FaceCascade:
         self._cascade: Any = Cascade(lbp_frontal_face_cascade_filename())  # type: ignore[no-untyped-call]
 
     def detect(self, pixels: Pixels) -> Detections:
-        """Return the faces in a picture.
+        """Return the faces in an image.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
         """
         height, width = pixels.shape[:2]
-        shown = min(_LONGER / max(height, width), 1.0)
-        size = max(round(width * shown), 1), max(round(height * shown), 1)
-        found: list[dict[str, int]] = []
+        shrink = min(_LONGER / max(height, width), 1.0)
+        size = max(round(width * shrink), 1), max(round(height * shrink), 1)
+        faces: list[dict[str, int]] = []
         if min(size) >= _SMALLEST:
             small = cv2.equalizeHist(
                 cv2.cvtColor(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
             )
-            found = self._cascade.detect_multi_scale(
+            faces = self._cascade.detect_multi_scale(
                 small,
                 scale_factor=_SCALE,
                 step_ratio=_STEP,
@@ -75,8 +75,8 @@ class FaceCascade:
                 min_neighbor_number=_AGREEING,
                 intersection_score_threshold=_OVERLAP,
             )
-        boxes = np.array([[each["c"], each["r"], each["width"], each["height"]] for each in found], np.float32)
+        boxes = np.array([[each["c"], each["r"], each["width"], each["height"]] for each in faces], np.float32)
         scale = np.array([width / size[0], height / size[1]] * 2, np.float32)
         return Detections(
-            boxes.reshape(-1, 4) * scale, np.zeros(len(found), np.int64), np.full(len(found), np.nan, np.float32)
+            boxes.reshape(-1, 4) * scale, np.zeros(len(faces), np.int64), np.full(len(faces), np.nan, np.float32)
         )

@@ -1,4 +1,4 @@
-"""The models that a user registered: a table for each in ``models.toml`` of the workspace; see docs/enrichment.md."""
+"""Registered models: one table for each in ``models.toml`` of the workspace; see docs/enrichment.md."""
 
 import os
 import tomllib
@@ -12,8 +12,8 @@ from framedex.encoders import absolute_name
 from framedex.encoders.onnx_classifier import Values
 from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.enrichers.yolo_heads import Form
-from framedex.enrichment_records import EnrichmentType
 from framedex.errors import InvalidInput
+from framedex.records import EnrichmentType
 from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
@@ -36,29 +36,29 @@ _ANY = ("id", "type", "name", "vendor", "description", "dependencies")
 
 
 class ModelEntry(BaseModel):
-    """A model as it is registered.
+    """A registered model.
 
     Attributes:
         id: the name of its table.
-        type: what it adds.
-        name: for people; the id by default.
-        vendor: who made it.
-        description: what it does.
+        type: the type of its results.
+        name: for users; by default the id.
+        vendor: the model's author.
+        description: of the model.
         dependencies: types that must be applied before.
-        encoder: the name of an encoder of pictures and texts.
-        vocabulary: file with the tags that it chooses from.
-        classifier: the name of a model in ONNX, ``onnx:<path>``.
-        labels: file with the names of its classes, one a line.
-        values: what the classifier gives out.
-        threshold: the least probability of a tag, 0 to 1.
-        top_k: how many tags a picture has at most.
-        detector: the name of a model in ONNX that finds objects, ``onnx:<path>``, or ``faces``.
-        names: file with the names of its classes.
-        form, size, score, iou: as :class:`framedex.enrichers.OnnxDetector` takes them.
+        encoder: the name of an encoder of images and texts.
+        vocabulary: file with the tags of the encoder.
+        classifier: the name of an ONNX model, ``onnx:<path>``.
+        labels: file with the class names of the classifier, one a line.
+        values: the classifier's kind of output.
+        threshold: the minimum probability of a tag, 0 to 1.
+        top_k: the maximum number of tags of an image.
+        detector: the name of an ONNX model that detects objects, ``onnx:<path>``, or ``faces``.
+        names: file with the class names of the detector.
+        form, size, score, iou: as for :class:`framedex.enrichers.OnnxDetector`.
         captioner: the folder of a model that writes captions.
-        prompt: what it is asked; None for what such a model is asked by default.
-        max_tokens: after which a caption ends.
-        replace: whether captions that people gave make way.
+        prompt: the captioner's prompt; None for its default.
+        max_tokens: the maximum length of a caption.
+        replace: whether captions of users are replaced.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -90,18 +90,18 @@ class ModelEntry(BaseModel):
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> "ModelEntry":
         ways = _NEEDS[self.type]
-        given = self.model_fields_set - set(_ANY)
-        fitting = [way for way in ways if given & set(way)] or list(ways)
-        if len(fitting) > 1 or not set(fitting[0]) <= given:
+        keys = self.model_fields_set - set(_ANY)
+        fitting = [way for way in ways if keys & set(way)] or list(ways)
+        if len(fitting) > 1 or not set(fitting[0]) <= keys:
             raise ValueError(f"{self.type} needs {' or '.join(' and '.join(way) for way in ways)}")
-        if others := sorted(given - {*fitting[0], *_MAY[fitting[0]]}):
+        if others := sorted(keys - {*fitting[0], *_MAY[fitting[0]]}):
             raise ValueError(f"{others[0]} does not go with {' and '.join(fitting[0])}")
         if self.dependencies and self.type in self.dependencies:
             raise ValueError(f"{self.type} cannot depend on itself")
         return self
 
     def model(self, folder: Path) -> "ModelEntry":
-        """Return the entry with paths that are relative to a folder made absolute."""
+        """Return the entry with absolute paths; relative ones are relative to the folder."""
         changes: dict[str, Any] = {
             key: absolute_name(name, folder)
             for key in ("encoder", "classifier", "detector")
@@ -116,43 +116,43 @@ class ModelEntry(BaseModel):
 
 
 def read_models(path: Path) -> list[ModelEntry]:
-    """Return the registered models in the order of the file; none where there is no such file.
+    """Return the registered models in the order of the file; an empty list if the file does not exist.
 
     Raises:
-        InvalidInput: the file is no TOML, or a model in it cannot be understood; the message names file, model and key.
+        InvalidInput: the file is not TOML, or a model in it is invalid. The message names the file, model and key.
     """
     try:
         with open_binary(path) as file:
-            found = tomllib.load(file)
+            tables = tomllib.load(file)
     except FileNotFoundError:
         return []
     except RecursionError:
         raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: it is nested too deep") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"the list of models {os.fspath(path)!r} cannot be read: {error}") from None
-    return [_entry(path, identifier, value).model(path.parent) for identifier, value in found.items()]
+    return [_entry(path, identifier, value).model(path.parent) for identifier, value in tables.items()]
 
 
 def _entry(path: Path, identifier: str, value: Any) -> ModelEntry:
-    where = f"{os.fspath(path)!r}, model {identifier!r}"
+    location = f"{os.fspath(path)!r}, model {identifier!r}"
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{where}: a model is a table, [{identifier}], not {value!r}")
+        raise InvalidInput(f"{location}: a model is a table, [{identifier}], not {value!r}")
     if not identifier:
-        raise InvalidInput(f"{where}: the name of the table is the id of the model, and must not be empty")
+        raise InvalidInput(f"{location}: the name of the table is the id of the model, and must not be empty")
     if "id" in value:
-        raise InvalidInput(f"{where}: no key 'id': the name of the table is the id")
+        raise InvalidInput(f"{location}: no key 'id': the name of the table is the id")
     try:
         return ModelEntry.model_validate({"name": identifier, **value, "id": identifier})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     if not first["loc"]:
-        raise InvalidInput(f"{where}: {first['msg'].removeprefix('Value error, ')}")
+        raise InvalidInput(f"{location}: {first['msg'].removeprefix('Value error, ')}")
     key = str(first["loc"][0])
     match first["type"]:
         case "extra_forbidden":
-            known = ", ".join(name for name in ModelEntry.model_fields if name != "id")
-            raise InvalidInput(f"{where}: no key {key!r}; there are: {known}")
+            keys = ", ".join(name for name in ModelEntry.model_fields if name != "id")
+            raise InvalidInput(f"{location}: no key {key!r}; there are: {keys}")
         case "missing":
-            raise InvalidInput(f"{where}: the key {key!r} is missing")
+            raise InvalidInput(f"{location}: the key {key!r} is missing")
         case _:
-            raise InvalidInput(f"{where}: {key} is {first['input']!r}: {first['msg']}")
+            raise InvalidInput(f"{location}: {key} is {first['input']!r}: {first['msg']}")

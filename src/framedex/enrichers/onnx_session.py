@@ -1,4 +1,4 @@
-"""A detector's model file in ONNX Runtime: opened, checked and run."""
+"""ONNX Runtime sessions of detectors: opened, checked and run."""
 
 import os
 from pathlib import Path
@@ -12,18 +12,18 @@ from framedex.errors import InvalidInput, NotFound
 
 
 class OnnxSession:
-    """A model that takes one picture at a time, on one thread; several threads may call it at once.
+    """A model that takes one image at a time, on one thread. Several threads may call it at the same time.
 
     Attributes:
         path: the file.
-        says: the model in words, for messages.
-        size: height and width that it takes, in pixels; None where any will do.
+        says: a description of the model, for messages.
+        size: height and width of the input, in pixels; None for any size.
         dtype: of the input.
-        metadata: what the file says of itself, as text.
+        metadata: the model's metadata, as text.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no model that takes one picture.
+        NotFound: the file does not exist.
+        InvalidInput: it is not a model that takes one image.
         MissingDependency: ONNX Runtime is not installed.
     """
 
@@ -43,18 +43,18 @@ class OnnxSession:
             raise InvalidInput(f"{self.says} takes {inputs[0].type}; a detector takes float, float16 or uint8")
         self.dtype, self.size = dtype, (sides[2], sides[3])
 
-    def run(self, picture: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the outputs for a picture by name, float32, without the axis of the batch where that is 1.
+    def run(self, image: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the outputs for an image by name, float32, without a batch axis of length 1.
 
         Args:
-            picture: shape (3, H, W), of the model's dtype.
+            image: shape (3, H, W), of the model's dtype.
 
         Raises:
             InvalidInput: the model cannot be run on it.
         """
-        found = zip(self._running.outputs, map(np.asarray, self._running.run(picture[None])), strict=True)
+        outputs = zip(self._running.outputs, map(np.asarray, self._running.run(image[None])), strict=True)
         return {
             output.name: (each[0] if each.ndim and len(each) == 1 else each).astype(np.float32)
-            for output, each in found
+            for output, each in outputs
             if each.dtype.kind in "fiu"
         }

@@ -1,4 +1,4 @@
-"""From what a model says of pictures to tags."""
+"""Tags of images from the probabilities of a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,43 +10,43 @@ import numpy.typing as npt
 
 from framedex.encoders import Encoder, OnnxClassifier, TextEncoder, choose_encoder
 from framedex.enrichers.models_file import ModelEntry
-from framedex.enrichers.vocabulary import Tag, read_lines, read_vocabulary
+from framedex.enrichers.vocabulary import VocabularyTag, read_lines, read_vocabulary
 from framedex.errors import InvalidInput
 from framedex.settings import Settings
 
 THRESHOLD = 0.2
-"""The least probability of a tag where neither it nor its model says another one."""
-_SCALE = 100.0  # the logit scale that CLIP models are trained up to: Radford et al. 2021, section 2.5
+"""Default minimum probability of a tag, if neither the tag nor its model has one."""
+_SCALE = 100.0  # the maximum logit scale in the training of CLIP models: Radford et al. 2021, section 2.5
 
 Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Tags:
-    """The tags that there are, and when a picture gets one.
+    """The available tags, and the conditions for assigning them.
 
     Attributes:
         names: of the tags.
-        thresholds: float64, shape (T,): the least probability of each.
-        top_k: how many a picture has at most.
+        thresholds: float64, shape (T,): the minimum probability of each tag.
+        top_k: the maximum number of tags of an image.
     """
 
     names: tuple[str, ...]
     thresholds: npt.NDArray[np.float64]
     top_k: int
 
-    def chosen(self, probabilities: npt.NDArray[np.floating]) -> Codes:
-        """Return the tags of pictures, the most probable first.
+    def select(self, probabilities: npt.NDArray[np.floating]) -> Codes:
+        """Return the tags of images, the most probable first.
 
         Args:
             probabilities: shape (N, T).
 
         Returns:
-            int32, shape (N, min(top_k, T)): numbers of tags; -1 behind the last one.
+            int32, shape (N, min(top_k, T)): tag numbers, followed by -1.
         """
         some = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.top_k]
         enough = np.take_along_axis(probabilities >= self.thresholds, some, axis=1)
-        # Thresholds may differ, so that one that is not enough may come before one that is.
+        # Thresholds may differ, so a tag below its threshold may precede one above its own.
         order = np.argsort(~enough, axis=1, kind="stable")
         return np.where(np.take_along_axis(enough, order, axis=1), np.take_along_axis(some, order, axis=1), -1).astype(
             np.int32
@@ -54,11 +54,11 @@ class Tags:
 
 
 class Tagger(Protocol):
-    """A model that says how probable tags are.
+    """A model that returns the probabilities of tags.
 
     Attributes:
         tags: the tags.
-        min_side_px: pixels of the shorter side that pictures are read with.
+        min_side_px: the shorter side, in pixels, of decoded images.
     """
 
     tags: Tags
@@ -67,28 +67,28 @@ class Tagger(Protocol):
     def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
-        """Return what the model needs of one picture; called on several threads at once."""
+        """Return the model's input for one image. Several threads may call it at the same time."""
         ...
 
     def probabilities(self, batch: npt.NDArray[np.generic]) -> npt.NDArray[np.floating]:
-        """Return the probability of each tag: shape (N, T); N prepared pictures go in."""
+        """Return the probability of each tag for N prepared images: shape (N, T)."""
         ...
 
 
 class ZeroShot:
-    """Tags by an encoder of pictures and texts: the softmax of 100 times the cosine with the sentences of each tag.
+    """Tags by an encoder of images and texts: the softmax of 100 times the cosine with the sentences of each tag.
 
     Args:
-        encoder: of pictures and texts.
+        encoder: of images and texts.
         vocabulary: the tags.
-        threshold: of tags that have none of their own.
-        top_k: how many tags a picture has at most.
+        threshold: of tags without their own.
+        top_k: the maximum number of tags of an image.
 
     Attributes:
         encoder: the encoder.
     """
 
-    def __init__(self, encoder: Encoder, vocabulary: Sequence[Tag], *, threshold: float, top_k: int) -> None:
+    def __init__(self, encoder: Encoder, vocabulary: Sequence[VocabularyTag], *, threshold: float, top_k: int) -> None:
         if not isinstance(encoder, TextEncoder):
             raise InvalidInput(f"the encoder {encoder.name!r} knows pictures only; tags need one that knows texts")
         self.encoder: Encoder = encoder
@@ -99,19 +99,19 @@ class ZeroShot:
 
     @property
     def min_side_px(self) -> int:
-        """Pixels of the shorter side that pictures are read with."""
+        """The shorter side, in pixels, of decoded images."""
         return self.encoder.min_side_px
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
-        """Return what the encoder needs of one picture."""
+        """Return the encoder's input for one image."""
         return self.encoder.prepare(pixels)
 
     def probabilities(self, batch: npt.NDArray[np.generic]) -> npt.NDArray[np.floating]:
-        """Return the probability of each tag: shape (N, T); N prepared pictures go in."""
+        """Return the probability of each tag for N prepared images: shape (N, T)."""
         return self.of_vectors(self.encoder.encode_images(batch))
 
     def of_vectors(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.floating]:
-        """Return the same of pictures whose vectors by this encoder are known: shape (N, D), unit length."""
+        """Return the probability of each tag for image vectors of this encoder: shape (N, D), unit length."""
         logits = _SCALE * (vectors @ self._texts.T)
         raised = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=1, keepdims=True))
@@ -123,11 +123,11 @@ class Classified:
     Args:
         classifier: the model.
         labels: the name of each class, in the order of its output.
-        threshold: the least probability.
-        top_k: how many tags a picture has at most.
+        threshold: the minimum probability.
+        top_k: the maximum number of tags of an image.
 
     Raises:
-        InvalidInput: there are more or fewer names than classes.
+        InvalidInput: the number of names differs from the number of classes.
     """
 
     def __init__(self, classifier: OnnxClassifier, labels: Sequence[str], *, threshold: float, top_k: int) -> None:
@@ -140,15 +140,15 @@ class Classified:
 
     @property
     def min_side_px(self) -> int:
-        """Pixels of the shorter side that pictures are read with."""
+        """The shorter side, in pixels, of decoded images."""
         return self._classifier.min_side_px
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.generic]:
-        """Return a picture in the model's size."""
+        """Return an image in the model's size."""
         return self._classifier.prepare(pixels)
 
     def probabilities(self, batch: npt.NDArray[np.generic]) -> npt.NDArray[np.floating]:
-        """Return the probability of each tag: shape (N, T); N prepared pictures go in."""
+        """Return the probability of each tag for N prepared images: shape (N, T)."""
         return self._classifier.probabilities(batch.astype(np.uint8, copy=False))
 
 
@@ -156,7 +156,7 @@ def make_tagger(entry: ModelEntry, settings: Settings) -> Tagger:
     """Return the tagger of a registered model of type IMAGE_TAGGING.
 
     Raises:
-        Error: it cannot be made here; see :func:`framedex.encoders.choose_encoder`.
+        Error: it cannot be loaded on this machine; see :func:`framedex.encoders.choose_encoder`.
     """
     threshold = THRESHOLD if entry.threshold is None else entry.threshold
     if entry.classifier is not None:

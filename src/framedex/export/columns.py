@@ -1,4 +1,4 @@
-"""Media as the columns of the Parquet export."""
+"""Media as columns of the Parquet export."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -8,14 +8,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.annotations.output import column
 from framedex.arrays import RowIds
 from framedex.errors import InvalidInput
-from framedex.export.edited import TAG_DATES, custom_fields, edited_column, stored_name
-from framedex.export.places import column, file_paths, image_names, uris
+from framedex.export.locations import file_paths, image_names, uris
+from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.ids import Kind, group_prefix
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.issue_types import IssueType, issue_types
-from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS, Condition
+from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, CLUSTERS, DUPLICATES, MODEL_CAPTION, OF_VIDEOS
@@ -49,7 +51,7 @@ EXPORTED = pa.schema(
         pa.field("frame_timestamp", pa.float64()),
     ]
 )
-"""The columns of ``metadata.parquet``; ``cluster_id`` is that of the finest level, ``frame_timestamp`` in seconds."""
+"""Columns of ``metadata.parquet``. ``cluster_id`` is that of the finest level; ``frame_timestamp`` is in seconds."""
 OF_BOXES = pa.schema(
     [
         pa.field("parent_id", pa.string()),
@@ -59,23 +61,23 @@ OF_BOXES = pa.schema(
         pa.field("bbox", pa.list_(pa.float64(), len(BOX))),
     ]
 )
-"""What a table of objects has besides; ``bbox`` is x, y, width and height in pixels of the media item ``parent_id``."""
+"""Additional columns of objects. ``bbox`` is x, y, width and height in pixels of the media item ``parent_id``."""
 URL = pa.field("url", pa.string())
-"""Where the picture is; a column of the JSON export only."""
+"""The URL of the image; a column of the JSON export only."""
 RESERVED = frozenset(
     {*EXPORTED.names, URL.name, TAG_DATES.name, MODEL_CAPTION.name, *CLUSTERS, "embedding", "objects", "n_objects"}
 )
-"""Names that no custom field has, because columns have them."""
+"""Column names that a custom field cannot have."""
 _BLOCK_ROWS = 32_768
 _BLOCK_BYTES = 32 * 2**20
 _HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), np.uint16)
-"""The two digits of each octet."""
+"""The two hexadecimal digits of each byte value."""
 
 
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
-    """Return the columns of ``to_arrow``: all but the embedding, or those asked for, in that order.
+    """Return the schema of ``to_arrow``: the requested columns in order, or all columns except the embedding.
 
-    Custom fields are those of media; objects have none.
+    Custom fields are fields of media; objects have none.
 
     Raises:
         InvalidInput: a column does not exist.
@@ -91,32 +93,32 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         return schema
     if isinstance(columns, str):
         raise InvalidInput(f"columns must be a list of names, as [{columns!r}], not the text {columns!r}")
-    known = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
-    unknown = [name for name in columns if name not in known]
+    fields = {field.name: field for field in [*schema, embedding, *(() if of_objects else custom_fields(media))]}
+    unknown = [name for name in columns if name not in fields]
     if unknown:
-        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(known)}")
-    return pa.schema([known[name] for name in columns])
+        raise InvalidInput(f"no columns {unknown!r}; there are: {', '.join(fields)}")
+    return pa.schema([fields[name] for name in columns])
 
 
 def export_batches(media: Media, condition: Condition | RowIds, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield media as the columns of a schema made by :func:`table_schema`, some ten thousand rows at a time."""
-    for block in gathered(media.blocks(condition, needed(media, schema))):
+    """Yield the columns of a schema of :func:`table_schema`, some ten thousand rows at a time."""
+    for block in merge_blocks(media.blocks(condition, required_columns(media, schema))):
         yield pa.table([column_of(media, block, field) for field in schema], schema=schema)
 
 
-def gathered(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows of blocks in larger ones, which cost less in all; long texts make them shorter again."""
-    held: list[pa.Table] = []
+def merge_blocks(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Merge blocks into larger ones, which cost less in total. Long texts limit the number of rows."""
+    buffer: list[pa.Table] = []
     rows = size = 0
     for block in blocks:
         for part in _parts(block):
-            held.append(part)
+            buffer.append(part)
             rows, size = rows + len(part), size + part.nbytes
             if rows >= _BLOCK_ROWS or size >= _BLOCK_BYTES:
-                yield pa.concat_tables(held)
-                held, rows, size = [], 0, 0
-    if held:
-        yield pa.concat_tables(held)
+                yield pa.concat_tables(buffer)
+                buffer, rows, size = [], 0, 0
+    if buffer:
+        yield pa.concat_tables(buffer)
 
 
 def _parts(block: pa.Table) -> Iterator[pa.Table]:
@@ -140,8 +142,8 @@ _STORED = {
 }
 
 
-def needed(media: Media, schema: pa.Schema) -> list[str]:
-    """Return the stored columns that a schema is made of; a table has those that people edit from the first edit on."""
+def required_columns(media: Media, schema: pa.Schema) -> list[str]:
+    """Return the stored columns that a schema depends on. Columns of edits exist after the first edit only."""
     names = {stored_name(field) or field.name for field in schema}
     stored = {stored for name in names for stored in _STORED.get(name, (name,))}
     if "issues" in names:
@@ -151,7 +153,7 @@ def needed(media: Media, schema: pa.Schema) -> list[str]:
 
 
 def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
-    """Return a column, made of a block with the stored columns that are :func:`needed`."""
+    """Return a column, computed from a block with the stored columns of :func:`required_columns`."""
     if (edited := edited_column(media, block, field)) is not None:
         return edited
     match field.name:
@@ -180,7 +182,7 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
 
 
 def _of_videos(media: Media, block: pa.Table, field: pa.Field) -> Any:
-    """Return a column about frames; pictures are of the type ``image``, and all else is null of them."""
+    """Return a column about video frames. An image has the type ``image``, and nulls in all other columns."""
     if not media.has_videos:
         return pa.repeat("image", len(block)) if field.name == "media_type" else pa.nulls(len(block), field.type)
     if field.name == "media_type":
@@ -192,14 +194,14 @@ def _of_videos(media: Media, block: pa.Table, field: pa.Field) -> Any:
 
 
 def _without_nulls(lists: pa.ListArray) -> pa.ListArray:
-    """Return lists with empty ones in the place of nulls (``coalesce`` takes ten times as long for lists)."""
+    """Return lists with an empty list in the place of each null (``coalesce`` takes ten times as long for lists)."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = np.concatenate([[0], np.cumsum(lengths.to_numpy())])
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), lists.flatten())
 
 
 def _of_boxes(block: pa.Table, name: str) -> pa.Array:
-    """Return a column about boxes that is not stored as such."""
+    """Return a column about boxes that is not stored under its name."""
     if name == "label":
         return _first_values(column(block, "labels"))
     corners = np.stack([block[side].to_numpy() for side in BOX], axis=1)
@@ -207,36 +209,38 @@ def _of_boxes(block: pa.Table, name: str) -> pa.Array:
 
 
 def _first_values(lists: pa.ListArray) -> pa.Array:
-    """Return the first value of each list; null of empty lists and nulls."""
+    """Return the first value of each list; null for empty lists and nulls."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     starts = np.cumsum(lengths) - lengths
     return lists.flatten().take(pa.array(starts, mask=lengths == 0))
 
 
 def _group_ids(media: Media, block: pa.Table, name: str, kind: Kind, level: int) -> pa.Array:
-    """Return the ids of the groups that a column numbers; null where that is null."""
+    """Return the group ids for a column of group numbers; null for null numbers."""
     numbers = column(block, name)
-    known = np.ones(len(block), bool) if not numbers.null_count else pc.is_valid(numbers).to_numpy(zero_copy_only=False)
-    return _ids(group_prefix(media.dataset_id, kind, level), numbers.drop_null().to_numpy(), known)
+    has_number = (
+        np.ones(len(block), bool) if not numbers.null_count else pc.is_valid(numbers).to_numpy(zero_copy_only=False)
+    )
+    return _ids(group_prefix(media.dataset_id, kind, level), numbers.drop_null().to_numpy(), has_number)
 
 
-def _ids(prefix: str, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.bool_]) -> pa.StringArray:
-    """Return a prefix and eight hexadecimal digits for each number, in the rows that have one; null in the others."""
+def _ids(prefix: str, numbers: npt.NDArray[np.int32], has_number: npt.NDArray[np.bool_]) -> pa.StringArray:
+    """Return a prefix and eight hexadecimal digits for each number; null in rows without a number."""
     octets = np.ascontiguousarray(numbers, ">u4").view(np.uint8).reshape(-1, 4)
     text = np.empty((len(numbers), len(prefix) + 8), np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode(), np.uint8)
     text[:, len(prefix) :] = _HEX[octets].view(np.uint8)
-    ends = np.zeros(len(known) + 1, np.int32)
-    np.cumsum(known, out=ends[1:])
+    ends = np.zeros(len(has_number) + 1, np.int32)
+    np.cumsum(has_number, out=ends[1:])
     ends *= text.shape[1]
-    bits = None if len(numbers) == len(known) else pa.py_buffer(np.packbits(known, bitorder="little"))
-    return pa.StringArray.from_buffers(len(known), pa.py_buffer(ends), pa.py_buffer(text), bits)
+    bits = None if len(numbers) == len(has_number) else pa.py_buffer(np.packbits(has_number, bitorder="little"))
+    return pa.StringArray.from_buffers(len(has_number), pa.py_buffer(ends), pa.py_buffer(text), bits)
 
 
 def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     """Return the issues of each row as a list of structs, in the order of their types."""
     types = list(issue_types().values())
-    row, kind, sure = _found_issues(block, types)
+    row, kind, sure = _issue_entries(block, types)
     is_duplicate = kind == types.index(DUPLICATE_ISSUE)
     numbers = column(block, DUPLICATES[0]).take(pa.array(row[is_duplicate]))
     in_group = is_duplicate.copy()
@@ -254,21 +258,21 @@ def _issues(media: Media, block: pa.Table) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
 
-def _found_issues(
+def _issue_entries(
     block: pa.Table, types: Sequence[IssueType]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return (row, number of the type, confidence) of each issue, by row and then by type."""
     rows, kinds, sure = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
     for kind, name in enumerate(issue.confidence_column for issue in types):
-        # A dataset that was indexed before an issue was known has no column of it. Most kinds are found in few
-        # pictures, and in most blocks not at all.
+        # A dataset that was indexed before an issue type existed has no column for it. Most types are rare, and most
+        # blocks have no issue of them.
         if name not in block.column_names or block[name].null_count == len(block):
             continue
         values = _floats(block[name])
-        found = np.flatnonzero(~np.isnan(values))
-        rows.append(found)
-        kinds.append(np.full(len(found), kind))
-        sure.append(values[found])
+        positions = np.flatnonzero(~np.isnan(values))
+        rows.append(positions)
+        kinds.append(np.full(len(positions), kind))
+        sure.append(values[positions])
     row = np.concatenate(rows)
     order = np.argsort(row, kind="stable")
     return row[order], np.concatenate(kinds)[order], np.concatenate(sure)[order]

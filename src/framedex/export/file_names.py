@@ -1,7 +1,7 @@
-"""Names of files in a ZIP, so that each is one file of its own on every system, and shows nothing but itself.
+"""Names of files in a ZIP that are distinct on every system and contain no control characters.
 
-File systems of macOS and Windows take names for the same that differ in case only; that of macOS also takes composed
-and decomposed letters for the same. Unpacked there, the later of two such files would replace the other.
+macOS and Windows file systems ignore the case of names. macOS also treats composed and decomposed letters as equal. If
+two names of a ZIP were equal in that sense, the second file would replace the first when the ZIP is unpacked.
 """
 
 import unicodedata
@@ -13,28 +13,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 ODD = r"[\p{Cc}\\]"
-"""Control characters, which steer terminals, and backslashes, which some systems take for slashes (RE2)."""
+"""Control characters, which terminals execute, and backslashes, which some systems read as slashes (RE2)."""
 
 
-def folded(names: pa.Array) -> list[str]:
-    """Return what is the same for two names if some file system takes them for the same."""
+def fold_names(names: pa.Array) -> list[str]:
+    """Return names in a folded form, which is the same for names that some file system treats as equal."""
     if pc.all(pc.string_is_ascii(names), min_count=0).as_py():
         lower: list[str] = pc.utf8_lower(names).to_pylist()
         return lower
-    return [_folded(name) for name in names.to_pylist()]
+    return [_fold_name(name) for name in names.to_pylist()]
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     # Canonical caseless matching (Unicode 16.0, section 3.13.5, D145).
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
-def hashes(names: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the hashes of folded names, which hold within this process: int64, shape (len(names),)."""
-    return np.fromiter(map(hash, folded(names)), np.int64, len(names))
+def hash_names(names: pa.Array) -> npt.NDArray[np.int64]:
+    """Return hashes of folded names, valid within this process: int64, shape (len(names),)."""
+    return np.fromiter(map(hash, fold_names(names)), np.int64, len(names))
 
 
-def repeated(blocks: Iterable[npt.NDArray[np.int64]]) -> frozenset[int]:
-    """Return the hashes that come more than once; finding out takes eight bytes for each name."""
-    found = np.sort(np.concatenate([np.empty(0, np.int64), *blocks]))
-    return frozenset(found[1:][found[1:] == found[:-1]].tolist())
+def find_repeats(blocks: Iterable[npt.NDArray[np.int64]]) -> frozenset[int]:
+    """Return the hashes that occur more than once. The memory is eight bytes a name."""
+    ordered = np.sort(np.concatenate([np.empty(0, np.int64), *blocks]))
+    return frozenset(ordered[1:][ordered[1:] == ordered[:-1]].tolist())

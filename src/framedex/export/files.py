@@ -1,4 +1,4 @@
-"""Files that appear under their names only when they are whole, and what is left of those that never became so."""
+"""Files that appear under their names when they are complete, and the removal of incomplete ones."""
 
 import errno
 import hashlib
@@ -15,7 +15,7 @@ from framedex.errors import InvalidInput
 _locks: Any
 try:
     import fcntl as _locks
-except ImportError:  # Windows, which neither removes nor renames a file that is open
+except ImportError:  # Windows does not remove or rename open files
     _locks = None
 
 _START, _END = ".framedex-", SUFFIX
@@ -24,23 +24,23 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iterator[BinaryIO]:
-    """Yield a file to write to, which takes *path*'s place at the end of the block; if the block raises, nothing stays.
+    """Yield a file that replaces *path* at the end of the block. If the block raises, the file is removed.
 
-    What a process that was killed left of an earlier file of that name is removed.
+    Incomplete files of the same name that a killed process left are removed first.
 
     Args:
-        path: the file.
-        settle: called when all is written, before the file takes its place; raises to give it up.
+        path: the target path.
+        settle: called after the last write, before the file gets its name. If it raises, the file is removed.
 
     Raises:
-        InvalidInput: nothing can be written there.
+        InvalidInput: the path cannot be written.
     """
     if "\0" in str(path):
         raise InvalidInput(f"cannot write {str(path)!r}: a name has no null characters")
     try:
         if path.is_dir():
             raise InvalidInput(f"cannot write {path}: it is a folder")
-        if path.exists() and not path.is_file():  # a pipe or a device, such as /dev/null, is not ours to replace
+        if path.exists() and not path.is_file():  # never replace a pipe or a device, such as /dev/null
             raise InvalidInput(f"cannot write {path}: it is no regular file")
         partial, file = _open_partial(path)
     except OSError as error:
@@ -52,7 +52,7 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
         partial.replace(path)
 
     try:
-        # The lock is held until the file has its name; otherwise another process could take it for a dead one.
+        # The lock is held until the file has its name. Otherwise another process would remove it as abandoned.
         with file, atomic_file(path, partial=partial, fsync=True, put=put):
             yield file
             file.flush()
@@ -64,28 +64,28 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
 
 
 def remove_partial_files(folder: Path, name: str | None = None) -> int:
-    """Remove what killed processes left of files that never became whole; return how many.
+    """Remove incomplete files that killed processes left, and return their number.
 
     Args:
-        folder: where they are looked for; those that are being written are left alone.
-        name: only those of this name.
+        folder: the folder to search. Files that a process is writing are kept.
+        name: the name of the target file, or None for all names.
     """
-    found = 0
+    count = 0
     for partial in folder.glob(f"{_start(name)}*{_END}" if name is not None else f"{_START}*{_END}"):
-        with suppress(OSError):  # it is gone already, or another user's
-            found += _remove_dead(partial)
-    return found
+        with suppress(OSError):  # already removed, or owned by another user
+            count += _remove_dead(partial)
+    return count
 
 
 def _open_partial(path: Path) -> tuple[Path, BinaryIO]:
-    """Open a file beside *path* that tells others, as long as it is open, that it is being written."""
+    """Open a file beside *path* with a lock, which shows other processes that it is being written."""
     remove_partial_files(path.parent, path.name)
     while True:
         partial = path.with_name(f"{_start(path.name)}{secrets.token_hex(4)}{_END}")
         file = partial.open("xb")
         with suppress(OSError):  # the file system has no locks
             _lock(file)
-        # Between opening and locking it may have been taken for a dead one.
+        # Another process may have removed the file between opening and locking.
         if os.fstat(file.fileno()).st_nlink:
             return partial, file
         file.close()
@@ -105,12 +105,12 @@ def _lock(file: BinaryIO) -> None:
     """Lock a file until it is closed.
 
     Raises:
-        OSError: another one holds it.
+        OSError: another process holds the lock.
     """
     if _locks is not None:
         _locks.flock(file, _locks.LOCK_EX | _locks.LOCK_NB)
 
 
 def _start(name: str) -> str:
-    # The name itself may be as long as names can be.
+    # A hash, because the name may already have the maximum length.
     return f"{_START}{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"

@@ -1,4 +1,4 @@
-"""The registry of export formats: a row for each. Further rows come from other packages, by entry points."""
+"""Registry of export formats: one row a format. Plugins add rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from framedex.annotations import coco, tables, voc, yolo
 from framedex.errors import InvalidInput
 from framedex.export import json_file, parquet_file
-from framedex.export.annotated import annotation_files
-from framedex.export.chosen import Chosen
-from framedex.export.picture_names import Names, plain_names, voc_names, yolo_names
+from framedex.export.annotation_files import annotation_files
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names, plain_names, voc_names, yolo_names
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
 from framedex.progress import ShareProgress
 
-WriteExport = Callable[[ZipWriter, Chosen, ShareProgress], tuple[Names, list[str]]]
-"""Writes all but the image files; returns the names of the images, and in words what the format does not hold."""
+WriteExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]
+"""Write all files but the images; return the names of the images, and sentences about data that is left out."""
 
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A format of exports.
+    """One export format.
 
     Attributes:
         name: the format's name.
-        files: the files that it writes, as they are called in the archive.
-        content: what these hold, in words.
-        write: writes them.
-        is_annotations: whether a dataset that is made of an unpacked export has its labels, captions and boxes.
-        is_file_each: whether there is a file for each image, so that its name must be unique on every system.
+        files: the names of its files in the archive.
+        content: a description of the content.
+        write: writes the files.
+        is_annotations: whether a dataset created from the unpacked export gets the labels, captions and boxes.
+        is_file_each: whether the format has a file for each image, so that image names must be unique on every system.
     """
 
     name: str
@@ -73,22 +73,22 @@ _ROWS = (
     ),
 )
 FORMATS: dict[str, ExportFormat] = {each.name: each for each in _ROWS}
-"""The formats that are built in, by name."""
+"""Built-in formats, by name."""
 EXPORT_PLUGINS = Contributions("framedex.export_formats", ExportFormat, taken=lambda: FORMATS)
-"""Formats of other packages."""
+"""Formats of plugins."""
 
 
 def format_names() -> str:
-    """Return the names of the formats that are built in, in words."""
+    """Return the names of the built-in formats as a phrase."""
     *others, last = FORMATS
     return f"{', '.join(others)} or {last}"
 
 
 def find_format(name: str) -> ExportFormat:
-    """Return the format of a name.
+    """Return the format with a name.
 
     Raises:
-        InvalidInput: there is no format of that name.
+        InvalidInput: no format has this name.
     """
     row = (FORMATS.get(name) or EXPORT_PLUGINS.rows().get(name)) if isinstance(name, str) else None
     if row is not None:

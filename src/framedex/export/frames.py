@@ -1,4 +1,4 @@
-"""Frames of videos as files of an export."""
+"""Video frames as JPEG files of an export."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ _QUALITY = 95
 
 
 class Frames:
-    """Decodes frames, one after another; those of one video in ascending order without opening it anew.
+    """A decoder of video frames. It opens a video once for frames in ascending order.
 
     Args:
         settings: limits.
@@ -40,13 +40,13 @@ class Frames:
 
         Args:
             reader: reads the video.
-            location: where that is.
-            number: of the frame.
-            time_s: its presentation time.
-            check: given the video's file when it is opened, raises CannotDecode to refuse it.
+            location: the path or URI of the video.
+            number: the frame number.
+            time_s: the frame's presentation time.
+            check: called with the video's file when it is opened; raises CannotDecode to reject it.
 
         Raises:
-            CannotDecode: the video cannot be read, or has no such frame any more.
+            CannotDecode: the video cannot be read, or no longer has the frame.
         """
         if location != self._location:
             self.close()
@@ -57,12 +57,12 @@ class Frames:
         assert self._video is not None, "a location was opened"
         self._video.find(number, time_s)
         pixels = cv2.cvtColor(self._video.pixels(), cv2.COLOR_RGB2BGR)
-        found, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-        if not found:
+        is_encoded, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+        if not is_encoded:
             raise CannotDecode(f"frame {number} of {location!r} cannot be written as JPEG")
         return self._modified_s, data.tobytes()
 
     def close(self) -> None:
-        """Close the video that is open."""
+        """Close the open video."""
         self._location = self._video = None
         self._opened.close()

@@ -1,15 +1,15 @@
-"""Media as the items of the JSON export."""
+"""Media as items of the JSON export."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
+from framedex.annotations.output import column
 from framedex.export.columns import EXPORTED, URL
-from framedex.export.edited import TAG_DATES, custom_fields, edited_items
 from framedex.export.object_columns import FLAGS, OBJECT_ITEM
 from framedex.export.objects import OBJECTS, objects_field
-from framedex.export.places import column
+from framedex.export.user_edits import TAG_DATES, custom_fields, edited_items
 from framedex.storage.media import Media
 from framedex.storage.media_rows import MODEL_CAPTION
 
@@ -17,15 +17,15 @@ _UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
-    """Return the columns that items are made of, as :class:`framedex.export.chosen.Chosen` has them.
+    """Return the columns that items consist of, as :class:`framedex.export.contents.ExportContents` reads them.
 
     Args:
-        media: whose items they are.
-        objects: those in them that are exported, too.
+        media: the dataset's media.
+        objects: the exported objects in them, or None.
     """
-    written = _model_caption(media)
+    model_caption = _model_caption(media)
     lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
-    return pa.schema([*EXPORTED, URL, *written, TAG_DATES, *custom_fields(media), *lists])
+    return pa.schema([*EXPORTED, URL, *model_caption, TAG_DATES, *custom_fields(media), *lists])
 
 
 def _model_caption(media: Media) -> list[pa.Field]:
@@ -33,12 +33,12 @@ def _model_caption(media: Media) -> list[pa.Field]:
 
 
 def media_items(block: pa.Table) -> pa.Array:
-    """Return the JSON text of an item, and the end of its line, for each row of a block of :func:`item_columns`."""
-    return json.objects(
+    """Return the JSON text of an item with its line end, for each row of a block of :func:`item_columns`."""
+    return json.object_texts(
         {
             "media_id": json.quoted(column(block, "media_id")),
             "media_type": json.quoted(column(block, "media_type")),
-            "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the picture
+            "file_name": json.strings(column(block, "image_filename")),  # so that images/<file_name> is the image
             "file_path": json.strings(column(block, "file_path")),
             "file_size": json.quoted(size_texts(column(block, "file_size_bytes"))),
             "uniqueness_score": json.decimals(column(block, "uniqueness_score")),
@@ -53,7 +53,7 @@ def media_items(block: pa.Table) -> pa.Array:
 
 
 def _metadata_items(block: pa.Table) -> pa.Array:
-    """Return the arrays of what is known of each picture: all of one type, then those of the next."""
+    """Return the metadata array of each row, with items ordered by type."""
     by_model = column(block, MODEL_CAPTION.name) if MODEL_CAPTION.name in block.column_names else None
     captions = _captions(column(block, "caption"), by_model)
     objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
@@ -62,12 +62,12 @@ def _metadata_items(block: pa.Table) -> pa.Array:
 
 
 def _arrays(kinds: list[pa.Array]) -> pa.Array:
-    """Return the arrays of what is known of each row, given the items of each type, null where there are none."""
-    found, *others = kinds
+    """Return one JSON array for each row, from the items of each type, which are null in rows without any."""
+    joined, *others = kinds
     for items in others:
-        # Joining that passes over nulls returns no rows at all where all are null (PyArrow 26.0.1).
-        found = pc.coalesce(pc.binary_join_element_wise(found, items, ", "), found, items)
-    return pc.binary_join_element_wise("[", pc.fill_null(found, ""), "]", "")
+        # A join that skips nulls returns an empty array if all values are null (PyArrow 26.0.1).
+        joined = pc.coalesce(pc.binary_join_element_wise(joined, items, ", "), joined, items)
+    return pc.binary_join_element_wise("[", pc.fill_null(joined, ""), "]", "")
 
 
 def _issues(issues: pa.ListArray) -> pa.Array:
@@ -81,29 +81,29 @@ def _issues(issues: pa.ListArray) -> pa.Array:
         "duplicate_group_id": json.quoted(group),
         "duplicate_threshold": json.decimals(threshold),
     }
-    found = pc.if_else(pc.is_valid(group), json.objects(properties | of_group), json.objects(properties))
-    return json.grouped(_item("issue", found), issues)
+    texts = pc.if_else(pc.is_valid(group), json.object_texts(properties | of_group), json.object_texts(properties))
+    return json.join_lists(_item("issue", texts), issues)
 
 
 def _labels(block: pa.Table) -> pa.Array:
     labels = column(block, "labels")
     names = json.strings(labels.flatten())
-    found = json.objects({"original_id": "null", "category_name": names, "source": '"import"'})
-    return json.grouped(_item("image_label", found), labels)
+    texts = json.object_texts({"original_id": "null", "category_name": names, "source": '"import"'})
+    return json.join_lists(_item("image_label", texts), labels)
 
 
 def _captions(caption: pa.Array, by_model: pa.Array | None) -> pa.Array:
     source: pa.Array | str = '"import"'
     if by_model is not None:
         source = pc.if_else(pc.fill_null(pc.equal(caption, by_model), False), '"model"', source)
-    found = _item("caption", json.objects({"text": json.strings(caption), "source": source}))
-    return pc.if_else(pc.is_valid(caption), found, None)
+    texts = _item("caption", json.object_texts({"text": json.strings(caption), "source": source}))
+    return pc.if_else(pc.is_valid(caption), texts, None)
 
 
 def _objects(objects: pa.ListArray) -> pa.Array:
     values = objects.flatten()
     edges = values.field("bbox")
-    numbers = json.grouped(json.exact(edges.flatten()), edges)
+    numbers = json.join_lists(json.exact(edges.flatten()), edges)
     is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
     captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
     properties = {
@@ -119,7 +119,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         "cluster_id": json.quoted(values.field("cluster_id")),
         "metadata_items": _arrays([_issues(values.field("issues")), captions]),
     }
-    return json.grouped(_item("object_label", json.objects(properties)), objects)
+    return json.join_lists(_item("object_label", json.object_texts(properties)), objects)
 
 
 def _video_infos(block: pa.Table) -> pa.Array:
@@ -132,15 +132,15 @@ def _video_infos(block: pa.Table) -> pa.Array:
         "frame_number": json.integers(numbers),
         "frame_timestamp": json.decimals(column(block, "frame_timestamp")),
     }
-    return pc.if_else(pc.is_valid(numbers), _item("video_info", json.objects(properties)), None)
+    return pc.if_else(pc.is_valid(numbers), _item("video_info", json.object_texts(properties)), None)
 
 
 def _item(kind: str, properties: pa.Array) -> pa.Array:
-    return json.objects({"type": f'"{kind}"', "properties": properties})
+    return json.object_texts({"type": f'"{kind}"', "properties": properties})
 
 
 def size_texts(sizes: pa.Array) -> pa.Array:
-    """Return sizes as people read them, for example ``48.27KB``; one KB is 1024 bytes; null where unknown.
+    """Return sizes as readable texts such as ``48.27KB``; one KB is 1024 bytes; null for unknown sizes.
 
     Args:
         sizes: int64, in bytes.
@@ -150,7 +150,7 @@ def size_texts(sizes: pa.Array) -> pa.Array:
     size = pc.fill_null(sizes, 0).to_numpy()
     text = pc.binary_join_element_wise(pc.cast(sizes, pa.string()), "B", "")
     for bits, unit in reversed(_UNITS):
-        # A hundredth of a unit is a binary fraction that a double holds, so halves are rounded as in print.
+        # A hundredth of a unit is exact in float64, so halves are rounded as in print.
         cents = np.rint(size * 100 / 2**bits).astype(np.int64)
         whole, part = (pc.cast(pa.array(value), pa.string()) for value in np.divmod(cents, 100))
         in_unit = pc.binary_join_element_wise(whole, ".", pc.utf8_lpad(part, 2, "0"), unit, "")

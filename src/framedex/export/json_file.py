@@ -1,14 +1,14 @@
-"""The JSON export: all that is known of the media and of the objects in them, as ``metadata.json``."""
+"""The JSON export: all data of the media and of the objects in them, as ``metadata.json``."""
 
 import json
 from datetime import UTC, datetime
 from typing import Any
 
-from framedex.annotations.json_text import LINE_END, text_of
-from framedex.export.chosen import Chosen
+from framedex.annotations.json_text import LINE_END, join_rows
+from framedex.export.contents import ExportContents
+from framedex.export.image_names import Names
 from framedex.export.items import item_columns, media_items
-from framedex.export.picture_names import Names
-from framedex.export.places import image_names
+from framedex.export.locations import image_names
 from framedex.export.zip_writer import ZipWriter
 from framedex.progress import ShareProgress
 
@@ -16,13 +16,13 @@ FILE = "metadata.json"
 SCHEMA_VERSION = "1.1"
 
 
-def write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> tuple[Names, list[str]]:
-    """Write the file; return the names of the images, and that nothing is left out."""
+def write_json(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+    """Write the file; return the names of the images, and an empty list: the format holds all data."""
     with archive.member(FILE, compressed=True) as member:
-        member.write(b'{"info": ' + json.dumps(_info(chosen), ensure_ascii=False).encode() + b', "media_items": [')
+        member.write(b'{"info": ' + json.dumps(_info(contents), ensure_ascii=False).encode() + b', "media_items": [')
         separator = "\n"
-        schema = item_columns(chosen.media, None if chosen.objects is None else chosen.objects.objects)
-        for text in chosen.made_of(schema, lambda block: text_of(media_items(block)), progress):
+        schema = item_columns(contents.media, None if contents.objects is None else contents.objects.objects)
+        for text in contents.map_blocks(schema, lambda block: join_rows(media_items(block)), progress):
             member.write(separator.encode())
             member.write(text)
             separator = LINE_END
@@ -30,14 +30,14 @@ def write_json(archive: ZipWriter, chosen: Chosen, progress: ShareProgress) -> t
     return image_names, []
 
 
-def _info(chosen: Chosen) -> dict[str, Any]:
+def _info(contents: ExportContents) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "dataset": chosen.dataset.display_name,
+        "dataset": contents.dataset.display_name,
         "description": "",
         "dataset_url": "",
         "export_time": datetime.now(UTC).isoformat(),
-        "dataset_creation_time": chosen.dataset.created_at.isoformat(),
-        "exported_by": chosen.exported_by,
-        "total_media_items": chosen.total,
+        "dataset_creation_time": contents.dataset.created_at.isoformat(),
+        "exported_by": contents.exported_by,
+        "total_media_items": contents.total,
     }

@@ -6,14 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, needed
-from framedex.export.places import column, uris
+from framedex.annotations.output import column
+from framedex.export.columns import EXPORTED, ISSUE_STRUCT, OF_BOXES, URL, column_of, required_columns
+from framedex.export.locations import uris
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import BOX, OF_VIDEOS
 
 OBJECT_ID = pa.field("object_id", pa.string())
 LABEL, BBOX, CONFIDENCE = map(OF_BOXES.field, ("label", "bbox", "confidence"))
-"""Confidences are 0 to 1, of objects that a model found or whose annotations say one; else null."""
+"""Confidences are 0 to 1 for objects of a detector and of annotations with a confidence, otherwise null."""
 ORIGINAL_ID = pa.field("original_id", pa.string())
 FLAGS = tuple(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult"))
 OBJECT = pa.schema(
@@ -31,7 +32,7 @@ OBJECT = pa.schema(
         pa.field("issues", pa.list_(ISSUE_STRUCT)),
     ]
 )
-"""What ``metadata.parquet`` says of each object in a picture; ``cluster_id`` is that of the finest level of objects."""
+"""Fields of each object of an image in ``metadata.parquet``; ``cluster_id`` is that of the finest object level."""
 _OF_MEDIA = (
     "media_type",
     "video_id",
@@ -51,13 +52,13 @@ OBJECT_ROWS = pa.schema(
         *map(EXPORTED.field, _OF_MEDIA),
     ]
 )
-"""The columns of ``metadata.parquet`` where objects are exported, a row each.
+"""Columns of ``metadata.parquet`` in an export of objects, one row for each object.
 
-``media_id``, ``image_filename`` and ``file_path`` are those of the picture, ``width`` and ``height`` of what is in the
+``media_id``, ``image_filename`` and ``file_path`` are those of the image. ``width`` and ``height`` are those of the
 box, in whole pixels.
 """
 OBJECT_ITEM = pa.schema([*OBJECT, URL])
-"""What the JSON export says of each object; the URL is that of the picture, with the box."""
+"""Fields of each object in the JSON export; the URL is that of the image, with the box."""
 
 _STORED = {
     "object_id": ("media_id",),
@@ -68,19 +69,19 @@ _STORED = {
 
 
 def stored_columns(objects: Media, schema: pa.Schema) -> list[str]:
-    """Return the stored columns that columns of objects are made of."""
+    """Return the stored columns that columns of objects depend on."""
     own = {name for field in schema for name in _STORED.get(field.name, ())}
     others = pa.schema([field for field in schema if field.name not in _STORED])
     without = frozenset() if objects.has_videos else frozenset(OF_VIDEOS.names)
-    return sorted((own - without) | set(needed(objects, others)))
+    return sorted((own - without) | set(required_columns(objects, others)))
 
 
 def object_columns(objects: Media, rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:
-    """Return columns of objects, in one piece each.
+    """Return columns of objects, each as one array.
 
     Args:
-        objects: whose rows they are.
-        rows: with the columns that :func:`stored_columns` names.
+        objects: the dataset's objects.
+        rows: with the columns of :func:`stored_columns`.
         schema: some columns of :data:`OBJECT_ROWS` and :data:`OBJECT_ITEM`.
     """
     return [_in_one_piece(_column(objects, rows, field)).cast(field.type) for field in schema]
@@ -98,15 +99,15 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
             return rows["parent_id"]
         case "url":
             return _urls(objects, rows)
-        case "image_filename":  # that of the picture, which may have a part of its id
-            place = rows.schema.get_field_index("media_id")
-            return column_of(objects, rows.set_column(place, "media_id", rows["parent_id"]), field)
+        case "image_filename":  # the image's name, which may contain a part of its id
+            position = rows.schema.get_field_index("media_id")
+            return column_of(objects, rows.set_column(position, "media_id", rows["parent_id"]), field)
         case _:
             return column_of(objects, rows, field)
 
 
 def _urls(objects: Media, rows: pa.Table) -> pa.Array:
-    """Return the URIs of the pictures, with the whole pixels that the boxes touch (Media Fragments URI 1.0, 4.2.2)."""
+    """Return the URIs of the images, with the whole pixels that the boxes touch (Media Fragments URI 1.0, 4.2.2)."""
     x, y, width, height = (rows[name].to_numpy() for name in BOX)
     left, top = (np.floor(np.maximum(start, 0)) for start in (x, y))
     edges = (left, top, np.ceil(x + width) - left, np.ceil(y + height) - top)

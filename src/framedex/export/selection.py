@@ -1,4 +1,4 @@
-"""What a selective export takes: media and objects by id, and clusters without some of their members."""
+"""Selective exports: media and objects by id, and clusters without some of their members."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,31 +9,32 @@ from framedex.arrays import RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.objects import media_of, objects_in
 from framedex.ids import Kind, parse_group_id
-from framedex.records import CLUSTER_LEVELS, Condition, EntityType
+from framedex.records import CLUSTER_LEVELS, EntityType
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
 
 
 def select(entities: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
-    """Return the ids of the rows that a ``media_selection`` names, each once, in row order.
+    """Return the distinct row ids of a ``media_selection``, in row order.
 
-    Media and objects may be named in the same selection, whichever are exported: an object stands for the media item
-    that it is in, and a media item for all objects in it.
+    A selection may name both media and objects. If media are exported, an object selects the media item that contains
+    it. If objects are exported, a media item selects all objects in it.
 
     Args:
-        entities: what is exported: media, or the objects in them.
+        entities: the exported media, or the exported objects.
         selection: elements ``{"type": "media", "payload": {"media_ids": […]}}`` or ``{"type": "cluster", "payload":
-            {"cluster_id": …, "cluster_filters": {"entity_type": …}, "exclude_media_ids": […]}}``; the payload's fields
-            may also stand beside ``type``. Ids are those of media or of objects; a cluster of objects has the
-            ``entity_type`` ``OBJECTS``; the default is what is exported.
+            {"cluster_id": …, "cluster_filters": {"entity_type": …}, "exclude_media_ids": […]}}``. The payload's fields
+            may also be beside ``type``. Ids are those of media or of objects. ``entity_type`` is ``OBJECTS`` for a
+            cluster of objects; by default it is the type that is exported.
 
     Raises:
-        InvalidInput: an element is of another form.
+        InvalidInput: an element is malformed.
         NotFound: a media item, an object or a cluster does not exist.
     """
     if isinstance(selection, str | Mapping) or not isinstance(selection, Sequence):
         raise InvalidInput(f"media_selection must be a list of elements, not {type(selection).__name__}")
-    parts = [_element(entities, element, f"media_selection[{place}]") for place, element in enumerate(selection)]
+    parts = [_element(entities, element, f"media_selection[{position}]") for position, element in enumerate(selection)]
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
 
 
@@ -60,24 +61,24 @@ def _ids(payload: Mapping[str, Any], name: str, path: str) -> list[str]:
 
 
 def _by_media_ids(entities: Media, ids: list[str]) -> RowIds:
-    """Return the rows of media and objects by their ids, as those that are exported."""
-    rows, known = _known(entities, ids)
+    """Return the rows of the exported entities for ids of media and objects."""
+    rows, existing = _existing_rows(entities, ids)
     other = _other(entities)
-    if other is not None and len(known) < len(set(ids)):
-        other_rows, other_known = _known(other, [each for each in ids if each not in known])
-        rows, known = np.union1d(rows, _as(entities, other, other_rows)), known | other_known
-    missing = [each for each in dict.fromkeys(ids) if each not in known]
+    if other is not None and len(existing) < len(set(ids)):
+        other_rows, other_existing = _existing_rows(other, [each for each in ids if each not in existing])
+        rows, existing = np.union1d(rows, _as(entities, other, other_rows)), existing | other_existing
+    missing = [each for each in dict.fromkeys(ids) if each not in existing]
     if missing:
         raise NotFound(f"{len(missing)} media ids are not in this dataset, the first is {missing[0]!r}")
     return rows
 
 
-def _known(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
-    """Return the rows that have some of the ids, and which."""
-    asked = [each for each in ids if each.isascii()]  # what is no Unicode cannot be a parameter, nor an id
-    condition = Condition("list_contains($1::VARCHAR[], media_id)", (asked,), frozenset({"media_id"}))
-    if len(asked) > 100:
-        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (asked,), frozenset({"media_id"}))
+def _existing_rows(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
+    """Return the rows with the given ids, and the ids that exist."""
+    candidates = [each for each in ids if each.isascii()]  # ids are ASCII; other text may not be valid as a parameter
+    condition = Condition("list_contains($1::VARCHAR[], media_id)", (candidates,), frozenset({"media_id"}))
+    if len(candidates) > 100:
+        condition = Condition("media_id IN (SELECT unnest($1::VARCHAR[]))", (candidates,), frozenset({"media_id"}))
     rows = entities.row_ids(condition)
     if len(rows) == len(set(ids)):
         return rows, set(ids)
@@ -85,12 +86,12 @@ def _known(entities: Media, ids: list[str]) -> tuple[RowIds, set[str]]:
 
 
 def _other(entities: Media) -> Media | None:
-    """Return the objects in media, or the media that objects are in; None if there are none."""
+    """Return the objects if media are given, or the media if objects are; None for a dataset without objects."""
     return objects_of(entities) if entities.parents is None else entities.parents
 
 
 def _as(entities: Media, other: Media, rows: RowIds) -> RowIds:
-    """Return the rows of the media that objects are in, or of the objects that are in media."""
+    """Return the rows of the media that contain objects, or of the objects that media contain."""
     return media_of(other, rows) if entities.parents is None else objects_in(entities, rows)
 
 
@@ -99,8 +100,8 @@ def _by_cluster(entities: Media, payload: Mapping[str, Any], path: str) -> RowId
     exported = EntityType.IMAGES if entities.parents is None else EntityType.OBJECTS
     entity_type = filters.get("entity_type", exported) if isinstance(filters, Mapping) else None
     if entity_type not in list(EntityType):
-        wanted = f"an object with an 'entity_type' of {', '.join(EntityType)}"
-        raise InvalidInput(f"{path}.cluster_filters must be {wanted}, not {filters!r}")
+        expected = f"an object with an 'entity_type' of {', '.join(EntityType)}"
+        raise InvalidInput(f"{path}.cluster_filters must be {expected}, not {filters!r}")
     cluster_id = payload.get("cluster_id")
     if not isinstance(cluster_id, str):
         raise InvalidInput(f"{path}.cluster_id must be the id of a cluster, not {cluster_id!r}")
@@ -117,7 +118,7 @@ def _by_cluster(entities: Media, payload: Mapping[str, Any], path: str) -> RowId
 def _members(clustered: Media, cluster_id: str) -> RowIds:
     level, number = parse_group_id(clustered.dataset_id, Kind.CLUSTER, cluster_id)
     column = f"cluster_{level}"
-    # The bits of an id that name the level reach further.
+    # An id can encode more levels than exist.
     members = np.empty(0, dtype=np.uint64)
     if level < CLUSTER_LEVELS:
         members = clustered.row_ids(Condition(f"{column} = $1", (number,), frozenset({column})))

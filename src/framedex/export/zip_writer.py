@@ -1,7 +1,7 @@
-"""ZIP files of any number of members, written one after the other.
+"""A writer of ZIP files with any number of members, one after the other.
 
-The standard library keeps an object for each member until the end, which for a million pictures takes most of a
-gigabyte. Here the directory waits in a file without a name. Sizes, offsets and counts that need it are in ZIP64 form
+The standard library keeps an object for each member until the end, which takes almost a gigabyte for a million images.
+This writer keeps the directory in a temporary file. Sizes, offsets and counts use the ZIP64 form if they need it
 (APPNOTE 6.3.10, sections 4.3 and 4.5.3).
 """
 
@@ -21,7 +21,7 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
 _SIZES64 = struct.Struct("<2H2Q")
 _LIMIT = 0xFFFFFFFF
-_MOST_MEMBERS = 0xFFFF
+_MAX_MEMBERS = 0xFFFF
 _STORED, _DEFLATED = 0, 8
 _PLAIN_VERSION, _ZIP64_VERSION = 20, 45
 _BY_UNIX = 3 << 8
@@ -34,24 +34,24 @@ class Member:
     """A member that is being written.
 
     Attributes:
-        size: bytes so far, before compression.
+        size: the number of bytes so far, before compression.
     """
 
     def __init__(self, file: BinaryIO, *, compressed: bool) -> None:
         self._file = file
-        # The fastest level: what is left out of the text are mostly its repeated names, which all levels find.
+        # The fastest level. It finds the repeated names, which most of the saving comes from, as well as others.
         self._deflate = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS) if compressed else None
         self.size, self.stored, self.crc = 0, 0, 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """Append bytes and return how many."""
+        """Append bytes, and return their number."""
         self.crc = zlib.crc32(data, self.crc)
         self._store(data if self._deflate is None else self._deflate.compress(data))
         self.size += len(data)
         return len(data)
 
     def finish(self) -> None:
-        """Write what the compressor still holds."""
+        """Write the bytes that the compressor still buffers."""
         if self._deflate is not None:
             self._store(self._deflate.flush())
 
@@ -61,11 +61,11 @@ class Member:
 
 
 class ZipWriter:
-    """Writes a ZIP file. A context manager: its end writes the directory, unless the block raises.
+    """A ZIP file that is being written. It is a context manager: its end writes the directory, unless the block raises.
 
     Args:
-        file: where to; binary, empty, seekable.
-        modified: the time of members that are given none; by default when they are written. Aware of its zone.
+        file: the target: binary, empty, seekable.
+        modified: the default time of members, with a time zone; by default the time of writing.
     """
 
     def __init__(self, file: BinaryIO, *, modified: datetime | None = None) -> None:
@@ -85,16 +85,16 @@ class ZipWriter:
 
     @contextmanager
     def member(self, name: str, *, modified: datetime | None = None, compressed: bool = False) -> Iterator[Member]:
-        """Yield a member to write to; what was written of it is taken back if the block raises.
+        """Yield a member to write to. If the block raises, its bytes are removed again.
 
         Args:
             name: with slashes between folders.
-            modified: local time; the writer's if not given. Times that ZIP cannot hold become its first.
+            modified: local time; by default the writer's. A time outside the range of ZIP becomes 1980-01-01.
             compressed: whether the content is deflated.
         """
         start, method = self._file.tell(), _DEFLATED if compressed else _STORED
         header = self._header(name, modified, method)
-        # The sizes are not known yet, and may be any.
+        # The sizes are not known yet and have no limit.
         self._file.write(header.local(0, _LIMIT, _LIMIT, extra=_SIZES64.pack(1, 16, 0, 0)))
         member = Member(self._file, compressed=compressed)
         try:
@@ -113,7 +113,7 @@ class ZipWriter:
         self._list(header, member.crc, member.size, member.stored, start)
 
     def add(self, name: str, data: bytes, *, modified: datetime | None = None) -> None:
-        """Write a small member whole."""
+        """Write a small member at once."""
         start, header = self._file.tell(), self._header(name, modified, _STORED)
         crc = zlib.crc32(data)
         self._file.write(header.local(crc, len(data), len(data)) + data)
@@ -127,22 +127,22 @@ class ZipWriter:
         self._members += 1
 
     def _end(self) -> None:
-        """Write the directory, and where it is."""
+        """Write the directory, and its position."""
         start, size = self._file.tell(), self._directory.tell()
         self._directory.seek(0)
         while part := self._directory.read(2**20):
             self._file.write(part)
-        if self._members >= _MOST_MEMBERS or start >= _LIMIT or size >= _LIMIT:
-            count, place = self._members, start + size
+        if self._members >= _MAX_MEMBERS or start >= _LIMIT or size >= _LIMIT:
+            count, position = self._members, start + size
             versions = (_BY_UNIX | _ZIP64_VERSION, _ZIP64_VERSION)
             self._file.write(_END64.pack(b"PK\6\6", _END64.size - 12, *versions, 0, 0, count, count, size, start))
-            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, place, 1))
-        count = min(self._members, _MOST_MEMBERS)
+            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, position, 1))
+        count = min(self._members, _MAX_MEMBERS)
         self._file.write(_END.pack(b"PK\5\6", 0, 0, count, count, min(size, _LIMIT), min(start, _LIMIT), 0))
 
 
 class _Header:
-    """What both headers of a member say of it."""
+    """The fields that the local and the central header of a member share."""
 
     def __init__(self, name: str, modified: datetime, method: int) -> None:
         self.name, self.method = name.encode(), method

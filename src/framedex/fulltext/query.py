@@ -209,7 +209,7 @@ class _Parser:
 
     def _group(self, field: TextField | None) -> Node | None:
         """Parse alternatives up to the end or a closing parenthesis."""
-        found: list[Node] = []
+        alternatives: list[Node] = []
         stopped: list[Node] = []
         excluded: list[Node] = []
         is_first = True
@@ -221,8 +221,8 @@ class _Parser:
             if is_negation:
                 excluded += nodes
             elif (node := _all_of(nodes)) is not None:
-                (stopped if self._is_stop_word(token, node) else found).append(node)
-        return _excluding(_any_of(found, stopped), excluded)
+                (stopped if self._is_stop_word(token, node) else alternatives).append(node)
+        return _excluding(_any_of(alternatives, stopped), excluded)
 
     def _is_stop_word(self, token: _Token, node: Node) -> bool:
         is_word = isinstance(node, Term) and len(node.parts) == 1 and node.field is None
@@ -257,7 +257,7 @@ class _Parser:
     def _negated(self, field: TextField | None) -> Node | None:
         """Return the operand of a ``NOT``, which is the next token."""
         operator = self._operator("NOT")
-        assert operator is not None, "callers look before they read on"
+        assert operator is not None, "callers check the next token first"
         with self._deeper(operator):
             return self._operand(field)
 
@@ -274,7 +274,7 @@ class _Parser:
     def _primary(self, field: TextField | None) -> Node | None:
         """Parse a term or a group in parentheses."""
         token = self._next()
-        assert token is not None, "callers look before they read on"
+        assert token is not None, "callers check the next token first"
         self._at += 1
         if token.kind == "words":
             return self._term(token, field)
@@ -330,15 +330,15 @@ def _all_of(nodes: Sequence[Node]) -> Node | None:
     return Conjunction(tuple(required), tuple(excluded))
 
 
-def _any_of(found: Sequence[Node], stopped: Sequence[Node]) -> Node | None:
+def _any_of(nodes: Sequence[Node], stopped: Sequence[Node]) -> Node | None:
     """Return the disjunction of some nodes; stop words are boosts, unless there are no other nodes."""
-    if not found:
-        found, stopped = stopped, ()
-    if len(found) == 1 and not stopped:
-        return found[0]
-    return Disjunction(tuple(found), tuple(stopped)) if found else None
+    if not nodes:
+        nodes, stopped = stopped, ()
+    if len(nodes) == 1 and not stopped:
+        return nodes[0]
+    return Disjunction(tuple(nodes), tuple(stopped)) if nodes else None
 
 
-def _excluding(found: Node | None, excluded: Sequence[Node]) -> Node | None:
+def _excluding(node: Node | None, excluded: Sequence[Node]) -> Node | None:
     """Return a node without the matches of others."""
-    return Conjunction(tuple(_present(found)), tuple(excluded)) if excluded else found
+    return Conjunction(tuple(_present(node)), tuple(excluded)) if excluded else node

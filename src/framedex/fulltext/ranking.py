@@ -70,15 +70,15 @@ class _Search:
                 assert_never(node)
 
     def _any(self, node: Disjunction) -> Hits:
-        found, scores = np.zeros(self._texts.count, dtype=np.bool_), np.zeros(self._texts.count)
+        matched, scores = np.zeros(self._texts.count, dtype=np.bool_), np.zeros(self._texts.count)
         for each in node.nodes:
             hits = self.hits(each)
-            found[hits.rows] = True
+            matched[hits.rows] = True
             scores[hits.rows] += hits.scores
         for each in node.boosts:
             hits = self.hits(each)
             scores[hits.rows] += hits.scores
-        rows = np.flatnonzero(found)
+        rows = np.flatnonzero(matched)
         return Hits(rows, scores[rows])
 
     def _all(self, node: Conjunction) -> Hits:
@@ -93,34 +93,34 @@ class _Search:
         return Hits(rows, scores[rows])
 
     def _of_term(self, term: Term) -> Hits:
-        found, times = self._frequencies(term)
+        texts, times = self._frequencies(term)
         if term.field is not None:
-            chosen = self._texts.field_of(found) == term.field
-            found, times = found[chosen], times[chosen]
-        field = self._texts.field_of(found)
-        norm = 1 - _B[field] + _B[field] * self._texts.relative_length(found)
-        rows, place = self._texts.rows_of(found)
-        rows, frequency = _summed(rows, (_WEIGHT[field] * times / norm)[place])
+            in_field = self._texts.field_of(texts) == term.field
+            texts, times = texts[in_field], times[in_field]
+        field = self._texts.field_of(texts)
+        norm = 1 - _B[field] + _B[field] * self._texts.relative_length(texts)
+        rows, index = self._texts.rows_of(texts)
+        rows, frequency = _summed(rows, (_WEIGHT[field] * times / norm)[index])
         weight = np.log1p((self._texts.count - len(rows) + 0.5) / (len(rows) + 0.5))
         return Hits(rows, weight * frequency / (K1 + frequency))
 
     def _frequencies(self, term: Term) -> tuple[Longs, Longs]:
         """Return the texts that contain a term, ascending, and the number of its occurrences in each."""
-        found, times = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        texts, times = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for segment, base in zip(self._texts.segments, self._texts.bases, strict=False):
             text = _occurrences(segment, term.parts) >> 32
             first = np.flatnonzero(np.concatenate([[True], text[1:] != text[:-1]])) if len(text) else text
-            found.append(text[first] + base)
+            texts.append(text[first] + base)
             times.append(np.diff(np.concatenate([first, [len(text)]])) if len(text) else text)
-        return np.concatenate(found), np.concatenate(times)
+        return np.concatenate(texts), np.concatenate(times)
 
 
 def _summed(rows: Longs, values: Floats) -> tuple[Longs, Floats]:
     """Return the distinct rows, each with the sum of its values."""
     if len(rows) < 2:
         return rows, values
-    distinct, place = np.unique(rows, return_inverse=True)
-    return distinct, np.bincount(place, weights=values, minlength=len(distinct)).astype(np.float64)
+    distinct, index = np.unique(rows, return_inverse=True)
+    return distinct, np.bincount(index, weights=values, minlength=len(distinct)).astype(np.float64)
 
 
 def _occurrences(segment: Segment, parts: Sequence[PhrasePart]) -> Longs:
@@ -130,13 +130,13 @@ def _occurrences(segment: Segment, parts: Sequence[PhrasePart]) -> Longs:
     ]
     if not all(words):
         return np.empty(0, dtype=np.int64)
-    found: npt.NDArray[np.int64] | None = None
+    starts: npt.NDArray[np.int64] | None = None
     # The rarest word first, so that few positions are looked up in the longer lists.
-    for place in sorted(range(len(words)), key=lambda place: segment.count(words[place])):
-        begins = segment.occurrences(words[place]) - place
-        found = begins if found is None else _common(found, begins)
-    assert found is not None, "a term has a part"
-    return found
+    for index in sorted(range(len(words)), key=lambda index: segment.count(words[index])):
+        begins = segment.occurrences(words[index]) - index
+        starts = begins if starts is None else _common(starts, begins)
+    assert starts is not None, "a term has a part"
+    return starts
 
 
 def _common(some: Longs, others: Longs) -> Longs:

@@ -35,10 +35,10 @@ class RowTexts:
         rows = np.diff(self._start)
         means = np.ones(len(TextField))
         for field in TextField:
-            chosen = (self._field == field) & (self._length > 0)
-            having = int(rows[chosen].sum())
+            counted = (self._field == field) & (self._length > 0)
+            having = int(rows[counted].sum())
             if having:
-                means[field] = float((rows[chosen] * self._length[chosen]).sum()) / having
+                means[field] = float((rows[counted] * self._length[counted]).sum()) / having
         return means
 
     def used(self) -> list[npt.NDArray[np.bool_]]:
@@ -56,8 +56,8 @@ class RowTexts:
     def rows_of(self, texts: Longs) -> tuple[Longs, Longs]:
         """Return the rows that have any of some texts, and for each row the index of its text in the argument."""
         counts = self._start[texts + 1] - self._start[texts]
-        places = np.repeat(np.arange(len(texts)), counts)
-        return self._rows[concat_ranges(self._start[texts], counts)].astype(np.int64), places
+        indices = np.repeat(np.arange(len(texts)), counts)
+        return self._rows[concat_ranges(self._start[texts], counts)].astype(np.int64), indices
 
 
 def _by_text(texts: Ints, count: int) -> tuple[Ints, Longs]:

@@ -31,8 +31,8 @@ class Keys:
     def __len__(self) -> int:
         return len(self.low)
 
-    def __getitem__(self, chosen: Any) -> "Keys":
-        return Keys(self.low[chosen], self.high[chosen])
+    def __getitem__(self, selection: Any) -> "Keys":
+        return Keys(self.low[selection], self.high[selection])
 
     def order(self) -> Longs:
         """Return the indices that sort the keys in ascending order."""
@@ -48,19 +48,19 @@ class Keys:
         Args:
             keys: ascending by ``low``, which is several times as fast as any other order.
         """
-        found = np.full(len(keys), -1, dtype=np.int64)
+        indices = np.full(len(keys), -1, dtype=np.int64)
         if not len(self):
-            return found
-        place = np.searchsorted(self.low, keys.low)
-        asked = np.arange(len(keys))
-        while len(asked):
-            at = np.minimum(place, len(self) - 1)
-            same = self.low[at] == keys.low[asked]
-            hit = same & (self.high[at] == keys.high[asked])
-            found[asked[hit]] = at[hit]
-            again = same & ~hit & (place + 1 < len(self))  # another key with the same low half
-            asked, place = asked[again], place[again] + 1
-        return found
+            return indices
+        position = np.searchsorted(self.low, keys.low)
+        pending = np.arange(len(keys))
+        while len(pending):
+            at = np.minimum(position, len(self) - 1)
+            same = self.low[at] == keys.low[pending]
+            hit = same & (self.high[at] == keys.high[pending])
+            indices[pending[hit]] = at[hit]
+            again = same & ~hit & (position + 1 < len(self))  # another key with the same low half
+            pending, position = pending[again], position[again] + 1
+        return indices
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,11 @@ def merge_segments(segments: Sequence[Segment], kept: Sequence[npt.NDArray[np.bo
         text[target], position[target] = part.text + texts, part.position
         free[place] += part.counts
         texts += len(part.length)
-    chosen = [np.concatenate(each) for each in zip(*((part.keys.low, part.keys.high) for part in parts), strict=True)]
+    selection = [
+        np.concatenate(each) for each in zip(*((part.keys.low, part.keys.high) for part in parts), strict=True)
+    ]
     field, length = (np.concatenate([getattr(part, name) for part in parts]) for name in ("field", "length"))
-    return _assembled(Keys(*chosen), field, length, vocabulary, counts, text, position)
+    return _assembled(Keys(*selection), field, length, vocabulary, counts, text, position)
 
 
 class _Part:

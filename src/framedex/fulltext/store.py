@@ -103,12 +103,12 @@ def _renumbered(before: Sequence[Segment], after: Sequence[Segment], used: Seque
     stayed = {id(segment): start for segment, start in zip(after, starts, strict=False)}
     merged = next((stayed[id(each)] for each in after if all(each is not other for other in before)), 0)
     numbers = []
-    for segment, chosen in zip(before, used, strict=True):
+    for segment, mask in zip(before, used, strict=True):
         if id(segment) in stayed:
             numbers.append(stayed[id(segment)] + np.arange(len(segment)))
         else:
-            numbers.append(merged + np.cumsum(chosen) - 1)
-            merged += int(chosen.sum())
+            numbers.append(merged + np.cumsum(mask) - 1)
+            merged += int(mask.sum())
     return np.concatenate(numbers).astype(np.int32)
 
 
@@ -119,11 +119,11 @@ def n_to_merge(sizes: Sequence[int]) -> int:
     merges of a text and the number of segments grow with the logarithm of the number of texts.
     """
     run = total = 0
-    for place, size in enumerate(reversed(sizes), start=1):
+    for position, size in enumerate(reversed(sizes), start=1):
         if total + size > _MAX_TEXTS:
             break
-        if place >= _MIN_MERGED and size <= 2 * total:
-            run = place
+        if position >= _MIN_MERGED and size <= 2 * total:
+            run = position
         total += size
     return run
 
@@ -148,14 +148,14 @@ def find_texts(segments: Sequence[KeyedTexts], keys: Keys) -> Ints:
         keys: in any order.
     """
     order = np.argsort(keys.low)
-    wanted = keys[order]
-    found = np.full(len(keys), -1, dtype=np.int32)
+    sorted_keys = keys[order]
+    numbers = np.full(len(keys), -1, dtype=np.int32)
     base = 0
     for segment in segments:
-        missing = np.flatnonzero(found < 0)
-        here = segment.find(wanted[missing])
-        found[missing] = np.where(here >= 0, here + base, -1)
+        missing = np.flatnonzero(numbers < 0)
+        positions = segment.find(sorted_keys[missing])
+        numbers[missing] = np.where(positions >= 0, positions + base, -1)
         base += len(segment)
-    out = np.empty_like(found)
-    out[order] = found
+    out = np.empty_like(numbers)
+    out[order] = numbers
     return out

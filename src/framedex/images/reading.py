@@ -216,7 +216,7 @@ def thumbnails(
 ) -> list[bytes | None]:
     """Return thumbnails, None where a picture cannot be shown; arguments as for :func:`cached_thumbnail`."""
     missing = [each for each in media_ids if _UUID.fullmatch(each) and not thumbnail_path(folder, each, size).exists()]
-    looked_up = media.looked_up(missing) if missing else media
+    looked_up = media.with_row_ids(missing) if missing else media
     return [_thumbnail_or_none(looked_up, each, settings, folder=folder, keep=keep, size=size) for each in media_ids]
 
 

@@ -1,4 +1,4 @@
-"""Issue types: what can be wrong with an image, a row each."""
+"""Issue types: the quality problems of images that an index detects, one entry each."""
 
 from framedex.issue_types.base import Derived, ImageSample, IssueType, JudgedBy
 from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS

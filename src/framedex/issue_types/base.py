@@ -1,4 +1,4 @@
-"""The row of an issue type, and what pixel measures get."""
+"""Definition of an issue type, and the pixels for its measure."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _HSP = np.array([[0.241, 0.691, 0.068]], dtype=np.float32)
 
 
 class JudgedBy(Enum):
-    """The way in which an issue and its confidence are decided."""
+    """Source of the decision whether a row has an issue."""
 
     LIMIT = auto()  # the value lies beyond the limit
     LABELS = auto()  # the labels of the nearest images
@@ -31,15 +31,15 @@ class JudgedBy(Enum):
 
 @dataclass(frozen=True)
 class ImageSample:
-    """The pixels that an image is measured by.
+    """Pixels of an image for quality measures.
 
     Attributes:
-        pixels: of the image, which may be reduced.
-        sample: pixels of the whole image for statistics of pixel values, because averaged ones have less noise and
-            fewer extremes; shape (h, w, 3).
-        width: of the whole image in pixels.
-        height: likewise.
-        bands: channels that the file stores: 1 for a grey image.
+        pixels: uint8, shape (H, W, 3), RGB; may be a reduced version of the image.
+        sample: uint8, shape (h, w, 3): pixels of the original image for statistics of pixel values; averaged pixels of
+            a reduced image have less noise and fewer extremes.
+        width: width of the original image in pixels.
+        height: height of the original image in pixels.
+        bands: the number of channels in the file: 1 for a greyscale image.
     """
 
     pixels: Pixels
@@ -50,15 +50,15 @@ class ImageSample:
 
     @cached_property
     def channels(self) -> tuple[Any, ...]:
-        """Red, green and blue of the sample: uint8, shape (h, w) each."""
+        """The red, green and blue channels of the sample: uint8, shape (h, w) each."""
         return tuple(cv2.split(self.sample))
 
     @cached_property
     def brightness(self) -> tuple[float, float]:
         """The 5th and the 99th percentile of perceived brightness, in [0, 1].
 
-        It is √(0.241 R² + 0.691 G² + 0.068 B²) (the HSP model, alienryderflex.com/hsp.html). The root keeps the order,
-        so it is taken of the two percentiles only.
+        It is √(0.241 R² + 0.691 G² + 0.068 B²) (the HSP model, alienryderflex.com/hsp.html). The root preserves the
+        order, so it is computed for the two percentiles only.
         """
         squares = cv2.multiply(self.sample, self.sample, dtype=cv2.CV_32F)
         below = np.cumsum(histogram(cv2.transform(squares, _HSP), _BINS, 255**2 + 1))
@@ -68,17 +68,17 @@ class ImageSample:
 
 
 def histogram(values: Any, bins: int, limit: float) -> Histogram:
-    """Return how many values of an array lie in each of some equal bins from 0 to below a limit: shape (bins,)."""
+    """Return the histogram of an array, with equal bins from 0 to below a limit: float32, shape (bins,)."""
     return np.asarray(cv2.calcHist([values], [0], None, [bins], [0, limit]).ravel(), dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A value that an index computes of other columns of all rows.
+    """Derived value, which indexing computes from other columns of all rows.
 
     Attributes:
-        inputs: names of columns with numbers.
-        compute: takes them, float32 of shape (N,), NaN where unknown, and returns the values, likewise.
+        inputs: names of numeric columns.
+        compute: takes these columns, float32, shape (N,), NaN for missing values, and returns values in the same form.
     """
 
     inputs: tuple[str, ...]
@@ -87,23 +87,23 @@ class Derived:
 
 @dataclass(frozen=True)
 class IssueType:
-    """One way in which an image can be bad.
+    """Quality problem that an image can have.
 
-    A value that a pixel *measure* gives is stored when the image is ingested. It is held against the limit whenever the
-    dataset is indexed, so a changed threshold needs a reindex only.
+    The value of a pixel *measure* is stored when the image is ingested. It is compared with the limit when the dataset
+    is indexed, so a changed threshold only needs a reindex.
 
     Attributes:
-        name: in results, filters and exports: lower-case letters, digits and ``_``.
-        meaning: what the value is, in words for people.
-        threshold: the limit; None where it depends on the dataset, or there is none.
-        above: whether values above the limit are the issue, else those below.
-        worst: the most extreme value possible, where the confidence is 1; None if there is none.
+        name: the name in results, filters and exports: lower-case letters, digits and ``_``.
+        meaning: description of the value, for users.
+        threshold: the limit; None if it depends on the dataset, or if the type has no limit.
+        above: True if values above the limit are an issue, False if values below it are.
+        worst: the most extreme possible value, with the confidence 1; None for an unbounded value.
         measure: returns the value from the pixels of an image, a finite number; called on several threads at once.
-        derived: how the value follows from other columns; for types without a measure.
-        column: of the table, that has the value: ``value_<name>`` by default where there is a measure or a derived
-            value. Without these it names the value of another type, or None, which means that there is no value.
-        judged_by: how the issue is decided.
-        details: further index columns that go with the issue.
+        derived: computes the value from other columns, for types without a measure.
+        column: the table column of the value; ``value_<name>`` by default for types with a measure or a derived value.
+            Other types name the column of another type's value, or have None for no value.
+        judged_by: the source of the decision.
+        details: further index columns for the issue.
     """
 
     name: str
@@ -118,14 +118,14 @@ class IssueType:
     details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the name and the value, and name its column.
+        """Check the name and the value, and set the default column.
 
         Raises:
-            InvalidInput: the name is none, or there is a measure and a derived value.
+            InvalidInput: the name is invalid, or the type has both a measure and a derived value.
         """
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InvalidInput(
-                f"{self.name!r} cannot name an issue type: it has lower-case letters, digits and _, as low_contrast"
+                f"{self.name!r} cannot name an issue type: use lower-case letters, digits and _, as in low_contrast"
             )
         if self.measure is not None and self.derived is not None:
             raise InvalidInput(f"the value of {self.name!r} is measured or derived, not both")
@@ -134,17 +134,17 @@ class IssueType:
 
     @property
     def has_own_value(self) -> bool:
-        """Whether the value is measured or derived for this type."""
+        """True if the type has a measure or a derived value."""
         return self.measure is not None or self.derived is not None
 
     @property
     def confidence_column(self) -> str:
-        """The index column with the confidence that an image has the issue, null where it has not."""
+        """The index column with the confidence of the issue; null for images without the issue."""
         return f"issue_{self.name}"
 
     @property
     def computed_columns(self) -> tuple[str, ...]:
-        """The index columns that are computed for this type alone, beside the confidence."""
+        """The index columns that are computed only for this type, without the confidence."""
         if self.column is None or (self.derived is None and self.judged_by is not JudgedBy.LABELS):
             return self.details
         return (self.column, *self.details)

@@ -14,9 +14,9 @@ _SIDE = 64
 
 
 def _sharpness(image: ImageSample) -> float:
-    """Return 1 - exp(-deviation of the edges / 100), plus the same of the histogram where that is distinctive.
+    """Return the sharpness, in [0, 1]: 1 - exp(-d / 100), where d is the standard deviation of the edges.
 
-    The second term lifts flat graphics, whose few edges do not mean blur.
+    The same term of the grey histogram is added if it exceeds 0.18: flat graphics have few edges without being blurred.
     """
     grey = _small_grey(image.pixels)
     edges = _edges(grey)
@@ -30,7 +30,7 @@ def _deviation(values: Any) -> float:
 
 
 def _small_grey(pixels: Pixels) -> npt.NDArray[np.uint8]:
-    """Return grey, uint8, longer side at most 64."""
+    """Return the greyscale image, reduced to at most 64 pixels of the longer side."""
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
     ratio = max(width, height) / _SIDE
@@ -48,7 +48,7 @@ def _edge_kernel() -> npt.NDArray[np.float32]:
 
 
 def _edges(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the Laplacian, clipped to 0–255; the outermost pixels stay as they are, as in Pillow's FIND_EDGES."""
+    """Return the Laplacian, clipped to 0–255; border pixels are unchanged, as in Pillow's FIND_EDGES."""
     edges = grey.copy()
     if min(grey.shape) >= 3:
         edges[1:-1, 1:-1] = cv2.filter2D(grey, -1, _edge_kernel())[1:-1, 1:-1]

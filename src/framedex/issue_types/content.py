@@ -1,4 +1,4 @@
-"""Images that show little, or no colours."""
+"""Images with low information or without colours."""
 
 import cv2
 import numpy as np
@@ -7,7 +7,7 @@ from framedex.issue_types.base import ImageSample, IssueType, histogram
 
 
 def _entropy(image: ImageSample) -> float:
-    """Return the entropy of all channels' values together, as Pillow's ``Image.entropy``, in bits / 10."""
+    """Return the entropy of the values of all channels, as Pillow's ``Image.entropy``, in bits / 10."""
     channels = image.channels[:1] if image.bands == 1 else image.channels
     counts = np.concatenate([histogram(channel, 256, 256) for channel in channels])
     share = counts[counts > 0] / counts.sum()
@@ -15,7 +15,7 @@ def _entropy(image: ImageSample) -> float:
 
 
 def _colourfulness(image: ImageSample) -> float:
-    """Return the largest difference of a pixel's channels, at the 99th percentile of pixels."""
+    """Return the 99th percentile of the largest difference between a pixel's channels, in [0, 1]."""
     red, green, blue = image.channels
     spread = cv2.subtract(cv2.max(cv2.max(red, green), blue), cv2.min(cv2.min(red, green), blue))
     below = np.cumsum(histogram(spread, 256, 256))

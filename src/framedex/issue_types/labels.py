@@ -1,4 +1,4 @@
-"""Wrong labels, judged by those of the nearest images in :mod:`framedex.analysis.labels`."""
+"""Wrong labels, detected by :mod:`framedex.analysis.labels` from the labels of the nearest images."""
 
 from framedex.issue_types.base import IssueType, JudgedBy
 

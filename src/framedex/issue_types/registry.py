@@ -1,7 +1,7 @@
-"""All issue types, in the order of exports. Further ones come from other packages, by entry points.
+"""Registry of issue types, in the order of exports; plugins add types by entry points.
 
-The measures and thresholds of the first six pixel measures are those of CleanVision
-(github.com/cleanlab/cleanvision, 0.3.7), so that results can be compared image by image.
+The first six pixel measures and their thresholds are those of CleanVision (github.com/cleanlab/cleanvision, 0.3.7), so
+that results can be compared image by image.
 """
 
 from collections.abc import Mapping
@@ -49,23 +49,25 @@ _BUILT_IN = {
 
 
 def _check(row: IssueType, _others: Mapping[str, IssueType]) -> None:
-    """Check that the columns of a contributed type are its own, and that it is judged by a limit.
+    """Check that a plugin's type uses its own columns and is judged by a limit.
 
     Raises:
-        InvalidInput: they are not.
+        InvalidInput: it does not.
     """
     if row.judged_by is not JudgedBy.LIMIT or row.details or row.threshold is None:
-        raise InvalidInput(f"the issue type {row.name!r} of a plugin has a threshold, and is judged by it alone")
+        raise InvalidInput(f"the issue type {row.name!r} of a plugin must have a threshold and be judged by it alone")
     values = sorted(each.column for each in _BUILT_IN.values() if each.column is not None)
     if row.has_own_value:
         if row.column != f"value_{row.name}":
-            raise InvalidInput(f"the value of {row.name!r} is in the column value_{row.name}, not {row.column!r}")
+            raise InvalidInput(f"the value of {row.name!r} must be in the column value_{row.name}, not {row.column!r}")
     elif row.column not in values:
-        raise InvalidInput(f"{row.name!r} has a measure, a derived value, or one of the columns {', '.join(values)}")
+        raise InvalidInput(
+            f"{row.name!r} must have a measure, a derived value, or one of the columns {', '.join(values)}"
+        )
 
 
 ISSUE_PLUGINS = Contributions("framedex.issue_types", IssueType, taken=lambda: _BUILT_IN, check=_check)
-"""Issue types of other packages."""
+"""Issue types of plugins."""
 
 
 def issue_types() -> Mapping[str, IssueType]:
@@ -74,32 +76,32 @@ def issue_types() -> Mapping[str, IssueType]:
 
 
 def find_issue_type(name: object) -> IssueType:
-    """Return the issue type of a name.
+    """Return the issue type with a name.
 
     Raises:
-        InvalidInput: there is none of that name.
+        InvalidInput: the name is unknown.
     """
-    if isinstance(name, str) and (found := _BUILT_IN.get(name) or ISSUE_PLUGINS.rows().get(name)) is not None:
-        return found
+    if isinstance(name, str) and (issue := _BUILT_IN.get(name) or ISSUE_PLUGINS.rows().get(name)) is not None:
+        return issue
     raise InvalidInput(f"no issue {name!r}; there are: {', '.join(sorted(issue_types()))}")
 
 
 def is_built_in(issue: IssueType) -> bool:
-    """Return whether an issue type comes with Framedex, not from another package."""
+    """Return whether an issue type is part of Framedex, not of a plugin."""
     return _BUILT_IN.get(issue.name) is issue
 
 
 def measured_types() -> list[IssueType]:
-    """Return the issue types whose value is measured on the pixels."""
+    """Return the issue types with a pixel measure."""
     return [each for each in issue_types().values() if each.measure is not None]
 
 
 def measure_columns() -> list[str]:
-    """Return the columns that pixel measures fill."""
+    """Return the columns of pixel measures."""
     return [each.column for each in measured_types() if each.column is not None]
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     try:
         return find_issue_type(name).name
     except InvalidInput as error:
@@ -108,10 +110,10 @@ def _known(name: str) -> str:
 
 IssueName = Annotated[
     str,
-    AfterValidator(_known),
+    AfterValidator(_check_name),
     WithJsonSchema({"type": "string", "title": "IssueName", "examples": sorted(_BUILT_IN)}),
 ]
-"""The name of an issue type in models of pydantic.
+"""The name of an issue type, for pydantic models.
 
-Names from plugins are allowed, so the JSON Schema lists the others as examples only.
+Names of plugins are allowed, so the JSON Schema lists the built-in names as examples only.
 """

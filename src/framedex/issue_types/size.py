@@ -7,25 +7,28 @@ from framedex.issue_types.base import Derived, IssueType
 
 
 def size_distance(width: Floats, height: Floats) -> Floats:
-    """Return how far each image's size lies from the usual ones: above 0.5 it is odd.
+    """Return the distance of each image's size from the usual sizes; sizes above 0.5 are odd.
 
-    The size is √(width·height); usual is what lies within three times the range between the quartiles of them
-    (as CleanVision 0.3.7). Where all usual images have one size, each other size is odd.
+    The size is √(width·height). The limit of 0.5 lies 3.5 interquartile ranges from the middle of the quartiles, which
+    is three ranges beyond each quartile (as in CleanVision 0.3.7). If the quartiles are equal, every other size is odd.
 
     Args:
-        width: float32, shape (N,), pixels; NaN where unknown.
-        height: likewise.
+        width: float32, shape (N,), pixels; NaN if unknown.
+        height: float32, shape (N,), pixels; NaN if unknown.
+
+    Returns:
+        float32, shape (N,), from 0; NaN if unknown.
     """
     size = np.sqrt(width.astype(np.float64) * height)
-    known = np.isfinite(size)
-    if not known.any():
+    is_known = np.isfinite(size)
+    if not is_known.any():
         return np.full(len(size), np.nan, dtype=np.float32)
-    low, high = np.quantile(size[known], (0.25, 0.75))
+    low, high = np.quantile(size[is_known], (0.25, 0.75))
     middle, reach = (low + high) / 2, 7 * (high - low)
     distance = np.abs(size - middle)
     if reach > 0:
         return np.asarray(distance / reach, dtype=np.float32)
-    return np.where(distance > 0, 0.5 + distance / middle, np.where(known, 0.0, np.nan)).astype(np.float32)
+    return np.where(distance > 0, 0.5 + distance / middle, np.where(is_known, 0.0, np.nan)).astype(np.float32)
 
 
 ODD_SIZE = IssueType(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.images.reading import forget_thumbnails
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.create import boxes_of, read, read_share, resume_checkpoint, roots_of, skipped, with_box_problems
 from framedex.jobs.index.changed import index_changed, rebuild_index
@@ -24,9 +25,9 @@ from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
-from framedex.records import DatasetStatus
-from framedex.storage import datasets, tables, videos
+from framedex.storage import tables, videos
 from framedex.storage.file_index import FileIndex, replaced_rows
+from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import OF_VIDEOS
 from framedex.storage.objects import count_objects
@@ -48,27 +49,24 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
     place, roots = _places(base, content)
     ingested = _ingested(base, content, start, place, progress, end)
     summary = _summary(base, content, ingested, place, roots)
-    if not ingested.rows and not (auto_reindex and base.head.summary.get("partial")):
+    if not ingested.rows and not (auto_reindex and base.head.summary.partial):
         return nothing_new(base, summary)
     table = Table(base.table, start)
     gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
     if gone.any():
-        summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
+        replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
+        summary = summary.with_(skipped={**summary.skipped, **replaced})
     ids = _ids_of(table, gone)
     write = None
     if boxes is not None and ingested.rows and isinstance(content, FilesInput):
-        versions, roles, first = (
-            media_versions(ingested.version, ingested.videos),
-            summary.get("roles", {}),
-            table.count(),
-        )
+        versions, first = media_versions(ingested.version, ingested.videos), table.count()
         write = writer(
-            boxes, base, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
+            boxes, base, content.encoder, versions=versions, roots=roots, roles=summary.roles, first=first, place=place
         )
     halfway = end if write is None else (1 + end) / 2
     objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
     indexed = index_changed(
-        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
+        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex
     )
     progress.outcome = _outcome(indexed)
     others = base.kept | _settled_videos(base.table, ingested)
@@ -81,8 +79,8 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
         dataset_id=base.dataset_id,
         table=base.table,
         rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
-        status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
         summary=summary,
+        partial=not auto_reindex,
         others=others,
         roots=roots if ingested.rows else (),
     )
@@ -115,14 +113,13 @@ def _ingested(
 
 def _summary(
     base: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
-) -> dict[str, Any]:
-    """Return what is stored of an addition beside the tables."""
-    summary = {**base.head.summary, "skipped": skipped(content, ingested)}
+) -> Summary:
+    """Return the summary of a generation with an addition."""
+    summary = base.head.summary.with_(skipped=skipped(content, ingested))
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
-        summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
+        summary = summary.with_(roles={**summary.roles, str(place.root): content.source.role_arn})
     if ingested.rows:
-        summary["batches"] = place.batch + 1
-        summary["added_at"] = with_time(summary.get("added_at", {}), place.batch)
+        summary = summary.with_(batches=place.batch + 1, added_at=with_time(summary.added_at, place.batch))
     return summary
 
 
@@ -168,7 +165,7 @@ def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
     """Return the version of the table of videos, by its name, after an addition; changed ones have their new row."""
     if not ingested.videos:
         return {}
-    return {videos.VIDEOS: videos.last_of_each(Table(videos.videos_path(table), ingested.videos))}
+    return {videos.VIDEOS: videos.drop_repeated_videos(Table(videos.videos_path(table), ingested.videos))}
 
 
 def _known(content: Content, table: Table) -> IdIndex:
@@ -213,7 +210,6 @@ def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
         dataset_id=base.dataset_id,
         table=base.table,
         rows=base.head.n_images,
-        status=DatasetStatus.READY,
         summary=summary,
         others=others,
     )
@@ -238,7 +234,7 @@ def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[s
     Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
     stay as they are, so only the very folder that they are relative to will do.
     """
-    batch, roots, places = int(base.head.summary.get("batches", 1)), list(base.roots), []
+    batch, roots, places = base.head.summary.batches, list(base.roots), []
     for root in roots_of(content):
         ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
@@ -248,30 +244,24 @@ def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[s
     return replace(places[0], others=tuple(places[1:])), roots
 
 
-def nothing_new(base: JobContext, summary: Mapping[str, Any]) -> Commit:
-    """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
-    return media_stay(base, base.head.tables, summary, partial=bool(base.head.summary.get("partial")))
+def nothing_new(base: JobContext, summary: Summary) -> Commit:
+    """Return the commit of a job that found nothing to do; only the summary may be new."""
+    return media_stay(base, base.head.tables, summary, partial=base.head.summary.partial)
 
 
-def media_stay(base: JobContext, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
+def media_stay(base: JobContext, versions: Mapping[str, int], summary: Summary, *, partial: bool) -> Commit:
     """Return the commit of a job that left the media, and their index, as they were.
 
     Args:
         base: what it started from.
         versions: of the tables of the generation.
-        summary: what is stored with it.
+        summary: of the generation.
         partial: whether something in it is still to be indexed.
     """
-
-    def commit(connection: Any) -> None:
-        datasets.commit_generation(
-            connection,
-            base.dataset_id,
-            tables=dict(versions),
-            n_images=base.head.n_images,
-            status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
-            config=base.config,
-            summary={**summary, "partial": partial},
-        )
-
-    return commit
+    return generation_commit(
+        base.dataset_id,
+        tables=versions,
+        n_images=base.head.n_images,
+        config=base.config,
+        summary=summary.with_(partial=partial),
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from framedex.annotations.sources import BoxSource, read_boxes
+from framedex.annotations.sources import BoxSource, read_box_index
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
@@ -24,20 +24,20 @@ def add_objects(base: JobContext, sources: Sequence[BoxSource], encoder: Encoder
         encoder: that of the dataset.
         progress: of the task.
     """
-    boxes = read_boxes(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+    boxes = read_box_index(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
     write = writer(
         boxes,
         base,
         encoder,
         versions=base.head.tables,
         roots=base.roots,
-        roles=base.head.summary.get("roles", {}),
+        roles=base.head.summary.roles,
         known=object_ids(base),
     )
     objects = change_objects(base, write=write, progress=progress.stages(0.0, 1.0))
-    summary = with_box_problems({**base.head.summary, "skipped": {}}, boxes, unmatched=True)
+    summary = with_box_problems(base.head.summary.with_(skipped={}), boxes, unmatched=True)
     if objects is None:
         return nothing_new(base, summary)
     joined = OBJECTS in base.head.tables
     versions, summary = objects.apply(base.head.tables, summary)
-    return media_stay(base, versions, summary, partial=joined or bool(base.head.summary.get("partial")))
+    return media_stay(base, versions, summary, partial=joined or base.head.summary.partial)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from framedex.ids import objects_dataset
-from framedex.records import EmbeddingConfig, Generation
+from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.table_names import INDEX_TABLES
 
 
@@ -40,13 +41,15 @@ class JobContext:
         cls, dataset_id: str, config: EmbeddingConfig, table: Path, thumbnails: Path, settings: Settings
     ) -> "JobContext":
         """Return what the job of a new dataset starts from: a head without tables, which is in no catalog."""
-        head = Generation(id="", dataset_id=dataset_id, tables={}, n_images=0, created_at=datetime.now(UTC), summary={})
+        head = Generation(
+            id="", dataset_id=dataset_id, tables={}, n_images=0, created_at=datetime.now(UTC), summary=Summary()
+        )
         return cls(dataset_id, head, config, (), table, thumbnails, (), settings)
 
     @property
     def namespace(self) -> str:
         """The dataset whose id those of media are made of: of a clone, the first one it was cloned from."""
-        return str(self.head.summary.get("namespace", self.dataset_id))
+        return self.head.summary.namespace or self.dataset_id
 
     @property
     def kept(self) -> dict[str, int]:

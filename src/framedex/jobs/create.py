@@ -1,12 +1,10 @@
 """The job of a new dataset: ingest, index, commit."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from framedex.annotations.box_index import BoxIndex
-from framedex.annotations.sources import read_boxes
+from framedex.annotations.sources import read_box_index
 from framedex.errors import NotFound
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, with_time
@@ -18,9 +16,10 @@ from framedex.jobs.ingest.vectors import ingest_vectors
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.frame_sampling import Sampling
-from framedex.records import DatasetStatus, EmbeddingConfig
+from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import tables
+from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.objects import objects_path
 from framedex.storage.tables import Table
@@ -28,8 +27,6 @@ from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, TaskProgress
 
 UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
-BOX_PROBLEMS = "box_problems"
-"""In a generation's summary: what was wrong with the annotations of objects, the first hundred."""
 _WITH_BOXES = 0.7
 """The share of reading that pictures take where some are read once more for their boxes."""
 
@@ -66,11 +63,7 @@ def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Com
         write = writer(boxes, base, content.encoder, versions=versions, roots=roots, roles={})
         objects = change_objects(base, write=write, progress=progress.stages(read_end, end))
     indexed = index(Table(table, ingested.version), base.config.thresholds, progress=progress.stages(end, 1.0))
-    summary: dict[str, Any] = {
-        "skipped": skipped(content, ingested),
-        "batches": 1,
-        "added_at": with_time({}, 0),
-    }
+    summary = Summary(skipped=skipped(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = with_box_problems(summary, boxes, unmatched=True)
     others = {VIDEOS: ingested.videos} if ingested.videos else {}
     if objects is not None:
@@ -81,7 +74,6 @@ def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Com
         dataset_id=base.dataset_id,
         table=table,
         rows=ingested.rows,
-        status=DatasetStatus.READY,
         summary=summary,
         others=others,
         roots=roots,
@@ -104,7 +96,7 @@ def boxes_of(content: Content, progress: TaskProgress) -> BoxIndex | None:
     """Return the boxes that come with pictures; None if no file of them does."""
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
-    return read_boxes(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+    return read_box_index(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
 
 
 def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:
@@ -211,24 +203,24 @@ def read(
     )
 
 
-def with_box_problems(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
-    """Return what is stored with a generation, with what was wrong with boxes, and how many of them have no picture.
+def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bool) -> Summary:
+    """Return a summary with the problems of boxes, and with the number of images of boxes that are missing.
 
     Args:
-        summary: with what was left out, by reason, as ``skipped``.
+        summary: of the generation; ``skipped`` gets further reasons.
         boxes: that were read; None for none.
         unmatched: whether pictures that were not there count.
     """
     if boxes is None:
-        return {**summary, BOX_PROBLEMS: []}
+        return summary.with_(box_problems=[])
     counts = {UNUSABLE_BOXES: boxes.problems.count}
     if unmatched:
         counts["pictures with boxes that are not there"] = boxes.unmatched
     found = {name: count for name, count in counts.items() if count}
-    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: list(map(str, boxes.problems.sample))}
+    return summary.with_(skipped={**summary.skipped, **found}, box_problems=list(map(str, boxes.problems.sample)))
 
 
-def skipped(content: Content, ingested: Ingested) -> dict[str, Any]:
+def skipped(content: Content, ingested: Ingested) -> dict[str, int]:
     """Return what was left out, by reason."""
     found = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
     if ingested.unmatched:

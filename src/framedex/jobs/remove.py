@@ -15,7 +15,6 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.objects.objects import change_objects
 from framedex.progress import Progress
-from framedex.records import DatasetStatus
 from framedex.storage import tables, videos
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -53,8 +52,8 @@ def remove_chosen(
         dataset_id=base.dataset_id,
         table=base.table,
         rows=base.head.n_images - int(np.count_nonzero(gone)),
-        status=DatasetStatus.PARTIAL_INDEX if base.head.summary.get("partial") else DatasetStatus.READY,
         summary=summary,
+        partial=base.head.summary.partial,
         others=others,
     )
 

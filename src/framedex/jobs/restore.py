@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from framedex.images.reading import forget_thumbnails
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.progress import Progress
-from framedex.records import DatasetStatus, Generation, SnapshotReason
-from framedex.storage import datasets, snapshot_rows, tables
+from framedex.records import SnapshotReason
+from framedex.storage import snapshot_rows, tables
+from framedex.storage.generation import Generation, IndexSummary, ObjectSummary, Summary
 from framedex.storage.layout import Layout
-from framedex.storage.objects import OBJECTS
 from framedex.tasks import Commit, TaskProgress
-
-_COUNTERS = ("first_free", "batches")
 
 
 def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: TaskProgress) -> Commit:
@@ -31,21 +30,19 @@ def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: T
     The commit raises NotFound if the snapshot is gone.
     """
     progress("restoring", 0.5)
-    config = kept.embedding_config or base.config
+    make_head = generation_commit(
+        base.dataset_id,
+        tables=kept.tables,
+        n_images=kept.n_images,
+        config=kept.embedding_config or base.config,
+        summary=_counted_on(base.head.summary, kept.summary),
+    )
 
     def commit(connection: Any) -> None:
         snapshot_rows.find_snapshot(
             connection, base.dataset_id, snapshot_id
         )  # what is deleted may be gone from the disk
-        datasets.commit_generation(
-            connection,
-            base.dataset_id,
-            tables=kept.tables,
-            n_images=kept.n_images,
-            status=DatasetStatus.PARTIAL_INDEX if kept.summary.get("partial") else DatasetStatus.READY,
-            config=config,
-            summary={**kept.summary, **_counted_on(base.head.summary, kept.summary)},
-        )
+        make_head(connection)
         snapshot_rows.set_current(connection, base.dataset_id, snapshot_id)
         forget_thumbnails(base.thumbnails)  # media of the same ids may have been other pictures then
         forget_thumbnails(base.object_thumbnails)
@@ -53,20 +50,17 @@ def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: T
     return commit
 
 
-def _counted_on(now: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
-    """Return the counters of numbers that were used, whichever state they were used in: ids are never used twice."""
-    counted: dict[str, Any] = {
-        "first_free": _larger(now, then),
-        "batches": max(now.get("batches", 1), then.get("batches", 1)),
-    }
-    if OBJECTS in now or OBJECTS in then:
-        of_now, of_then = now.get(OBJECTS, {}), then.get(OBJECTS, {})
-        counted[OBJECTS] = {**of_then, "first_free": _larger(of_now, of_then)}
-    return counted
+def _counted_on(now: Summary, then: Summary) -> Summary:
+    """Return the former summary with the counters of both states, so that no number is used twice."""
+    counted = then.with_(first_free=_larger(now, then), batches=max(now.batches, then.batches))
+    if now.objects is None and then.objects is None:
+        return counted
+    of_now, of_then = now.objects or ObjectSummary(), then.objects or ObjectSummary()
+    return counted.with_(objects=of_then.with_(first_free=_larger(of_now, of_then)))
 
 
-def _larger(now: dict[str, Any], then: dict[str, Any]) -> dict[str, int]:
-    used, before = now.get("first_free", {}), then.get("first_free", {})
+def _larger(now: IndexSummary, then: IndexSummary) -> dict[str, int]:
+    used, before = now.first_free, then.first_free
     return {name: max(used.get(name, 0), before.get(name, 0)) for name in {*used, *before}}
 
 
@@ -86,23 +80,16 @@ def clone(
     link_generation(kept, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.1, 0.9))
     progress("syncing", 0.9)
     tables.sync(layout.dataset(dataset_id))
-    summary = {**kept.summary, "namespace": source.namespace}
-    config = kept.embedding_config or source.config
-
-    def commit(connection: Any) -> None:
-        datasets.put_roots(connection, dataset_id, source.roots)
-        generation = datasets.commit_generation(
-            connection,
-            dataset_id,
-            tables=kept.tables,
-            n_images=kept.n_images,
-            status=DatasetStatus.PARTIAL_INDEX if kept.summary.get("partial") else DatasetStatus.READY,
-            config=config,
-            summary=summary,
-        )
-        snapshot_rows.insert_snapshot(connection, generation, created_by=created_by, reason=SnapshotReason.CLONE)
-
-    return commit
+    return generation_commit(
+        dataset_id,
+        tables=kept.tables,
+        n_images=kept.n_images,
+        config=kept.embedding_config or source.config,
+        summary=kept.summary.with_(namespace=source.namespace),
+        roots=source.roots,
+        snapshot_by=created_by,
+        reason=SnapshotReason.CLONE,
+    )
 
 
 def link_generation(kept: Generation, *, layout: Layout, dataset_id: str, progress: Progress) -> None:

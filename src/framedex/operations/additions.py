@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from framedex.annotations.sources import BoxSource, given_boxes
+from framedex.annotations.sources import BoxSource, resolve_box_sources
 from framedex.checks import check_flag, check_integer
 from framedex.encoders import Encoder
 from framedex.errors import Forbidden, NotIndexed
@@ -14,14 +14,13 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
+from framedex.operations.names import Operation
 from framedex.operations.starting import check_free, start, with_job_context
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
 from framedex.storage.blobs import remove_upload
 from framedex.tasks import Commit, Job, Task, TaskProgress
-
-_OPERATION = "add_media"
 
 
 def start_addition(
@@ -41,7 +40,7 @@ def start_addition(
     if config is None:
         raise NotIndexed("Dataset has no embedding config")
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
-        check_free(connection, dataset_id, _OPERATION)
+        check_free(connection, dataset_id, Operation.ADD_MEDIA)
     with progress_bar("Uploading", shown=None if shown else False) as progress:
         content = open_more(
             given,
@@ -51,14 +50,14 @@ def start_addition(
             settings=context.settings,
             progress=lambda share: progress("files", share) if progress else None,
         )
-    asked = {"operation": _OPERATION, "content": content.config, "auto_reindex": auto_reindex}
+    asked = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
     try:
         return start(
             context,
             dataset_id,
             TaskType.MEDIA_ADDITION,
             lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
-            operation=_OPERATION,
+            operation=Operation.ADD_MEDIA,
             config=None if content.config is None else asked,
         )
     except BaseException:
@@ -68,7 +67,7 @@ def start_addition(
 
 def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
     """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
-    sources = given_boxes(boxes)
+    sources = resolve_box_sources(boxes)
     _encoder(context, dataset_id)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     return start(
@@ -76,14 +75,14 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
         dataset_id,
         TaskType.MEDIA_ADDITION,
         _adds(context, sources),
-        operation="add_objects",
-        config={"operation": "add_objects", "boxes": paths},
+        operation=Operation.ADD_OBJECTS,
+        config={"operation": Operation.ADD_OBJECTS, "boxes": paths},
     )
 
 
 def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
     """Return the job of a task that adds objects, which is to be done again."""
-    return with_job_context(context, dataset_id, _adds(context, given_boxes(paths)))
+    return with_job_context(context, dataset_id, _adds(context, resolve_box_sources(paths)))
 
 
 def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:

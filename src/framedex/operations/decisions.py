@@ -18,8 +18,8 @@ def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence
         Conflict: a task is under way.
     """
     with editing(context, dataset_id, "not_duplicates") as edit:
-        decision, *written = decide(edit.base.table, edit.base.head, media_ids, context.settings.user)
-        edit.commit(*written)
+        decision, versions, summary = decide(edit.base.table, edit.base.head, media_ids, context.settings.user)
+        edit.commit(versions, summary)
     return decision
 
 

@@ -16,11 +16,13 @@ from framedex.jobs.edits.labels import caption_array, label_array, write_caption
 from framedex.jobs.edits.rows import Places, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
+from framedex.operations.names import Operation
 from framedex.operations.short_edits import Edit, editing
 from framedex.operations.starting import start, with_job_context
-from framedex.records import Condition, Field, FieldResult, FieldValue, Tag, TaskType
+from framedex.records import Field, FieldResult, FieldValue, Tag, TaskType
 from framedex.storage import tables
-from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, held_fields, tags_of
+from framedex.storage.condition import Condition
+from framedex.storage.definitions import FieldDefinition, TagDefinition, fields_of, stored_fields, tags_of
 from framedex.storage.field_results import read_result
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
@@ -126,7 +128,7 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
         NotFound: there is no such media item.
     """
     media = open_media(context, dataset_id)
-    fields = held_fields(media)
+    fields = stored_fields(media)
     row = media.find(media_id, [field.column.name for field in fields] or ["media_id"])
     found = ((field, row[field.column.name]) for field in fields)
     return [
@@ -153,9 +155,14 @@ def start_adding_field(
         dataset_id,
         TaskType.CUSTOM_METADATA,
         lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress),
-        operation="add_field",
+        operation=Operation.ADD_FIELD,
         config=_asked(
-            rows, "add_field", name=name, field_type=spec.type.value, enum_options=enum_options, is_multi=is_multi
+            rows,
+            Operation.ADD_FIELD,
+            name=name,
+            field_type=spec.type.value,
+            enum_options=enum_options,
+            is_multi=is_multi,
         ),
     )
 
@@ -175,12 +182,12 @@ def start_setting_field(context: Context, dataset_id: str, name: str, values: An
         dataset_id,
         TaskType.CUSTOM_METADATA,
         lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress),
-        operation="set_field",
-        config=_asked(rows, "set_field", name=name),
+        operation=Operation.SET_FIELD,
+        config=_asked(rows, Operation.SET_FIELD, name=name),
     )
 
 
-def _asked(rows: Sequence[Any], operation: str, **options: Any) -> dict[str, Any] | None:
+def _asked(rows: Sequence[Any], operation: Operation, **options: Any) -> dict[str, Any] | None:
     """Return what a task is asked to do, as JSON; None where that is too much to keep, or holds what JSON cannot."""
     if len(rows) > _STORED_ROWS:
         return None
@@ -202,7 +209,7 @@ def field_job(context: Context, dataset_id: str, config: Mapping[str, Any]) -> J
     """Return the job of a task about a custom field that is to be done again."""
     name = config["name"]
     rows = [tuple(row) if isinstance(row, list) else row for row in config["values"]]  # pairs, which JSON has as lists
-    if config["operation"] == "set_field":
+    if config["operation"] == Operation.SET_FIELD:
         return with_job_context(
             context, dataset_id, lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress)
         )

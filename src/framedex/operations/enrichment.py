@@ -7,20 +7,12 @@ from typing import Any
 from framedex.encoders import TextEncoder, choose_encoder
 from framedex.enrichers import (
     ModelEntry,
-    describe,
+    describe_model,
     make_captioner,
     make_detector,
     make_tagger,
     models_without_files,
     read_models,
-)
-from framedex.enrichment_records import (
-    AppliedModels,
-    EnrichmentContext,
-    EnrichmentModel,
-    EnrichmentStatus,
-    EnrichmentType,
-    ModelStatus,
 )
 from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
@@ -29,8 +21,18 @@ from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_pictures
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
+from framedex.operations.names import Operation
 from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
-from framedex.records import DatasetStatus, TaskType
+from framedex.records import (
+    AppliedModels,
+    DatasetStatus,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+    TaskType,
+)
 from framedex.storage import datasets
 from framedex.storage.media import Media
 from framedex.storage.objects import count_objects
@@ -47,10 +49,10 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
         head = datasets.head(connection, dataset_id)
     entries = _entries(context)
     if head is None:
-        return [describe(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
+        return [describe_model(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
     media = open_media(context, dataset_id)
     shown = has_pictures(media)
-    return [describe(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
+    return [describe_model(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
 
 
 def _entries(context: Context) -> list[ModelEntry]:
@@ -88,14 +90,14 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     wanted = _checked_types(models)
     context.runner.settle()
     with context.catalog.write() as connection:  # before models are loaded, which may take long
-        check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
     plan = _plan(context, dataset_id, wanted)
     with context.catalog.write() as connection:
-        source = check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        source = check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "enriched", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
-        config = {"operation": "enrich", "source": dataset_id, "enrichment_models": wanted}
+        config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": wanted}
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)

@@ -14,10 +14,11 @@ from framedex.export.archive import export_archive
 from framedex.export.formats import find_format
 from framedex.export.selection import select
 from framedex.operations.context import Context, open_media
-from framedex.records import Condition, EntityType, ExportRecord, ExportResult
+from framedex.records import EntityType, ExportRecord, ExportResult
 from framedex.render.progress import progress_bar
 from framedex.settings import user_path
 from framedex.storage import datasets, export_rows
+from framedex.storage.condition import Condition
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, open_objects
@@ -246,7 +247,7 @@ def get_export(context: Context, dataset_id: str, export_id: str) -> ExportRecor
     """
     _fail_interrupted(context)
     with context.catalog.read() as connection:
-        return export_rows.get_export(connection, export_id, dataset_id=dataset_id)
+        return export_rows.find_export(connection, export_id, dataset_id=dataset_id)
 
 
 def list_exports(context: Context, dataset_id: str) -> list[ExportRecord]:
@@ -261,7 +262,7 @@ def _fail_interrupted(context: Context) -> None:
     if context.catalog.read_only:
         return
     with context.catalog.read() as connection:
-        interrupted = export_rows.has_interrupted(connection)
+        interrupted = export_rows.has_interrupted_exports(connection)
     if interrupted:
         with context.catalog.write() as connection:
-            export_rows.fail_interrupted(connection)
+            export_rows.fail_interrupted_exports(connection)

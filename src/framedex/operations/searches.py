@@ -13,14 +13,14 @@ from framedex.errors import InvalidInput
 from framedex.images.reading import read_picture
 from framedex.operations.context import Context
 from framedex.progress import Progress
-from framedex.records import Condition
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
-from framedex.search.query_images import Box, as_vector, crop, encode_picture, encoder_of, is_file, read_pixels
+from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_pixels
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, media_containing
 from framedex.storage.tables import ROW_ID
@@ -58,7 +58,7 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
         nothing = pa.schema([pa.field(ROW_ID, pa.uint64())]).empty_table()
         condition_of(media, vql, dict.fromkeys(tests, nothing))
         return Condition("FALSE")
-    return condition_of(media, vql, open_searcher(context, media).found(tests) if tests else None)
+    return condition_of(media, vql, open_searcher(context, media).results(tests) if tests else None)
 
 
 def order_of(context: Context, media: Media, vql: Filter, condition: Condition) -> Ranking | None:
@@ -119,9 +119,9 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
             return searcher.vector_of(query)
         encoder = encoder_of(searcher.embedding)
         media = media_containing(searcher.media, query)
-        return encode_picture(crop(read_picture(media, query, context.settings).pixels, box), encoder)
+        return encode_image(crop(read_picture(media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
-    return encode_picture(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
+    return encode_image(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
 
 
 def _is_path(query: str) -> bool:

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.operations.context import Context
 from framedex.operations.starting import check_free, load_job_context
-from framedex.records import DatasetStatus
-from framedex.storage import datasets
 from framedex.storage.failures import own_errors
+from framedex.storage.generation import Summary
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,22 @@ class Edit:
 
     base: JobContext
     _connection: Any
-    _status: DatasetStatus
 
-    def commit(self, versions: dict[str, int], summary: dict[str, Any]) -> None:
-        """Make the tables that were written the head; the status stays.
+    def commit(self, versions: dict[str, int], summary: Summary) -> None:
+        """Make the tables that were written the head.
 
         Args:
             versions: of all tables of the new generation, by name.
-            summary: what is stored with it.
+            summary: of the new generation.
         """
-        datasets.commit_generation(
-            self._connection,
+        commit = generation_commit(
             self.base.dataset_id,
             tables=versions,
             n_images=self.base.head.n_images,
-            status=self._status,
             config=self.base.config,
             summary=summary,
         )
+        commit(self._connection)
 
 
 @contextmanager
@@ -62,7 +60,7 @@ def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]
     """
     context.runner.settle()
     with context.catalog.write() as connection, own_errors(f"do {operation!r} on dataset {dataset_id}"):
-        record = check_free(connection, dataset_id, operation)
-        yield Edit(load_job_context(context, dataset_id), connection, record.status_new)
+        check_free(connection, dataset_id, operation)
+        yield Edit(load_job_context(context, dataset_id), connection)
     if context.runner.after_commit is not None:
         context.runner.after_commit(dataset_id)

@@ -5,6 +5,7 @@ from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
 from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
+from framedex.operations.names import Operation
 from framedex.operations.starting import check_free, gone_if_stopped, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
@@ -54,7 +55,7 @@ def update_snapshot(
     values = {key: value for key, value in (("name", name), ("description", description)) if value is not None}
     with context.catalog.write() as connection:
         record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
-        snapshot_rows.update_snapshot(connection, record.snapshot_id, **values)
+        snapshot_rows.set_snapshot_texts(connection, record.snapshot_id, **values)
         return snapshot_rows.find_snapshot(connection, dataset_id, record.snapshot_id)
 
 
@@ -77,9 +78,9 @@ def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -
         dataset_id,
         TaskType.SNAPSHOT_RESTORE,
         lambda base, progress: restore(base, snapshot_id, kept, progress=progress),
-        operation="restore",
+        operation=Operation.RESTORE,
         allowed=_RESTORABLE,
-        config={"operation": "restore", "snapshot_id": snapshot_id},
+        config={"operation": Operation.RESTORE, "snapshot_id": snapshot_id},
     )
 
 
@@ -104,11 +105,13 @@ def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> 
         source = datasets.find_dataset(connection, dataset_id)
         if source.status_new not in _RESTORABLE:
             wanted = " or ".join(_RESTORABLE)
-            raise Conflict(f"Operation 'clone' needs the dataset status {wanted}; it is {source.status_new}")
+            raise Conflict(
+                f"Operation '{Operation.CLONE}' needs the dataset status {wanted}; it is {source.status_new}"
+            )
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "cloned", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
-        config = {"operation": "clone", "source": dataset_id, "snapshot_id": record.snapshot_id}
+        config = {"operation": Operation.CLONE, "source": dataset_id, "snapshot_id": record.snapshot_id}
         task_id = context.runner.insert(
             connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config
         )

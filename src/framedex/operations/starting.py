@@ -9,9 +9,11 @@ from framedex.errors import Conflict, Error, NotIndexed
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.decisions import read_decisions
 from framedex.operations.context import Context
-from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation, TaskStatus, TaskType
+from framedex.operations.names import Operation
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, TaskStatus, TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets, task_rows
+from framedex.storage.generation import Generation
 from framedex.tasks import Commit, Job, Task, TaskProgress
 
 SETTLED = (DatasetStatus.READY, DatasetStatus.PARTIAL_INDEX)
@@ -23,7 +25,7 @@ def start(
     task_type: TaskType,
     job: Callable[[JobContext, TaskProgress], Commit],
     *,
-    operation: str,
+    operation: Operation,
     allowed: Collection[DatasetStatus] = SETTLED,
     shows: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,

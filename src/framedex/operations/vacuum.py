@@ -24,8 +24,9 @@ from framedex.checks import is_number
 from framedex.errors import Conflict, InvalidInput
 from framedex.ids import objects_dataset
 from framedex.operations.context import Context
-from framedex.records import DatasetRecord, Generation, VacuumResult
+from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk
+from framedex.storage.generation import Generation
 from framedex.storage.id_index import IdIndex
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import has_manifest
@@ -34,9 +35,9 @@ from framedex.storage.retention import (
     RetentionLimits,
     check_unused,
     has_superseded,
-    named_uploads,
     prune,
     read_retained,
+    referenced_uploads,
 )
 from framedex.storage.table_files import ends_with, old_versions, remove_leftovers, remove_versions, rows_key
 from framedex.storage.table_names import MEDIA
@@ -165,7 +166,7 @@ def _clean_dataset(context: Context, record: DatasetRecord, limits: RetentionLim
     _clean_uploads(context, record.id, limits, count)
     _clean_thumbnails(context, record.id, count)
     for entities in (record.id, objects_dataset(record.id)):
-        texts = disk.files_below(context.layout.texts(entities))
+        texts = disk.walk_files(context.layout.texts(entities))
         _remove_partial((path for path, _ in texts if path.suffix == ".partial"), count)
         _clean_vectors(context, entities, count)
 
@@ -197,7 +198,7 @@ def _clean_uploads(context: Context, dataset_id: str, limits: RetentionLimits, c
     folder = context.layout.dataset(dataset_id)
     with context.catalog.write() as connection:  # a task that is run again now would read its list
         check_unused(connection, dataset_id)
-        kept, named = read_retained(connection, dataset_id, limits), named_uploads(connection, dataset_id, limits)
+        kept, named = read_retained(connection, dataset_id, limits), referenced_uploads(connection, dataset_id, limits)
         for upload_id, changed_s, is_whole in blobs.uploads(folder):
             # The task of an upload begins when all of it is there; until then nothing names it.
             if upload_id not in named and changed_s < time.time() - (_PARTIAL_S if is_whole else _UPLOAD_S):
@@ -247,7 +248,7 @@ def _clean_thumbnails(context: Context, dataset_id: str, count: _Count) -> None:
 
 def _remove_unknown(folder: Path, known: IdIndex | None, count: _Count) -> None:
     """Remove the thumbnails in a folder but those of known ids; all for None."""
-    files = disk.files_below(folder)
+    files = disk.walk_files(folder)
     while group := [path for path, _ in islice(files, _FILES)]:
         _remove_partial((path for path in group if path.suffix == ".partial"), count)
         made = [path for path in group if path.suffix == ".jpg" and _UUID.match(path.name)]

@@ -1,1 +1,1 @@
-"""Questions about a dataset's media: what clusters there are, what is wrong, what repeats."""
+"""Search over a dataset's media: by vector, by meaning, by keywords; and benchmarks of search."""

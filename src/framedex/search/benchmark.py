@@ -1,4 +1,4 @@
-"""How good and how fast searches of a dataset are, over a sweep of how many rows they compare."""
+"""Measurement of recall and latency of a dataset's vector search, over a sweep of the number of candidates."""
 
 import gc
 import math
@@ -24,30 +24,30 @@ from framedex.search.searcher import Searcher
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.folder import read_indices
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
-from framedex.storage.disk import files_below
+from framedex.storage.disk import walk_files
 
 SELECTIVITIES = (1.0, 0.5, 0.01, 0.0001)
 NOISE = 0.25
-"""The length of the noise that a query has, of the length of the row's vector: its cosine to the row is about 0.97."""
+"""Length of a query's noise relative to the row's vector: the cosine of query and row is about 0.97."""
 _LEAST_COMPARED = 1024
-_SAME = 1e-6  # two similarities of that difference are a tie
-_WARMING = 5  # queries that are not timed
-_BUILT, _TRUE = 0.3, 0.5  # shares of the whole work
+_SAME = 1e-6  # similarities that differ by less are tied
+_WARMING = 5  # untimed warm-up queries
+_BUILT, _TRUE = 0.3, 0.5  # shares of the total progress
 
 
 @dataclass(frozen=True)
 class _Filtered:
-    """Rows that a filter leaves.
+    """The rows that pass a simulated filter.
 
     Attributes:
-        selectivity: the share of all rows.
-        places: of the rows, in the order of ``row_ids``.
-        selection: what a search needs to know of them; None for all rows.
-        seconds: it took to make that.
+        selectivity: share of all rows.
+        positions: positions of the rows in ``row_ids``.
+        selection: the rows prepared for search; None for all rows.
+        seconds: duration of the preparation.
     """
 
     selectivity: float
-    places: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     selection: Selection | None
     seconds: float
 
@@ -61,30 +61,30 @@ def measure_search(
     indices: Callable[[], VectorIndices] = VectorIndices,
     progress: Progress | None = None,
 ) -> SearchTimings:
-    """Measure searches of a dataset by vector; nothing of the dataset or its index is touched.
+    """Measure vector searches of a dataset; the dataset and its index stay unchanged.
 
-    An index is made in a folder of its own. Queries are vectors of the dataset, chosen at random, each with noise of a
-    quarter of its length; filters leave rows at random, at least *k* (both the same each time). Settings are powers of
-    two from 1,024 on, until recall is 1 or all rows are compared, and the default.
+    The index is built in a temporary folder. Queries are random vectors of the dataset with noise of a quarter of their
+    length. Filters select random rows, at least *k*. Both are the same in each run. The sweep covers powers of two from
+    1,024 candidates on, until recall is 1 or all rows are candidates, and the default.
 
     Args:
-        searcher: of the dataset.
-        queries: how many.
-        k: how many nearest to look for.
-        selectivities: shares of the rows that filters leave; 1 for no filter. Those that leave as many as another are
-            left out.
-        indices: returns what makes the index.
-        progress: hears how far it is; raises to stop.
+        searcher: the dataset's searcher.
+        queries: number of queries.
+        k: number of nearest rows per query.
+        selectivities: shares of the rows that pass the filters; 1 for no filter. Shares with the same number of rows
+            are measured once.
+        indices: returns a new set of indices.
+        progress: receives the progress; raises to stop.
 
     Raises:
         InvalidInput: an argument is outside of its range.
-        NotIndexed: there are no vectors.
+        NotIndexed: the dataset has no vectors.
     """
     _check(queries, k, selectivities)
     searcher.embedding  # noqa: B018 - raises where there are no vectors
-    said = progress or (lambda _stage, _share: None)
+    report = progress or (lambda _stage, _share: None)
     with tempfile.TemporaryDirectory(prefix="framedex-", ignore_cleanup_errors=True) as scratch:
-        return _measured(searcher, Path(scratch), queries, k, selectivities, indices, said)
+        return _measured(searcher, Path(scratch), queries, k, selectivities, indices, report)
 
 
 def _measured(
@@ -98,27 +98,27 @@ def _measured(
 ) -> SearchTimings:
     index, facts = _opened(searcher, scratch, indices, progress)
     before = facts.pop("before")
-    asked = _queries(index, queries)
+    vectors = _queries(index, queries)
     default = max(facts["n_candidates"] or len(index), 4 * k)
-    for query in asked:
+    for query in vectors:
         index.nearest(query, k, n_candidates=default)
     memory = _growth(before)
-    places = np.flatnonzero(~np.isnan(index.similarities(np.zeros_like(asked[0]))))
-    filters = list(_filters(index, places, k, selectivities))
-    least, seconds = _truth(index, asked, filters, k, progress)
-    rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -asked))]
+    positions = np.flatnonzero(~np.isnan(index.similarities(np.zeros_like(vectors[0]))))
+    filters = list(_filters(index, positions, k, selectivities))
+    lowest, seconds = _truth(index, vectors, filters, k, progress)
+    rows = [_timing(filters[0], None, 1.0, seconds, _parallel(index.similarities, -vectors))]
     exact_memory = _growth(before)
     for number, each in enumerate(filters):
-        sizes = _settings(len(each.places), default, exhaustive=facts["n_candidates"] is None)
-        rows += _sweep(index, asked, each, least[number], sizes, default, k, _part(progress, number, len(filters)))
+        sizes = _settings(len(each.positions), default, exhaustive=facts["n_candidates"] is None)
+        rows += _sweep(index, vectors, each, lowest[number], sizes, default, k, _part(progress, number, len(filters)))
     return SearchTimings(
         dataset_id=searcher.media.dataset_id,
-        n_vectors=len(places),
+        n_vectors=len(positions),
         dimension=index.dimension,
         k=k,
         queries=queries,
         threads=os.cpu_count() or 1,
-        default_n_candidates=min(default, len(places)),
+        default_n_candidates=min(default, len(positions)),
         build_s=facts["build_s"],
         open_s=facts["open_s"],
         disk_bytes=facts["disk_bytes"],
@@ -141,7 +141,7 @@ def _check(queries: int, k: int, selectivities: Any) -> None:
 def _opened(
     searcher: Searcher, scratch: Path, indices: Callable[[], VectorIndices], progress: Progress
 ) -> tuple[VectorIndex, dict[str, Any]]:
-    """Return an index that was made in a folder, and opened again, with what was found out."""
+    """Return an index that was built in a folder and reopened, with its build and open times and sizes."""
     start = time.perf_counter()
     made = indices().open(
         searcher.media, folder=scratch, progress=lambda stage, share: progress(f"index: {stage}", _BUILT * share)
@@ -158,22 +158,22 @@ def _opened(
         "build_s": build_s,
         "open_s": time.perf_counter() - start,
         "n_candidates": n_candidates,
-        "disk_bytes": sum(status.st_size for _, status in files_below(scratch)),
+        "disk_bytes": sum(status.st_size for _, status in walk_files(scratch)),
     }
 
 
 def _queries(index: VectorIndex, count: int) -> Vectors:
-    """Return vectors of rows at random, with noise: float32, shape (count, D), unit length."""
+    """Return vectors of random rows with noise: float32, shape (count, D), unit length."""
     random = np.random.default_rng(0)
-    held: list[Vectors] = []
-    for place in random.permutation(len(index.row_ids)):
-        if len(held) == count:
+    samples: list[Vectors] = []
+    for position in random.permutation(len(index.row_ids)):
+        if len(samples) == count:
             break
-        if (vector := index.vector(int(index.row_ids[place]))) is not None:
-            held.append(vector)
-    if not held:
+        if (vector := index.vector(int(index.row_ids[position]))) is not None:
+            samples.append(vector)
+    if not samples:
         raise NotIndexed("no media of this dataset has a vector: none could be decoded")
-    vectors = np.stack([held[number % len(held)] for number in range(count)])
+    vectors = np.stack([samples[number % len(samples)] for number in range(count)])
     noise = random.standard_normal(vectors.shape).astype(np.float32)
     noise *= NOISE / np.maximum(np.linalg.norm(noise, axis=1, keepdims=True), 1e-12)
     moved = vectors + noise
@@ -181,47 +181,47 @@ def _queries(index: VectorIndex, count: int) -> Vectors:
 
 
 def _filters(
-    index: VectorIndex, places: npt.NDArray[np.int64], k: int, selectivities: Sequence[float]
+    index: VectorIndex, positions: npt.NDArray[np.int64], k: int, selectivities: Sequence[float]
 ) -> Iterator[_Filtered]:
-    """Yield what the filters leave, the most first; no filter is always among them."""
-    random, seen = np.random.default_rng(1), {len(places)}
-    yield _Filtered(1.0, places, None, 0.0)
+    """Yield the simulated filters, largest share first; the first one is no filter."""
+    random, counts = np.random.default_rng(1), {len(positions)}
+    yield _Filtered(1.0, positions, None, 0.0)
     for share in sorted(selectivities, reverse=True):
-        count = min(max(math.ceil(share * len(places)), k), len(places))
-        if count in seen:
+        count = min(max(math.ceil(share * len(positions)), k), len(positions))
+        if count in counts:
             continue
-        seen.add(count)
-        chosen = np.sort(random.choice(places, count, replace=False))
+        counts.add(count)
+        selected = np.sort(random.choice(positions, count, replace=False))
         start = time.perf_counter()
-        selection = index.select(index.row_ids[chosen])
-        yield _Filtered(share, chosen, selection, time.perf_counter() - start)
+        selection = index.select(index.row_ids[selected])
+        yield _Filtered(share, selected, selection, time.perf_counter() - start)
 
 
 def _truth(
     index: VectorIndex, queries: Vectors, filters: Sequence[_Filtered], k: int, progress: Progress
 ) -> tuple[list[list[float]], list[float]]:
-    """Return the similarity of the last true answer, by filter and query; and how long each exact search took."""
-    least: list[list[float]] = [[] for _ in filters]
+    """Return the similarity of the k-th true neighbour, by filter and query; and the seconds of each exact search."""
+    lowest: list[list[float]] = [[] for _ in filters]
     seconds = []
     for number, query in enumerate(queries):
         progress("exact search", _BUILT + (_TRUE - _BUILT) * number / len(queries))
         start = time.perf_counter()
         similarity = index.similarities(query)
-        _last_of(similarity[filters[0].places], k)
+        _last_of(similarity[filters[0].positions], k)
         seconds.append(time.perf_counter() - start)
-        for found, each in zip(least, filters, strict=True):
-            found.append(_last_of(similarity[each.places], k))
-    return least, seconds
+        for values, each in zip(lowest, filters, strict=True):
+            values.append(_last_of(similarity[each.positions], k))
+    return lowest, seconds
 
 
 def _last_of(similarity: Vectors, k: int) -> float:
-    """Return the similarity of the k-th nearest."""
+    """Return the similarity of the k-th nearest row."""
     at = len(similarity) - min(k, len(similarity))
     return float(np.partition(similarity, at)[at])
 
 
 def _settings(rows: int, default: int, *, exhaustive: bool) -> list[int]:
-    if exhaustive:  # there is one cell, and all of it is compared
+    if exhaustive:  # there is one cell, and all its rows are candidates
         return [rows]
     powers = [2**power for power in range(_LEAST_COMPARED.bit_length() - 1, rows.bit_length()) if 2**power < rows]
     return sorted({*powers, min(default, rows), rows})
@@ -231,44 +231,44 @@ def _sweep(
     index: VectorIndex,
     queries: Vectors,
     filtered: _Filtered,
-    least: Sequence[float],
+    lowest: Sequence[float],
     settings: Sequence[int],
     default: int,
     k: int,
     progress: Progress,
 ) -> Iterator[SearchTiming]:
-    """Yield how each setting does, until one finds all; the default in any case."""
-    found_all = False
+    """Yield the timing of each setting until recall is 1, and of the default in any case."""
+    is_complete = False
     for number, n_candidates in enumerate(settings):
-        is_default = n_candidates == min(default, len(filtered.places))
-        if found_all and not is_default:
+        is_default = n_candidates == min(default, len(filtered.positions))
+        if is_complete and not is_default:
             continue
-        progress(f"{n_candidates:,} of {len(filtered.places):,} rows", number / len(settings))
+        progress(f"{n_candidates:,} of {len(filtered.positions):,} rows", number / len(settings))
 
-        def ask(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
+        def search(query: Vectors, n_candidates: int = n_candidates) -> Vectors:
             return index.nearest(query, k, filtered.selection, n_candidates=n_candidates)[1]
 
         for query in queries[:_WARMING]:
-            ask(query)
+            search(query)
         hits, seconds = 0, []
-        for query, lowest in zip(queries, least, strict=True):
+        for query, bound in zip(queries, lowest, strict=True):
             start = time.perf_counter()
-            similarity = ask(query)
+            similarity = search(query)
             seconds.append(time.perf_counter() - start)
-            hits += int((similarity >= lowest - _SAME).sum())
-        recall = hits / (len(queries) * min(k, len(filtered.places)))
-        found_all = found_all or recall >= 1
-        yield _timing(filtered, n_candidates, recall, seconds, _parallel(ask, queries), is_default=is_default)
+            hits += int((similarity >= bound - _SAME).sum())
+        recall = hits / (len(queries) * min(k, len(filtered.positions)))
+        is_complete = is_complete or recall >= 1
+        yield _timing(filtered, n_candidates, recall, seconds, _parallel(search, queries), is_default=is_default)
 
 
-def _parallel(ask: Callable[[Vectors], Any], queries: Vectors) -> float:
-    """Return how many queries a second are answered when there are as many at a time as cores.
+def _parallel(search: Callable[[Vectors], Any], queries: Vectors) -> float:
+    """Return the number of queries per second with one thread per core.
 
-    Exact search keeps its last answers; what is asked twice must not be the same.
+    Exact search caches its last results, so each query must be new.
     """
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-benchmark") as threads:
         start = time.perf_counter()
-        for _ in threads.map(ask, queries):
+        for _ in threads.map(search, queries):
             pass
         return len(queries) / (time.perf_counter() - start)
 
@@ -285,7 +285,7 @@ def _timing(
     p50, p95, p99 = (float(1000 * each) for each in np.percentile(seconds, (50, 95, 99)))
     return SearchTiming(
         selectivity=filtered.selectivity,
-        rows=len(filtered.places),
+        rows=len(filtered.positions),
         n_candidates=n_candidates,
         is_default=is_default,
         recall=recall,
@@ -299,12 +299,12 @@ def _timing(
 
 
 def _part(progress: Progress, number: int, count: int) -> Progress:
-    """Return what is told of one filter's sweep."""
+    """Return a callback for the progress within one filter's sweep."""
     return lambda stage, share: progress(stage, _TRUE + (1 - _TRUE) * (number + share) / count)
 
 
 def _resident() -> int | None:
-    """Return how much memory the process has; None where the system does not say."""
+    """Return the resident memory of the process in bytes; None if the system does not report it."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None

@@ -1,4 +1,4 @@
-"""Filters on the media of one state of a dataset: what their names stand for there, and how they are run."""
+"""Compilation of filters for one state of a dataset, and their display."""
 
 from datetime import datetime
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 
 from framedex.path_columns import relation_with, stored
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, objects_of
@@ -17,21 +17,21 @@ _SHOWN = 200
 
 
 def condition_of(media: Media, vql: Filter, results: SearchResults | None = None) -> Condition:
-    """Return the condition that a filter stands for.
+    """Compile a filter to a condition on the dataset's rows.
 
     Args:
-        media: what is filtered.
+        media: the media to filter.
         vql: a parsed filter.
-        results: the results of its searches; see :func:`framedex.vql.compile_filter`.
+        results: the results of the filter's searches; see :func:`framedex.vql.compile_filter`.
 
     Raises:
-        InvalidFilter: the filter does not suit the dataset: it has no such field, or of another type.
+        InvalidFilter: the filter uses a field that the dataset lacks, or that has another type.
     """
     return compile_filter(vql, scope_of(media), results or {}) if vql else Condition()
 
 
 def scope_of(media: Media) -> Scope:
-    """Return what the names in a filter stand for; of objects, tags and custom fields are those of their media."""
+    """Return the scope that resolves names in a filter; objects use the tags and custom fields of their media."""
     if media.parents is not None:
         return Scope(
             columns=frozenset(media.table.schema.names),
@@ -52,22 +52,21 @@ def scope_of(media: Media) -> Scope:
 
 
 def _related(media: Media, related: Related) -> pa.Table:
-    """Return the ids of media that a filter names by objects in them, or one of objects by what these are in."""
-    others = objects_of(media) if media.parents is None else media.parents
-    if others is None or is_empty_object_view(media):
+    """Return the ids of media whose objects match a filter, or of objects whose media match it."""
+    related_media = objects_of(media) if media.parents is None else media.parents
+    if related_media is None or is_empty_object_view(media):
         return pa.table({"media_id": pa.array([], pa.string())})
-    return others.query(related.statement, related.condition, related.columns, keep=True)
+    return related_media.query(related.statement, related.condition, related.columns, keep=True)
 
 
 def times_added(media: Media) -> dict[int, datetime]:
-    """Return when media were added, in UTC, by the number of their batch; batches of older versions lack."""
-    times: dict[str, str] = media.generation.summary.get("added_at", {})
-    return {int(number): datetime.fromisoformat(time) for number, time in times.items()}
+    """Return the time in UTC at which media were added, by batch number; batches of older versions are missing."""
+    return {int(number): datetime.fromisoformat(time) for number, time in media.generation.summary.added_at.items()}
 
 
 def explained(condition: Condition) -> str:
-    """Return a condition as people read it: the statement, the values of its parameters, the columns it reads."""
-    values = [f"${place} = {_shown(value)}" for place, value in enumerate(condition.params, 1)]
+    """Return a condition as readable text: the statement, its parameters, and the columns that it reads."""
+    values = [f"${number} = {_shown(value)}" for number, value in enumerate(condition.params, 1)]
     searched = [
         f"{name}: {len(condition.relations[name])} rows of {test if isinstance(test, str) else _shown(test)}"
         for name, test in zip(condition.relations, condition.searches, strict=True)

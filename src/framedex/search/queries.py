@@ -1,4 +1,4 @@
-"""What people look for: something like a picture, or what a text says."""
+"""Search queries: by vector, by meaning, by keywords, or hybrid."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,95 +10,95 @@ from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Searcher
 from framedex.search.text_queries import VectorTarget
 
-_FUSED = 1000  # of each ranking, or ten times as many as are wanted
+_FUSED = 1000  # minimum length of each ranking before fusion; else ten times the limit
 
 
 class Query(Protocol):
-    """Something to look for."""
+    """A search query that ranks media."""
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
-        """Return the media that fit, the best first.
+        """Return the matching media, best first.
 
         Args:
-            searcher: of the state that is searched.
-            rows: that may be answers, ascending; None for all.
-            limit: how many at most; None for all that fit at all.
-            diversity: 0 for the best, to 1 for the most unlike each other among the better ones.
+            searcher: the searcher of the dataset's state.
+            rows: candidate rows, ascending; None for all.
+            limit: maximum number of results; None for all matches.
+            diversity: 0 for the best results, up to 1 for the most diverse among the better ones.
         """
         ...
 
 
 @dataclass(frozen=True)
 class VectorQuery:
-    """Media like a picture, whose vector this is.
+    """A query for media near an image's vector.
 
     Attributes:
         vector: float32, shape (D,), unit length, as bytes.
-        most: the largest cosine distance; None for any.
-        n_candidates: how many rows to compare; None for as many as the index was measured for.
+        max_distance: maximum cosine distance; None for no limit.
+        n_candidates: number of candidates to compare; None for the index's calibrated number.
     """
 
     vector: bytes
-    most: float | None = None
+    max_distance: float | None = None
     n_candidates: int | None = None
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
-        """See :meth:`Query.ask`."""
+        """See :meth:`Query.run`."""
         vector = np.frombuffer(self.vector, np.float32)
-        return _by_vector(searcher, vector, rows, limit, diversity, self.most, n_candidates=self.n_candidates)
+        return _by_vector(searcher, vector, rows, limit, diversity, self.max_distance, n_candidates=self.n_candidates)
 
 
 @dataclass(frozen=True)
 class SemanticQuery:
-    """Media that show what a text means, or whose captions say it.
+    """A query for media that show the meaning of a text, or whose captions have that meaning.
 
     Attributes:
-        text: what.
-        most: the largest cosine distance; None for any.
+        text: the text.
+        max_distance: maximum cosine distance; None for no limit.
     """
 
     text: str
-    most: float | None = None
+    max_distance: float | None = None
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
-        """See :meth:`Query.ask`."""
-        meant = searcher.meaning_of(self.text)
-        return _by_vector(searcher, meant.vector, rows, limit, diversity, self.most, among=meant.among)
+        """See :meth:`Query.run`."""
+        query = searcher.meaning_of(self.text)
+        return _by_vector(searcher, query.vector, rows, limit, diversity, self.max_distance, target=query.target)
 
 
 @dataclass(frozen=True)
 class KeywordQuery:
-    """Media whose captions, labels or file names have some words.
+    """A query for media whose captions, labels or file names contain given words.
 
     Attributes:
         text: a full-text query.
-        least: the share of the best score that is enough.
+        min_relevance: minimum relevance, as a share of the best score.
     """
 
     text: str
-    least: float = 0.0
+    min_relevance: float = 0.0
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
-        """See :meth:`Query.ask`; variety is a matter of pictures, and has no effect here."""
-        found = searcher.words(self.text, rows)
-        return found.only(np.flatnonzero(found.relevance >= self.least)).first(limit)
+        """See :meth:`Query.run`; diversity applies to images only and is ignored."""
+        ranking = searcher.words(self.text, rows)
+        return ranking.only(np.flatnonzero(ranking.relevance >= self.min_relevance)).first(limit)
 
 
 @dataclass(frozen=True)
 class HybridQuery:
-    """Media by words and by meaning together.
+    """A query that fuses the rankings by keywords and by meaning.
 
     Attributes:
-        text: a full-text query, and what is meant.
+        text: a full-text query, which is also the text for the semantic query.
     """
 
     text: str
 
     def run(self, searcher: Searcher, rows: RowIds | None, limit: int | None, diversity: float) -> Ranking:
-        """See :meth:`Query.ask`."""
-        most = None if limit is None else max(_FUSED, 10 * limit)
-        meant = SemanticQuery(self.text).run(searcher, rows, most, diversity)
-        return fuse([KeywordQuery(self.text).run(searcher, rows, most, 0.0), meant]).first(limit)
+        """See :meth:`Query.run`."""
+        depth = None if limit is None else max(_FUSED, 10 * limit)
+        semantic = SemanticQuery(self.text).run(searcher, rows, depth, diversity)
+        return fuse([KeywordQuery(self.text).run(searcher, rows, depth, 0.0), semantic]).first(limit)
 
 
 def _by_vector(
@@ -107,15 +107,15 @@ def _by_vector(
     rows: RowIds | None,
     limit: int | None,
     diversity: float,
-    most: float | None,
+    max_distance: float | None,
     *,
-    among: VectorTarget | None = None,
+    target: VectorTarget | None = None,
     n_candidates: int | None = None,
 ) -> Ranking:
     if limit is None:
-        return searcher.all_by_distance(vector, rows, most=most, among=among)
-    found = searcher.nearest(vector, rows, limit=limit, diversity=diversity, among=among, n_candidates=n_candidates)
-    if most is None:
-        return found
-    assert found.kind == COSINE_DISTANCE, "vectors are ranked by distance"
-    return found.only(np.flatnonzero(found.score <= most))
+        return searcher.all_by_distance(vector, rows, max_distance=max_distance, target=target)
+    ranking = searcher.nearest(vector, rows, limit=limit, diversity=diversity, target=target, n_candidates=n_candidates)
+    if max_distance is None:
+        return ranking
+    assert ranking.kind == COSINE_DISTANCE, "vectors are ranked by distance"
+    return ranking.only(np.flatnonzero(ranking.score <= max_distance))

@@ -1,4 +1,4 @@
-"""Pictures that people search by: a file, bytes, an array or a Pillow image, or a part of one; and their vectors."""
+"""Query images: reading and cropping them, and computing their vectors."""
 
 import json
 import os
@@ -18,8 +18,9 @@ from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 
 Box = Mapping[str, float] | Sequence[float] | str
-"""A part of a picture: ``{x, y, width, height}`` as shares of its sides, 0 to 1, or ``(x, y, width, height)`` in
-pixels; both from the upper left corner. As text: JSON of the first, or ``X,Y,W,H``."""
+"""A part of an image: ``{x, y, width, height}`` as shares of its sides, 0 to 1, or ``(x, y, width, height)`` in pixels;
+both from the upper left corner. As text: JSON of the first, or ``X,Y,W,H``.
+"""
 
 _KEYS = ("x", "y", "width", "height")
 PRECOMPUTED = "precomputed"
@@ -29,7 +30,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
     """Return the encoder that a dataset was indexed with.
 
     Raises:
-        InvalidInput: it has none, or one that is not known here by its name, or whose weights have changed.
+        InvalidInput: the dataset has no encoder, or the encoder is unknown here or has other weights.
     """
     if config.encoder == PRECOMPUTED:
         raise InvalidInput(
@@ -46,8 +47,8 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
     return encoder
 
 
-def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
-    """Return the vector of a picture, as it would be in a dataset: float32, shape (D,), unit length."""
+def encode_image(pixels: Pixels, encoder: Encoder) -> Vectors:
+    """Return the embedding of an image, computed as for a dataset: float32, shape (D,), unit length."""
     prepared = encoder.prepare(reduced(pixels, decode_side_px(encoder)))
     vectors = np.asarray(encoder.encode_images(np.stack([prepared])), np.float32)
     if vectors.shape != (1, encoder.dimension):
@@ -56,10 +57,10 @@ def encode_picture(pixels: Pixels, encoder: Encoder) -> Vectors:
 
 
 def unit(vector: npt.NDArray[Any]) -> Vectors:
-    """Return a vector with length 1.
+    """Return a vector scaled to length 1.
 
     Raises:
-        InvalidInput: it has no direction: it is zero, or not finite.
+        InvalidInput: the vector is zero or not finite.
     """
     length = float(np.linalg.norm(vector.astype(np.float64)))
     if not np.isfinite(length) or length == 0:
@@ -68,11 +69,11 @@ def unit(vector: npt.NDArray[Any]) -> Vectors:
 
 
 def as_vector(query: Any, config: EmbeddingConfig | None) -> Vectors | None:
-    """Return a query that is a vector already, of unit length; None if it is something else.
+    """Return a vector query with unit length; None if the query is not a vector.
 
     Raises:
-        InvalidInput: its length is another than that of the dataset's vectors.
-        NotIndexed: the dataset has none.
+        InvalidInput: its length differs from that of the dataset's vectors.
+        NotIndexed: the dataset has no vectors.
     """
     if not isinstance(query, np.ndarray) or query.ndim != 1:
         return None
@@ -86,17 +87,17 @@ def as_vector(query: Any, config: EmbeddingConfig | None) -> Vectors | None:
 
 
 def read_pixels(query: Any, settings: Settings, *, box: Box | None = None, detail: int | None = None) -> Pixels:
-    """Return the pixels of a picture that somebody gives: uint8, shape (H, W, 3), RGB, upright.
+    """Return the pixels of a query image: uint8, shape (H, W, 3), RGB, upright.
 
     Args:
         query: path, bytes of a file, uint8 array of shape (H, W), (H, W, 3) or (H, W, 4), or Pillow image.
-        settings: limits.
-        box: the part that counts.
-        detail: pixels that the shorter side needs at least; None for all.
+        settings: limits on the image's size.
+        box: the part to use.
+        detail: minimum pixels of the shorter side; None for full resolution.
 
     Raises:
-        InvalidInput: this is no picture, or the box lies outside of it.
-        CannotDecode: the file cannot be read or is no picture.
+        InvalidInput: the query is not an image, or the box lies outside of it.
+        CannotDecode: the file cannot be read or is not an image.
     """
     whole = None if box is not None else detail
     if isinstance(query, bytes | bytearray | memoryview):
@@ -146,10 +147,10 @@ def _of_array(array: npt.NDArray[Any], settings: Settings) -> Pixels:
 
 
 def crop(pixels: Pixels, box: Box) -> Pixels:
-    """Return a part of a picture.
+    """Return a part of an image.
 
     Raises:
-        InvalidInput: the box cannot be understood, or holds none of the picture's pixels.
+        InvalidInput: the box cannot be parsed, or contains no pixel of the image.
     """
     height, width = pixels.shape[:2]
     x, y, across, down = _in_pixels(box, width, height)
@@ -161,17 +162,17 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
 
 
 def _in_pixels(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
-    given: Any = box
-    if isinstance(given, str):
+    value: Any = box
+    if isinstance(value, str):
         try:
-            given = json.loads(given) if given.lstrip().startswith("{") else [float(part) for part in given.split(",")]
+            value = json.loads(value) if value.lstrip().startswith("{") else [float(part) for part in value.split(",")]
         except ValueError:
             raise InvalidInput(f"bounding box {box!r} is neither X,Y,W,H nor JSON of x, y, width, height") from None
-    numbers: list[Any] = [given.get(key) for key in _KEYS] if isinstance(given, Mapping) else list(given)
+    numbers: list[Any] = [value.get(key) for key in _KEYS] if isinstance(value, Mapping) else list(value)
     if len(numbers) != len(_KEYS) or not all(_is_number(each) for each in numbers):
         raise InvalidInput(f"a bounding box has four finite numbers: x, y, width, height; found {box!r}")
     x, y, across, down = (float(each) for each in numbers)
-    if isinstance(given, Mapping):
+    if isinstance(value, Mapping):
         if not all(0 <= each <= 1 for each in (x, y, across, down)):
             raise InvalidInput(f"x, y, width and height of a bounding box are shares from 0 to 1; found {box!r}")
         return x * width, y * height, across * width, down * height
@@ -183,5 +184,5 @@ def _is_number(value: Any) -> bool:
 
 
 def is_file(query: Any) -> bool:
-    """Return whether a text is the path of a file that is there."""
+    """Return whether a query is the path of an existing file."""
     return isinstance(query, str) and "\0" not in query and os.path.isfile(user_path(query))  # noqa: PTH113 - never raises

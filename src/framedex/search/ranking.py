@@ -1,4 +1,4 @@
-"""Media in the order of how well they fit: by one measure, by several together, and with variety."""
+"""Rankings of media: by one score, by fusion of several rankings, and with diversity."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,27 @@ import pyarrow as pa
 
 from framedex.arrays import RowIds
 from framedex.forks import cached_property
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.storage.tables import ROW_ID
 
 Scores = npt.NDArray[np.float32]
 
 COSINE_DISTANCE, BM25, FUSED = "cosine_distance", "bm25", "reciprocal_rank_fusion"
-_FUSION = 60  # of the paper; places below that count about alike
+_FUSION = 60  # constant of the paper; ranks above it differ little in weight
 RANKED = "ranked"
-"""The relation that a ranking's condition brings: :meth:`Ranking.table`."""
+"""Name of the relation in a ranking's condition, see :meth:`Ranking.table`."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Media, the best first.
+    """Media with their scores, best first.
 
     Attributes:
         row_ids: uint64, shape (M,).
         score: float32, shape (M,): lower is better for ``cosine_distance``, higher for the others.
         kind: ``cosine_distance`` (0 to 2), ``bm25`` (above 0) or ``reciprocal_rank_fusion`` (above 0).
-        measured: the relevance, or what makes it of scores: of a million it takes as long as their order.
+        measured: the relevance, or a function that computes it from the scores: for a million rows this takes as long
+            as sorting.
     """
 
     row_ids: RowIds
@@ -41,43 +42,43 @@ class Ranking:
 
     @cached_property
     def relevance(self) -> Scores:
-        """What the scores mean: float32, shape (M,), 0 to 1; of texts, the share of the best score.
+        """The relevance of the scores: float32, shape (M,), 0 to 1; for keyword queries, the share of the best score.
 
         See :mod:`framedex.analysis.relevance`.
         """
         return self.measured(self.score) if callable(self.measured) else self.measured
 
     def first(self, count: int | None) -> "Ranking":
-        """Return the best so many; all for None."""
+        """Return the first *count* rows; all for None."""
         return self.only(np.arange(len(self) if count is None else min(count, len(self))))
 
-    def only(self, places: npt.NDArray[np.integer]) -> "Ranking":
-        """Return those at some places, in that order."""
-        measured = self.measured if callable(self.measured) else self.measured[places]
-        return Ranking(self.row_ids[places], self.score[places], self.kind, measured)
+    def only(self, positions: npt.NDArray[np.integer]) -> "Ranking":
+        """Return the rows at some positions, in that order."""
+        measured = self.measured if callable(self.measured) else self.measured[positions]
+        return Ranking(self.row_ids[positions], self.score[positions], self.kind, measured)
 
     def table(self) -> pa.Table:
-        """Return ``_rowid`` and ``score``, the best first."""
+        """Return ``_rowid`` and ``score`` as a table, best first."""
         return pa.table({ROW_ID: pa.array(self.row_ids, pa.uint64()), "score": pa.array(self.score, pa.float32())})
 
     def condition(self) -> Condition:
-        """Return the condition that only these media meet."""
+        """Return a condition that only these rows meet."""
         return Condition(f"{ROW_ID} IN (SELECT {ROW_ID} FROM {RANKED})", relations={RANKED: self.table()})
 
 
 def ranked(row_ids: RowIds, score: Scores, kind: str, measured: Scores | Callable[[Scores], Scores]) -> Ranking:
-    """Return media by their scores; of equally good ones the first ingested first."""
+    """Return rows ranked by their scores; ties are in the order of ingestion."""
     return Ranking(row_ids, score, kind, measured).only(_order(score if kind == COSINE_DISTANCE else -score, row_ids))
 
 
 def _order(key: Scores, row_ids: RowIds) -> npt.NDArray[np.int64]:
-    """Return the places of the smallest keys first, and of equal ones those of the smallest row ids.
+    """Return the positions of the smallest keys first; ties are in the order of the row ids.
 
-    Keys and places are sorted as one number each, which takes a sixth of the time of a stable sort.
+    Key and position are packed into one integer and sorted, which takes a sixth of the time of a stable sort.
     """
     if not bool((row_ids[1:] > row_ids[:-1]).all()):
         return np.lexsort((row_ids, key))
-    bits = (key + np.float32(0)).view(np.uint32)  # there is one zero
+    bits = (key + np.float32(0)).view(np.uint32)  # turns -0.0 into 0.0
     ascending = np.where(bits >> 31, ~bits, bits | np.uint32(2**31))
     packed = ascending.astype(np.uint64) << np.uint64(32)
     packed |= np.arange(len(key), dtype=np.uint64)
@@ -86,10 +87,10 @@ def _order(key: Scores, row_ids: RowIds) -> npt.NDArray[np.int64]:
 
 
 def fuse(rankings: Sequence[Ranking]) -> Ranking:
-    """Return what is in any of some rankings, by the sum of ``1 / (60 + place)`` over them.
+    """Return the union of rankings, ordered by the sum of ``1 / (60 + rank)`` over them.
 
-    Reciprocal rank fusion (G. Cormack, C. Clarke & S. Büttcher, SIGIR 2009): places can be added up where scores, of
-    different kinds, cannot. The relevance is the best of the rankings'.
+    Reciprocal rank fusion (G. Cormack, C. Clarke & S. Büttcher, SIGIR 2009): ranks can be added, unlike scores of
+    different kinds. The relevance is the highest in any of the rankings.
     """
     every = np.concatenate([np.empty(0, np.uint64), *(each.row_ids for each in rankings)])
     row_ids, inverse = np.unique(every, return_inverse=True)
@@ -97,9 +98,9 @@ def fuse(rankings: Sequence[Ranking]) -> Ranking:
     relevance = np.zeros(len(row_ids), np.float32)
     start = 0
     for each in rankings:
-        here = inverse[start : start + len(each)]
-        score[here] += 1 / (_FUSION + 1 + np.arange(len(each)))
-        relevance[here] = np.fmax(relevance[here], each.relevance)
+        positions = inverse[start : start + len(each)]
+        score[positions] += 1 / (_FUSION + 1 + np.arange(len(each)))
+        relevance[positions] = np.fmax(relevance[positions], each.relevance)
         start += len(each)
     return ranked(row_ids, score.astype(np.float32), FUSED, relevance)
 
@@ -107,23 +108,23 @@ def fuse(rankings: Sequence[Ranking]) -> Ranking:
 def diversified(
     relevance: npt.NDArray[np.floating], vectors: npt.NDArray[np.float32], count: int, diversity: float
 ) -> npt.NDArray[np.int64]:
-    """Return places in an order in which what comes next is relevant and unlike what came before.
+    """Return positions in an order that balances relevance against similarity to earlier positions.
 
-    Maximal marginal relevance (J. Carbonell & J. Goldstein, SIGIR 1998): next comes the largest
-    ``(1 - diversity) * relevance - diversity * similarity``, by the similarity to the most similar one before.
+    Maximal marginal relevance (J. Carbonell & J. Goldstein, SIGIR 1998): the next position has the largest ``(1 -
+    diversity) * relevance - diversity * similarity``, with the similarity to the most similar earlier one.
 
     Args:
         relevance: shape (M,), on the scale of similarities.
         vectors: float32, shape (M, D), unit length.
-        count: how many places to return.
-        diversity: 0 (by relevance alone) to 1 (by variety alone).
+        count: number of positions to return.
+        diversity: 0 (relevance alone) to 1 (diversity alone).
     """
-    chosen = np.empty(min(count, len(relevance)), np.int64)
-    closest = np.full(len(relevance), -1.0)  # before anything came, all are equally unlike
-    left = np.ones(len(relevance), bool)
-    for turn in range(len(chosen)):
+    order = np.empty(min(count, len(relevance)), np.int64)
+    closest = np.full(len(relevance), -1.0)  # at first all are equally dissimilar
+    remaining = np.ones(len(relevance), bool)
+    for turn in range(len(order)):
         worth = (1 - diversity) * relevance - (diversity * closest if turn else 0)
-        best = int(np.argmax(np.where(left, worth, -np.inf)))
-        chosen[turn], left[best] = best, False
+        best = int(np.argmax(np.where(remaining, worth, -np.inf)))
+        order[turn], remaining[best] = best, False
         closest = np.maximum(closest, vectors @ vectors[best])
-    return chosen
+    return order

@@ -1,4 +1,4 @@
-"""Searching the media of a dataset, or the objects in them, at one state: by picture, by meaning, by words."""
+"""Search over the media of a dataset, or its objects, at one state: by vector, by meaning, by keywords."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
 from framedex.forks import cached_property
 from framedex.progress import Progress
-from framedex.records import Condition, EmbeddingConfig
+from framedex.records import EmbeddingConfig
 from framedex.search.captions.captions import encode, open_captions
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.query_images import PRECOMPUTED, encoder_of
@@ -23,24 +23,25 @@ from framedex.search.text_queries import EncodedQuery, VectorTarget, check_text
 from framedex.search.uploads import read_upload
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.objects import media_containing
 from framedex.vql import SearchTest, SimilarityTest, TextTest
 
 MATCH = 0.5
-"""The relevance from which on a search that was given no threshold takes something for a match."""
-_VARIED = 5  # times as many as are wanted are looked at for variety
-_EXACT = 1e-6  # by which similarities from codes are off
+"""Minimum relevance of a match in a search without a threshold."""
+_VARIED = 5  # candidates per result for diversity
+_EXACT = 1e-6  # error of similarities computed from codes
 
 
 @dataclass(frozen=True)
 class Caches:
-    """Where what searches need is kept.
+    """Cache folders for search.
 
     Attributes:
-        vectors, texts, captions: folders of the media, or of the objects.
-        uploads: folder of the dataset.
-        keep: whether they may be written to.
+        vectors, texts, captions: folders for the media, or for the objects.
+        uploads: folder of uploaded query images of the dataset.
+        keep: whether the folders may be written to.
     """
 
     vectors: Path
@@ -52,15 +53,15 @@ class Caches:
 
 @dataclass(frozen=True)
 class Searcher:
-    """Searches of the media of a dataset at one state.
+    """Search over the media of a dataset at one state.
 
     Attributes:
-        media: the state.
-        config: how its media were encoded; None if they were not.
+        media: the dataset's state.
+        config: the encoder settings of its index; None if it has no embeddings.
         settings: limits and defaults.
-        indices: the vectors that are open.
-        caches: where indices are kept.
-        progress: hears how far the making of an index is.
+        indices: the open vector indices.
+        caches: the cache folders of the indices.
+        progress: receives the progress of building an index.
     """
 
     media: Media
@@ -72,10 +73,10 @@ class Searcher:
 
     @cached_property
     def index(self) -> VectorIndex:
-        """The vectors.
+        """The vector index of the state.
 
         Raises:
-            NotIndexed: there are none.
+            NotIndexed: the dataset has no vectors.
         """
         folder = self.caches.vectors if self.caches.keep else None
         self.embedding  # noqa: B018 - raises where there are no vectors
@@ -83,10 +84,10 @@ class Searcher:
 
     @property
     def embedding(self) -> EmbeddingConfig:
-        """How the media were encoded.
+        """The encoder settings of the dataset's index.
 
         Raises:
-            NotIndexed: they were not.
+            NotIndexed: the dataset has no vectors.
         """
         if self.config is None:
             raise NotIndexed("Dataset has no embedding config")
@@ -96,23 +97,23 @@ class Searcher:
         """Return the vector of a media item or an object: float32, shape (D,), unit length.
 
         Raises:
-            NotFound: there is no such item, or it has no vector: its file cannot be decoded.
+            NotFound: the item does not exist, or it has no vector because its file cannot be decoded.
         """
-        place = media_containing(self.media, media_id)
-        if place.table is self.media.table:
-            vector = self.index.vector(place.found[media_id])
+        media = media_containing(self.media, media_id)
+        if media.table is self.media.table:
+            vector = self.index.vector(media.row_id_of[media_id])
         else:
-            held = place.find(media_id, ["embedding"])["embedding"]
-            vector = None if held is None else np.asarray(held, np.float32)
+            values = media.find(media_id, ["embedding"])["embedding"]
+            vector = None if values is None else np.asarray(values, np.float32)
         if vector is None:
             raise NotFound(f"media {media_id!r} has no embedding to compare others with: it could not be decoded")
         return vector
 
     def meaning_of(self, text: str) -> EncodedQuery:
-        """Return what a text means: by the dataset's own encoder where that knows texts, else by the text encoder.
+        """Return the embedding of a text, by the dataset's own encoder if it encodes texts, else by the text encoder.
 
         Raises:
-            InvalidInput: the text cannot be used; neither encoder is there; or no media item has a caption.
+            InvalidInput: the text cannot be used; neither encoder is installed; or no media item has a caption.
         """
         check_text(text)
         if (encoder := self._multimodal) is not None:
@@ -133,13 +134,13 @@ class Searcher:
 
     @cached_property
     def captions(self) -> CaptionIndex:
-        """The captions by their vectors.
+        """The index of caption embeddings.
 
         Raises:
-            InvalidInput: there is no text encoder of the name that is set, or it does not return what it should.
+            InvalidInput: the configured text encoder does not exist, or returns invalid results.
         """
         encoder, progress = self._text_encoder, self.progress
-        assert encoder is not None, "callers look whether one is set"
+        assert encoder is not None, "callers check that one is set"
         return open_captions(
             self.media,
             encoder,
@@ -150,14 +151,14 @@ class Searcher:
 
     @property
     def knows_meaning(self) -> bool:
-        """Whether texts can be compared with the media, or with their captions."""
+        """True if texts can be compared with the media or with their captions."""
         if self._multimodal is not None:
             return True
         return self._text_encoder is not None and len(self.captions) > 0
 
     @cached_property
     def _multimodal(self) -> TextEncoder | None:
-        """The dataset's own encoder, if it knows texts."""
+        """The dataset's own encoder if it encodes texts, else None."""
         if self.config is None or self.config.encoder == PRECOMPUTED:
             return None
         encoder: object = encoder_of(self.config)
@@ -179,55 +180,60 @@ class Searcher:
         *,
         limit: int,
         diversity: float = 0.0,
-        among: VectorTarget | None = None,
+        target: VectorTarget | None = None,
         n_candidates: int | None = None,
     ) -> Ranking:
-        """Return the media nearest to a vector, of those in some rows.
+        """Return the media nearest to a vector among candidate rows.
 
         Args:
             vector: float32, shape (D,), unit length.
-            rows: that may be answers, ascending; None for all.
-            limit: how many.
-            diversity: 0 for the nearest, to 1 for the most unlike each other among the nearer ones.
-            among: what a text's vector is compared with; None for a picture's.
-            n_candidates: how many rows to compare; None for as many as the index was measured for.
+            rows: candidate rows, ascending; None for all.
+            limit: number of results.
+            diversity: 0 for the nearest, up to 1 for the most diverse among the nearer ones.
+            target: the index for a text's vector; None for an image's vector.
+            n_candidates: number of candidates to compare; None for the index's calibrated number.
         """
-        index = among or self.index
+        index = target or self.index
         selection = None if rows is None else index.select(rows)
-        wanted = limit * _VARIED if diversity else limit
-        row_ids, similarity = index.nearest(vector, wanted, selection, n_candidates=n_candidates)
-        found = self._ranking(row_ids, similarity, self._relevance(vector, among))
+        count = limit * _VARIED if diversity else limit
+        row_ids, similarity = index.nearest(vector, count, selection, n_candidates=n_candidates)
+        ranking = self._ranking(row_ids, similarity, self._relevance(vector, target))
         if not diversity:
-            return found
-        vectors = [index.vector(int(row)) for row in found.row_ids]
+            return ranking
+        vectors = [index.vector(int(row)) for row in ranking.row_ids]
         stacked = np.stack([each for each in vectors if each is not None]) if vectors else np.empty((0, len(vector)))
-        return found.only(diversified(1 - found.score, stacked.astype(np.float32), limit, diversity))
+        return ranking.only(diversified(1 - ranking.score, stacked.astype(np.float32), limit, diversity))
 
     def all_by_distance(
-        self, vector: Vectors, rows: RowIds | None, *, most: float | None = None, among: VectorTarget | None = None
+        self,
+        vector: Vectors,
+        rows: RowIds | None,
+        *,
+        max_distance: float | None = None,
+        target: VectorTarget | None = None,
     ) -> Ranking:
-        """Return all media of some rows that have a vector, the nearest first.
+        """Return all candidate rows with a vector, nearest first.
 
         Args:
             vector: float32, shape (D,), unit length.
-            rows: that may be answers, ascending; None for all.
-            most: only those of at most that cosine distance.
-            among: what a text's vector is compared with; None for a picture's.
+            rows: candidate rows, ascending; None for all.
+            max_distance: maximum cosine distance.
+            target: the index for a text's vector; None for an image's vector.
         """
-        index = among or self.index
+        index = target or self.index
         similarity = index.similarities(vector)
         row_ids = index.row_ids
         if rows is not None:
-            places = np.searchsorted(row_ids, rows)
-            row_ids, similarity = rows, similarity[places]
-        least = -np.inf if most is None else 1 - most - _EXACT
-        held = similarity >= least  # never of NaN, the rows without a vector
-        return self._ranking(row_ids[held], similarity[held], self._relevance(vector, among))
+            positions = np.searchsorted(row_ids, rows)
+            row_ids, similarity = rows, similarity[positions]
+        min_similarity = -np.inf if max_distance is None else 1 - max_distance - _EXACT
+        mask = similarity >= min_similarity  # False for NaN, the rows without a vector
+        return self._ranking(row_ids[mask], similarity[mask], self._relevance(vector, target))
 
     def words(self, query: str, rows: RowIds | None) -> Ranking:
-        """Return the media that a full-text query finds, of those in some rows, the best first."""
+        """Return the candidate rows that match a full-text query, best first."""
         progress = self.progress
-        found = full_text(
+        matches = full_text(
             self.media,
             query,
             folder=self.caches.texts,
@@ -235,10 +241,10 @@ class Searcher:
             language=self.settings.language,
             progress=None if progress is None else lambda share: progress("texts", share),
         )
-        row_ids, scores = found.row_ids, found.scores
+        row_ids, scores = matches.row_ids, matches.scores
         if rows is not None:
-            held = np.isin(row_ids, rows, assume_unique=True)
-            row_ids, scores = row_ids[held], scores[held]
+            mask = np.isin(row_ids, rows, assume_unique=True)
+            row_ids, scores = row_ids[mask], scores[mask]
         best = float(scores.max(initial=0))
         share = scores / best if best > 0 else np.ones_like(scores)
         return ranked(row_ids, scores, BM25, share.astype(np.float32))
@@ -247,41 +253,41 @@ class Searcher:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
         return ranked(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
 
-    def _relevance(self, vector: Vectors, among: VectorTarget | None) -> Relevance:
-        return self.index.relevance if among is None else among.relevance_of(vector)
+    def _relevance(self, vector: Vectors, target: VectorTarget | None) -> Relevance:
+        return self.index.relevance if target is None else target.relevance_of(vector)
 
-    def found(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
-        """Return what searches within a filter find: ``_rowid`` and ``score``.
+    def results(self, tests: Iterable[SearchTest]) -> dict[SearchTest, pa.Table]:
+        """Return the results of the searches in a filter: ``_rowid`` and ``score``.
 
         Raises:
-            NotFound: there is no such media item or upload.
-            InvalidInput: a search cannot be done on this dataset.
+            NotFound: the media item or upload does not exist.
+            InvalidInput: this dataset does not support the search.
         """
         return {test: self.ranked(test, None).table() for test in tests}
 
     def ranked(self, test: SearchTest, rows: RowIds | None) -> Ranking:
-        """Return what a search within a filter finds in some rows, the best first; None for all rows.
+        """Return the results of a search in a filter among candidate rows, best first; None for all rows.
 
         Raises:
-            NotFound: there is no such media item or upload.
-            InvalidInput: the search cannot be done on this dataset.
+            NotFound: the media item or upload does not exist.
+            InvalidInput: this dataset does not support the search.
         """
         match test:
             case TextTest(op="fts"):
-                found = self.words(test.value, rows)
-                return _at_least(found, 0.0 if test.threshold is None else test.threshold)
+                ranking = self.words(test.value, rows)
+                return _at_least(ranking, 0.0 if test.threshold is None else test.threshold)
             case TextTest():
-                meant = self.meaning_of(test.value)
-                least = test.threshold
-                if least is None:  # few match, so that few are put in order
-                    least = meant.among.relevance_of(meant.vector).least(MATCH)
-                found = self.all_by_distance(meant.vector, rows, most=1 - least, among=meant.among)
-                return found if test.threshold is not None else _at_least(found, MATCH)
+                query = self.meaning_of(test.value)
+                min_similarity = test.threshold
+                if min_similarity is None:  # few rows match, so only few are sorted
+                    min_similarity = query.target.relevance_of(query.vector).least(MATCH)
+                ranking = self.all_by_distance(query.vector, rows, max_distance=1 - min_similarity, target=query.target)
+                return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case SimilarityTest():
                 is_media = test.op == "media"
                 vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
-                found = self.all_by_distance(vector, rows, most=test.threshold)
-                return found if test.threshold is not None else _at_least(found, MATCH)
+                ranking = self.all_by_distance(vector, rows, max_distance=test.threshold)
+                return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case _:
                 raise AssertionError(f"no search for the key {test.key!r}")
 

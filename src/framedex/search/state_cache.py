@@ -1,4 +1,4 @@
-"""What searches of text made of the states of a dataset that were searched last."""
+"""A cache of search indices by dataset state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
@@ -11,15 +11,15 @@ from framedex.storage.media import Media
 
 """Called with the share of the texts that is indexed, in [0, 1]; raises to stop."""
 State = TypeVar("State")
-_MOST_STATES, _MOST_NAMES = 3, 64  # that are held in memory
+_MOST_STATES, _MOST_NAMES = 3, 64  # limits of the cache
 
 
 class StateCache(Generic[State]):
-    """States of one dataset. Safe to share between threads.
+    """The indices of one dataset's most recently searched states. Safe to share between threads.
 
     Args:
-        columns: what a state depends on: most changes of a dataset leave it as it is.
-        make: makes one; called by one thread at a time, which others wait for.
+        columns: the columns that a state depends on; changes of other columns keep the state valid.
+        make: builds the index of a state; called by one thread at a time, while others wait.
     """
 
     def __init__(self, columns: Sequence[str], make: Callable[[Media, ShareProgress | None], State]) -> None:
@@ -28,8 +28,8 @@ class StateCache(Generic[State]):
         self._names: LruCache[tuple[str, int], Hashable] = LruCache(_MOST_NAMES)
         self._states: LruCache[Hashable, State] = LruCache(_MOST_STATES)
 
-    def at(self, media: Media, progress: ShareProgress | None) -> State:
-        """Return a state; who asks for one that is known does not wait for others."""
+    def get(self, media: Media, progress: ShareProgress | None) -> State:
+        """Return the index of the media's state; a cached one is returned without waiting for other threads."""
         name = self._name(media)
         if (state := self._states.get(name)) is not None:
             return state
@@ -42,8 +42,8 @@ class StateCache(Generic[State]):
 
     def _name(self, media: Media) -> Hashable:
         generation = media.generation.id, media.table.version
-        if (known := self._names.get(generation)) is not None:
-            return known
+        if (names := self._names.get(generation)) is not None:
+            return names
         name = columns_key(media.table, self._columns)
         self._names.put(generation, name)
         return name

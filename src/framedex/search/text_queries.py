@@ -1,4 +1,4 @@
-"""Texts that people search by: which can be used, and what they are compared with."""
+"""Text queries: validation, encoding, and the interface of the indices that they are compared with."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,10 +11,10 @@ from framedex.fulltext.query import MAX_CHARACTERS
 
 
 def check_text(text: Any) -> str:
-    """Return a text to search by.
+    """Return a text that is valid as a query.
 
     Raises:
-        InvalidInput: it has no word, is too long, or is no valid Unicode.
+        InvalidInput: the text has no word, is too long, or is not valid Unicode.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"a text to search by has at least one word, not {text!r}")
@@ -26,12 +26,12 @@ def check_text(text: Any) -> str:
 
 
 class VectorTarget(Protocol):
-    """Vectors of rows, as indices of pictures and of captions have them; see there."""
+    """An index of vectors by row: embeddings of images, or of captions."""
 
     row_ids: RowIds
 
     def select(self, row_ids: RowIds) -> Any:
-        """Return what :meth:`nearest` needs to know of the rows that a filter leaves."""
+        """Return the selection for :meth:`nearest` with the rows that pass a filter."""
         ...
 
     def nearest(
@@ -45,22 +45,22 @@ class VectorTarget(Protocol):
         ...
 
     def relevance_of(self, query: Vectors) -> Relevance:
-        """Return what similarities to a text's vector mean."""
+        """Return the relevance scale of similarities to a text's vector."""
         ...
 
     def vector(self, row_id: int) -> Vectors | None:
-        """Return the vector of a row; None if it has none."""
+        """Return the vector of a row; None if the row has no vector."""
         ...
 
 
 @dataclass(frozen=True)
 class EncodedQuery:
-    """What a text means.
+    """The embedding of a text query.
 
     Attributes:
         vector: float32, shape (D,), unit length.
-        among: what it is compared with: pictures, or captions.
+        target: the index to compare it with: images, or captions.
     """
 
     vector: Vectors
-    among: VectorTarget
+    target: VectorTarget

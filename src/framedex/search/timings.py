@@ -1,22 +1,22 @@
-"""What a benchmark of search found, and what it advises."""
+"""Results of a search benchmark, and the setting that they recommend."""
 
 from framedex.checks import check_fraction
 from framedex.records import Record
 
 
 class SearchTiming(Record):
-    """How one setting did.
+    """The measurements of one setting.
 
     Attributes:
-        selectivity: the share of the rows that the filter leaves; 1 for no filter.
-        rows: how many it leaves.
-        n_candidates: the setting: how many rows that may be answers are compared; None for exact search.
-        is_default: whether searches do so by default.
-        recall: the share of the true nearest that was found, 0 to 1.
+        selectivity: share of the rows that pass the filter; 1 for no filter.
+        rows: number of rows that pass the filter.
+        n_candidates: the setting: number of candidates that are compared; None for exact search.
+        is_default: whether it is the default of searches.
+        recall: share of the true nearest rows in the results, 0 to 1.
         p50_ms, p95_ms, p99_ms: latencies, one query at a time.
-        queries_per_s: one query at a time.
-        parallel_queries_per_s: as many at a time as there are cores.
-        filter_ms: what it takes once to prepare the filter's rows; part of no latency.
+        queries_per_s: throughput with one query at a time.
+        parallel_queries_per_s: throughput with one query per core at a time.
+        filter_ms: time to prepare the filter's rows once; not part of the latencies.
     """
 
     selectivity: float
@@ -33,21 +33,21 @@ class SearchTiming(Record):
 
 
 class SearchTimings(Record):
-    """What was measured.
+    """The results of a benchmark.
 
     Attributes:
-        dataset_id: of the dataset.
-        n_vectors, dimension: what was searched.
-        k: how many nearest were asked for.
-        queries, threads: how many queries; and how many at a time where they run in parallel.
-        default_n_candidates: how many rows searches compare by default.
-        build_s: making the index, from the dataset's table.
-        open_s: opening it again.
-        disk_bytes: of the index; 0 where it is small enough to be made in memory each time.
-        memory_bytes: by which opening and searching with the default setting made the process grow; pages of files
-            count, though the system takes them back when it needs them. None where the system does not say.
+        dataset_id: id of the dataset.
+        n_vectors, dimension: number and length of the vectors.
+        k: number of nearest rows per query.
+        queries, threads: number of queries, and of threads for the parallel measurement.
+        default_n_candidates: default number of candidates.
+        build_s: time to build the index from the dataset's table.
+        open_s: time to reopen it.
+        disk_bytes: size of the index; 0 if it is small enough to be built in memory each time.
+        memory_bytes: growth of the process's memory by opening the index and searching with the default setting. It
+            includes pages of files, which the system can reclaim. None if the system does not report it.
         exact_memory_bytes: the same after exact searches.
-        rows: a row for each setting and selectivity, and one for exact search.
+        rows: one row for each setting and selectivity, and one for exact search.
     """
 
     dataset_id: str
@@ -65,16 +65,16 @@ class SearchTimings(Record):
     rows: list[SearchTiming]
 
     def best_for(self, recall: float) -> int | None:
-        """Return the least number of rows to compare that finds so much, whatever the filter.
+        """Return the smallest number of candidates that reaches a recall with every filter.
 
         Args:
             recall: 0 to 1.
 
         Returns:
-            one of the numbers that were measured; None if none of them is enough: then only exact search is.
+            One of the measured numbers; None if only exact search reaches the recall.
 
         Raises:
-            InvalidInput: *recall* is no share.
+            InvalidInput: *recall* is not in [0, 1].
         """
         check_fraction("recall", recall)
         unfiltered = min(row.n_candidates for row in self.rows if row.n_candidates is not None and row.selectivity == 1)
@@ -82,27 +82,28 @@ class SearchTimings(Record):
         return next((each for each in settings if each >= unfiltered and self.recall_of(each) >= recall), None)
 
     def recall_of(self, n_candidates: int) -> float:
-        """Return the recall of a setting, with the filter for which it is the least.
+        """Return the lowest recall of a setting over the filters, with that filter.
 
-        Where a sweep has not tried the setting, it counts what the next smaller one found: more rows find no less.
+        For a setting that a sweep did not measure, the next smaller one counts, because recall does not fall with more
+        candidates.
         """
-        found: dict[float, tuple[int, float]] = {}
+        recalls: dict[float, tuple[int, float]] = {}
         for row in self.rows:
             if row.n_candidates is not None and row.n_candidates <= n_candidates:
-                found[row.selectivity] = max(found.get(row.selectivity, (0, 0.0)), (row.n_candidates, row.recall))
-        return min((recall for _, recall in found.values()), default=0.0)
+                recalls[row.selectivity] = max(recalls.get(row.selectivity, (0, 0.0)), (row.n_candidates, row.recall))
+        return min((recall for _, recall in recalls.values()), default=0.0)
 
     def advice(self, recall: float) -> str:
-        """Return which setting to take for a wanted recall, in a sentence.
+        """Return a sentence that recommends a setting for the requested recall.
 
         Raises:
-            InvalidInput: *recall* is no share.
+            InvalidInput: *recall* is not in [0, 1].
         """
         best = self.best_for(recall)
         exact = next(row for row in self.rows if row.n_candidates is None)
-        wanted = f"to find {recall:.4g} of the true nearest {self.k:,}"
+        target = f"to find {recall:.4g} of the true nearest {self.k:,}"
         if best is None:
-            return f"{wanted}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
+            return f"{target}, only exact search is enough: {exact.queries_per_s:,.0f} queries a second"
         tried = [row for row in self.rows if row.selectivity == 1 and 0 < (row.n_candidates or 0) <= best]
         row = max(tried, key=lambda row: row.n_candidates or 0)
         if best == self.default_n_candidates:
@@ -112,7 +113,7 @@ class SearchTimings(Record):
             enough = "finds enough, too" if self.recall_of(default) >= recall else "does not find enough"
             setting = f"compare {best:,} rows (the default, {default:,}, {enough})"
         return (
-            f"{wanted}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
+            f"{target}, {setting}: recall {self.recall_of(best):.4f} or better with each filter; "
             f"without one {row.queries_per_s:,.0f} queries a second, {row.p50_ms:.3g} ms each; "
             f"exact search does {exact.queries_per_s:,.0f}"
         )

@@ -1,4 +1,4 @@
-"""Pictures that were given to search by, kept as their vectors, so that any process can go on with the search."""
+"""Stored vectors of query images, so that any process can continue a search."""
 
 import re
 from contextlib import suppress
@@ -14,14 +14,14 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def keep_upload(folder: Path, vector: Vectors) -> str:
-    """Keep the vector of a picture; return the anchor id by which it is found again.
+    """Store the vector of a query image; return its anchor id.
 
     Args:
-        folder: of the dataset.
+        folder: the dataset's folder of query images.
         vector: float32, shape (D,), unit length.
 
     Raises:
-        WorkspaceError: it cannot be written, as on a full disk; nothing is left of it.
+        WorkspaceError: the vector cannot be written, for example on a full disk; no file remains.
     """
     anchor_id = new_id()
     partial = folder / f"{anchor_id}.part"
@@ -40,20 +40,20 @@ def keep_upload(folder: Path, vector: Vectors) -> str:
 
 
 def read_upload(folder: Path, anchor_id: str) -> Vectors:
-    """Return the vector of a picture: float32, shape (D,), unit length.
+    """Return the stored vector of a query image: float32, shape (D,), unit length.
 
     Raises:
-        NotFound: there is no such anchor.
+        NotFound: the anchor does not exist.
     """
     if not isinstance(anchor_id, str) or _UUID.fullmatch(anchor_id) is None:
         raise NotFound(f"no uploaded picture {anchor_id!r}")
     try:
-        found: Vectors = np.load(folder / f"{anchor_id}.npy")
+        row: Vectors = np.load(folder / f"{anchor_id}.npy")
     except (OSError, ValueError, EOFError) as error:
         raise NotFound(f"no uploaded picture {anchor_id!r}; upload it again") from error
-    return found
+    return row
 
 
 def is_upload(folder: Path, anchor_id: str) -> bool:
-    """Return whether there is a picture of that anchor id."""
+    """Return whether an anchor id exists."""
     return _UUID.fullmatch(anchor_id) is not None and (folder / f"{anchor_id}.npy").exists()

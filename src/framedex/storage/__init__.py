@@ -1,1 +1,1 @@
-"""What lies on disk: the folder, the catalog, the tables, and the engine that filters them."""
+"""Storage on disk: the folder, the catalog, the tables, and the engine that filters them."""

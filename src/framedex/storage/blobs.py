@@ -1,8 +1,8 @@
-"""Uploaded files of a dataset, by content, and lists of what each upload brought.
+"""Uploaded files of a dataset, stored by the hash of their content, and a list of files for each upload.
 
-In a dataset's folder there are ``blobs/ab/cd….jpg``, named by the BLAKE2b-128 hash of their content, and for each
-upload ``uploads/<id>/`` with its list ``files.parquet``. Rows of the media table find their blobs by ``content_hash``
-and the suffix of their path, so nothing here has an absolute path, and a copied or cloned folder is whole.
+A dataset's folder contains ``blobs/ab/cd….jpg``, named by the BLAKE2b-128 hash of the content, and a folder
+``uploads/<id>/`` with the list ``files.parquet`` for each upload. Rows of the media table find their blobs by
+``content_hash`` and the suffix of their path. No absolute path is stored, so a copied or cloned folder is complete.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from framedex.errors import NotFound, WorkspaceError
 from framedex.ids import new_id
-from framedex.storage.disk import files_below, remove_tree, set_aside, sync_file, sync_folder
+from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder, walk_files
 from framedex.storage.owners import is_gone, this_process
 
 BLOBS_ROOT = "blobs:"
@@ -42,12 +42,12 @@ _Row = tuple[bytes, bytes | None]
 
 
 def blob_path(dataset: Path, digest: bytes, name: str) -> Path:
-    """Return where the content of an uploaded file is.
+    """Return the path of the content of an uploaded file.
 
     Args:
         dataset: the dataset's folder.
         digest: BLAKE2b hash of the content, 16 bytes.
-        name: the file's name; its suffix, if it is a plain one, is that of the blob in lower case.
+        name: the file's name; the blob gets its suffix in lower case if the suffix has 1 to 8 ASCII letters or digits.
     """
     return dataset / _BLOBS / _blob_name(digest, name)
 
@@ -59,13 +59,14 @@ def _blob_name(digest: bytes, name: str) -> str:
 
 
 class Upload:
-    """Files on their way into a dataset's blob store. A context manager: unless settled, nothing of it stays.
+    """Files of one upload to a dataset's blob store, as a context manager.
 
-    Contents wait in a folder of the upload's own. A crash leaves that behind; the next upload clears it away.
+    Contents are written to the upload's own folder and move to the blob store in :meth:`settle`. If the block ends
+    without it, the folder is removed. After a crash the next upload removes the folder.
 
     Attributes:
         id: the upload's UUID.
-        folder: its own folder, where files beside the list may be put.
+        folder: its own folder; callers may put other files beside the list.
     """
 
     def __init__(self, dataset: Path) -> None:
@@ -83,31 +84,31 @@ class Upload:
             raise WorkspaceError(f"cannot write to {self.folder.parent}: {error.strerror}") from error
 
     def add(self, name: str, parts: Iterable[bytes]) -> None:
-        """Take the content of a file, piece by piece.
+        """Write the content of a file, chunk by chunk.
 
         Raises:
-            WorkspaceError: it cannot be written.
+            WorkspaceError: the content cannot be written.
         """
         partial = self.folder / "content.partial"
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        with _said_plainly(partial):
+        with _as_workspace_error(partial):
             file = partial.open("wb")
         try:
-            for data in parts:  # what raises here is the giver's
+            for data in parts:  # errors of the iterable reach the caller unchanged
                 digest.update(data)
-                with _said_plainly(partial):
+                with _as_workspace_error(partial):
                     file.write(data)
         finally:
-            with _said_plainly(partial):
-                file.close()  # what is still to be written may find the disk full, too
+            with _as_workspace_error(partial):
+                file.close()  # flushing may fail on a full disk, too
         blob = self.folder / _BLOBS / _blob_name(digest.digest(), name)
-        with _said_plainly(blob):
+        with _as_workspace_error(blob):
             blob.parent.mkdir(exist_ok=True)
             partial.replace(blob)
         self._note(os.fsencode(name), digest.digest())
 
     def add_path(self, path: str) -> None:
-        """Take note of a file that stays where it is, by its absolute path."""
+        """Record a file that stays at its absolute path."""
         self._note(os.fsencode(path), None)
 
     def _note(self, path: bytes, digest: bytes | None) -> None:
@@ -123,17 +124,19 @@ class Upload:
             self._pending = []
 
     def settle(self) -> int:
-        """Bring all to the blob store, durably; return how many names came again. Of these the last ones stay.
+        """Move all files to the blob store durably, and return the number of repeated names.
+
+        If a name is repeated, only its last file stays.
 
         Raises:
-            WorkspaceError: it cannot be written.
+            WorkspaceError: the files cannot be written.
         """
-        with _said_plainly(self.folder):
+        with _as_workspace_error(self.folder):
             self._flush()
             self._list.close()
             repeated = self._drop_repeated()
             _sync_all(self.folder)
-            # From now on nobody clears the blobs away that the list names.
+            # From here on, remove_unused keeps the blobs in the list.
             (self.folder / f"{_LIST}.partial").replace(self.folder / _LIST)
             sync_folder(self.folder)
             self._move()
@@ -142,18 +145,18 @@ class Upload:
         return repeated
 
     def _drop_repeated(self) -> int:
-        """Keep the last row of each path; return how many were dropped."""
+        """Keep the last row of each path; return the number of dropped rows."""
         partial = self.folder / f"{_LIST}.partial"
         table = pq.read_table(partial)
-        place = pa.array(np.arange(len(table)))
-        last = table.select(["path"]).append_column("place", place).group_by("path").aggregate([("place", "max")])
+        number = pa.array(np.arange(len(table)))
+        last = table.select(["path"]).append_column("place", number).group_by("path").aggregate([("place", "max")])
         if len(last) < len(table):
-            kept = table.take(np.sort(last["place_max"].to_numpy()))
-            pq.write_table(kept, partial, compression="zstd")
-            wanted = _numbers(kept["digest"].combine_chunks())
+            retained = table.take(np.sort(last["place_max"].to_numpy()))
+            pq.write_table(retained, partial, compression="zstd")
+            hashes = _numbers(retained["digest"].combine_chunks())
             for group, digests in _blob_groups(self.folder / _BLOBS):
-                for place in np.flatnonzero(~np.isin(digests, wanted)):
-                    group[place].unlink()
+                for index in np.flatnonzero(~np.isin(digests, hashes)):
+                    group[index].unlink()
         return len(table) - len(last)
 
     def _move(self) -> None:
@@ -186,21 +189,21 @@ def upload_folder(dataset: Path, upload_id: str) -> Path:
     """Return the folder of an upload.
 
     Raises:
-        NotFound: it is gone.
+        NotFound: the folder or its list no longer exists.
     """
     folder = dataset / _UPLOADS / upload_id
     if not (folder / _LIST).is_file():
-        raise NotFound(f"the list of the upload {upload_id} is gone; upload the files anew")
+        raise NotFound(f"the list of the upload {upload_id} is gone; upload the files again")
     return folder
 
 
 def uploads_folder(dataset: Path) -> Path:
-    """Return the folder with a folder for each upload of a dataset; may be missing."""
+    """Return the folder that contains one folder for each upload of a dataset; it may be missing."""
     return dataset / _UPLOADS
 
 
 def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
-    """Yield (name, digest) of each file of an upload, in order; for files that stay elsewhere (absolute path, None)."""
+    """Yield (name, digest) of each file of an upload, in order; (absolute path, None) for files recorded by path."""
     with pq.ParquetFile(folder / _LIST) as file:
         for batch in file.iter_batches(_ROWS):
             paths, digests = (batch.column(number).to_pylist() for number in range(2))
@@ -208,59 +211,62 @@ def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
 
 
 def remove_upload(dataset: Path, upload_id: str) -> None:
-    """Forget an upload whose media are in the dataset, or will never be. Its blobs stay; see :func:`remove_unused`."""
+    """Remove an upload's list once its media are in the dataset or no longer needed.
+
+    Its blobs stay until :func:`remove_unused`.
+    """
     shutil.rmtree(dataset / _UPLOADS / upload_id, ignore_errors=True)
 
 
 def uploads(dataset: Path) -> Iterator[tuple[str, float, bool]]:
-    """Yield (id, time of the last change in seconds since 1970, whether all is there) of the uploads still known."""
+    """Yield (id, time of the last change in seconds since 1970, whether it is complete) of the stored uploads."""
     folder = dataset / _UPLOADS
     for each in sorted(folder.iterdir()) if folder.is_dir() else ():
-        times = [status.st_mtime for _, status in files_below(each)]
+        times = [status.st_mtime for _, status in walk_files(each)]
         if times:
             yield each.name, max(times), not (each / _OWNER).exists()
 
 
 def remove_unused(dataset: Path, used: Iterable[pa.Array], *, still: AbstractContextManager[object] = _NOTHING) -> int:
-    """Remove the blobs that nothing needs; return how many bytes that freed. Others may upload meanwhile.
+    """Remove unreferenced blobs and return the number of bytes freed. Other processes may upload meanwhile.
 
     Args:
         dataset: the dataset's folder.
-        used: content hashes (16 bytes each) of the media of all generations that are kept; others may be among them.
-            What the lists of uploads name stays, too.
-        still: held while the blobs are taken away; it keeps generations from being committed, and raises if one was
-            since *used* were read.
+        used: content hashes (16 bytes each) of the media of all retained generations; further hashes do no harm. Files
+            in the lists of uploads stay, too.
+        still: context in which the blobs are moved away. It blocks commits of generations, and raises if one was
+            committed since *used* were read.
     """
     _clear_unfinished(dataset)
     aside = dataset / _UNUSED
-    there = [digests for _, digests in _blob_groups(dataset / _BLOBS)]
-    unused = np.concatenate([*there, _set_aside(aside)[1]])
+    stored = [digests for _, digests in _blob_groups(dataset / _BLOBS)]
+    unused = np.concatenate([*stored, _set_aside(aside)[1]])
     for array in used:
         unused = unused[~np.isin(unused, _numbers(array))]
-    unused = unused[~np.isin(unused, _listed(dataset))]
+    unused = unused[~np.isin(unused, _upload_hashes(dataset))]
     if not len(unused) and not aside.exists():
         return 0
     with still:
-        _put_back(dataset, aside, None)  # of a run that was killed: none that lives has it now
+        _put_back(dataset, aside, None)  # left by a killed run: no live process uses it now
         aside.mkdir()
         for group, digests in _blob_groups(dataset / _BLOBS):
-            for place in np.flatnonzero(np.isin(digests, unused)):
-                group[place].rename(aside / f"{group[place].parent.name}{group[place].name}")
-        # An upload makes its list first and then looks which blobs are there: one that saw these has made it by now.
-        _put_back(dataset, aside, _listed(dataset))
+            for index in np.flatnonzero(np.isin(digests, unused)):
+                group[index].rename(aside / f"{group[index].parent.name}{group[index].name}")
+        # An upload writes its list before it checks for existing blobs: if it saw these blobs, its list exists by now.
+        _put_back(dataset, aside, _upload_hashes(dataset))
         doomed = set_aside(aside)
     return remove_tree(doomed)
 
 
 def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint64]]]:
-    """Yield all blobs with their hashes, some thousand at a time."""
+    """Yield all blobs with their hashes, in groups of some thousand."""
     blobs = _blobs(folder)
     while group := list(islice(blobs, _ROWS)):
         yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(_DIGEST_BYTES)))
 
 
-def _listed(dataset: Path) -> npt.NDArray[np.uint64]:
-    """Return the hashes that lists of uploads name."""
+def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
+    """Return the hashes in the lists of all uploads."""
     parts = [np.empty(0, np.uint64)]
     for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
         with suppress(FileNotFoundError), pq.ParquetFile(each) as file:
@@ -269,31 +275,31 @@ def _listed(dataset: Path) -> npt.NDArray[np.uint64]:
 
 
 def _set_aside(aside: Path) -> tuple[list[Path], npt.NDArray[np.uint64]]:
-    """Return the blobs in a folder of those that are to go, with their hashes."""
+    """Return the blobs in the folder of blobs to remove, with their hashes."""
     paths = list(aside.iterdir()) if aside.is_dir() else []
     digests = [bytes.fromhex(path.name[: 2 * _DIGEST_BYTES]) for path in paths]
     return paths, _numbers(pa.array(digests, pa.binary(_DIGEST_BYTES)))
 
 
-def _put_back(dataset: Path, aside: Path, wanted: npt.NDArray[np.uint64] | None) -> None:
-    """Put blobs of some hashes, or all, back where they were, unless they came anew."""
+def _put_back(dataset: Path, aside: Path, requested: npt.NDArray[np.uint64] | None) -> None:
+    """Move the blobs of the given hashes, or all, back to the store, unless they were uploaded again."""
     paths, digests = _set_aside(aside)
-    chosen = np.ones(len(paths), dtype=bool) if wanted is None else np.isin(digests, wanted)
-    for place in np.flatnonzero(chosen):
-        target = dataset / _BLOBS / paths[place].name[:2] / paths[place].name[2:]
+    mask = np.ones(len(paths), dtype=bool) if requested is None else np.isin(digests, requested)
+    for index in np.flatnonzero(mask):
+        target = dataset / _BLOBS / paths[index].name[:2] / paths[index].name[2:]
         if not target.exists():
-            paths[place].rename(target)
-    if wanted is None:
+            paths[index].rename(target)
+    if requested is None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def _numbers(digests: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the first halves of hashes: that others have the same, too, only keeps a file for which nobody asks."""
-    held = pc.drop_null(digests)
-    buffer = held.buffers()[1] if len(held) else None
+    """Return the first 8 bytes of each hash. If two hashes share them, an unused file may stay."""
+    present = pc.drop_null(digests)
+    buffer = present.buffers()[1] if len(present) else None
     if buffer is None:
         return np.empty(0, np.uint64)
-    return np.frombuffer(buffer, np.uint64)[2 * held.offset : 2 * (held.offset + len(held)) : 2]
+    return np.frombuffer(buffer, np.uint64)[2 * present.offset : 2 * (present.offset + len(present)) : 2]
 
 
 def _blobs(folder: Path) -> Iterator[Path]:
@@ -307,15 +313,15 @@ def _digest_of(blob: Path) -> bytes:
 
 
 def _clear_unfinished(dataset: Path) -> None:
-    """Remove what uploads of processes that died left behind."""
+    """Remove the files of uploads whose processes died."""
     for owner in sorted((dataset / _UPLOADS).glob(f"*/{_OWNER}")):
-        with suppress(OSError):  # it ends just now
+        with suppress(OSError):  # the upload may end at this moment
             if is_gone(owner.read_text()):
                 shutil.rmtree(owner.parent, ignore_errors=True)
 
 
 @contextmanager
-def _said_plainly(path: Path) -> Iterator[None]:
+def _as_workspace_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -323,7 +329,7 @@ def _said_plainly(path: Path) -> Iterator[None]:
 
 
 def _sync_all(folder: Path) -> None:
-    """Wait until all files below a folder are on the disk; some at a time, as a disk takes them together."""
+    """Sync all files below a folder to disk, several at a time because disks batch such requests."""
     files = (Path(where) / name for where, _, names in os.walk(folder) for name in names)
     with ThreadPoolExecutor(_SYNCING) as pool:
         while group := list(islice(files, _ROWS)):

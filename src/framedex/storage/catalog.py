@@ -1,4 +1,4 @@
-"""The catalog: opening it, bringing its schema up to date, and its transactions."""
+"""The SQLite catalog: opening, schema migration and transactions."""
 
 import os
 import shutil
@@ -20,12 +20,12 @@ from framedex.storage.schema import datasets, metadata
 from framedex.storage.turns import Turns
 
 HEAD_REVISION = "0002"
-# The table in which Alembic keeps a database's revision.
+# Alembic's table with the revision of the database.
 _ALEMBIC_VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True, nullable=False)
 )
 _KNOWN_REVISIONS = frozenset({"0001", "0002"})
-_MIGRATING = threading.Lock()  # Alembic keeps the migration that runs in a variable of the process
+_MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
 _RESERVE_BYTES = 256 * 1024
@@ -33,13 +33,13 @@ _UNSAFE = set[Path]()  # catalogs that were in use while this process was forked
 
 
 class Catalog:
-    """An open catalog. Reading waits for nobody; writing takes one short transaction at a time.
+    """An open catalog. Reads never wait; writes run one short transaction at a time.
 
-    Threads write in the order in which they ask. After a fork the child can go on reading, and writes nothing.
+    Threads write in the order of their requests. After a fork the child can read but not write.
 
     Args:
-        path: the file.
-        read_only: refuse all writing.
+        path: the catalog file.
+        read_only: refuse all writes.
     """
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
@@ -50,11 +50,11 @@ class Catalog:
 
     @property
     def read_only(self) -> bool:
-        """Whether writing is refused."""
+        """True if the catalog refuses writes."""
         return self._read_only or self._is_forked
 
     def check_writable(self) -> None:
-        """Check that writing is not refused.
+        """Check that the catalog accepts writes.
 
         Raises:
             ReadOnly: the workspace was opened for reading.
@@ -67,21 +67,21 @@ class Catalog:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Yield a connection that sees one consistent state of the catalog."""
+        """Yield a connection with a consistent view of the catalog."""
         with self._connection("read") as connection:
             connection.exec_driver_sql("BEGIN")
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """Yield a connection whose changes are all kept, or none if the block raises.
+        """Yield a connection in a transaction, which is committed at the end or rolled back if the block raises.
 
         Raises:
             ReadOnly: the workspace was opened for reading.
             WorkspaceError: it was opened before a fork, or the catalog cannot be written.
         """
         self.check_writable()
-        # A turn is waited for before a connection is open: the one whose turn it is reads by another connection.
+        # Wait for the turn before opening a connection: the thread whose turn it is may need a second one to read.
         with self._turn(), self._connection("write") as connection:
             if (fault := _fault_of(connection)) is not None:
                 raise WorkspaceError(f"cannot write the catalog {self._path}: {_reason(fault, self._path)}")
@@ -99,9 +99,9 @@ class Catalog:
             manifests.confirm()
 
     def settle_manifests(self) -> None:
-        """Write the manifests of datasets that have none yet, or whose last commit was cut off before it was confirmed.
+        """Write missing manifests, and those of datasets whose last commit was interrupted before its confirmation.
 
-        What cannot be written now, as on a full disk, is left for the next time.
+        A manifest that cannot be written now, for example on a full disk, is written the next time.
         """
         folder = self._path.parent / "datasets"
         with self.read() as connection:
@@ -120,12 +120,12 @@ class Catalog:
 
     @contextmanager
     def _connection(self, verb: str) -> Iterator[sa.Connection]:
-        """Yield a connection; what the engine raises becomes an error of ours."""
+        """Yield a connection; convert errors of the engine to our own."""
         with _own_errors(f"cannot {verb} the catalog {self._path}", self._path), self.gate.using():
             self._check_safe()
             with self._engine.connect() as connection:
                 yield connection
-                if _fault_of(connection) is not None:  # the next one may find space to see what others write
+                if _fault_of(connection) is not None:  # a new connection may succeed once the disk has space
                     connection.invalidate()
 
     def _check_safe(self) -> None:
@@ -134,7 +134,7 @@ class Catalog:
 
     @contextmanager
     def reserve_freed(self) -> Iterator[None]:
-        """Give a block the bytes that are kept for it where the disk is full: to delete something takes some, too."""
+        """Release the reserved bytes on a full disk for the duration of a block, because deletions need space, too."""
         if _free_bytes(self._path) < _RESERVE_BYTES:
             with suppress(OSError):
                 _reserve(self._path).unlink()
@@ -144,7 +144,7 @@ class Catalog:
             self.keep_reserve()
 
     def keep_reserve(self) -> None:
-        """Keep some bytes of the disk for :meth:`reserve_freed`, if it has enough."""
+        """Reserve some bytes of the disk for :meth:`reserve_freed`, if enough are free."""
         path = _reserve(self._path)
         if self.read_only or path.exists() or _free_bytes(self._path) < 4 * _RESERVE_BYTES:
             return
@@ -152,29 +152,29 @@ class Catalog:
             path.write_bytes(bytes(_RESERVE_BYTES))
 
     def shrink(self) -> None:
-        """Give back what the file and its log have more than they hold, unless others are using them."""
+        """Shrink the file and its log to the space that they need, unless other connections use them."""
         with suppress(WorkspaceError), self._connection("shrink") as connection:
             connection.exec_driver_sql("VACUUM")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check_revision(self) -> None:
-        """Check that the schema is one that is understood, and bring it up to date where need be.
+        """Check that this version supports the schema, and migrate it if it is older.
 
         Raises:
-            WorkspaceError: the file is no catalog, or cannot be opened.
+            WorkspaceError: the file is not a catalog, or cannot be opened.
             FormatTooNew: a newer version of Framedex changed the schema.
-            ReadOnly: an older version wrote it, and it was opened for reading.
+            ReadOnly: an older version wrote the catalog, and it was opened for reading only.
         """
         with _own_errors(f"cannot open {self._path}", self._path), self.gate.using():
             self._check_safe()
             _check_revision(self._engine, self._path, read_only=self.read_only)
 
     def close_idle(self) -> None:
-        """Close the connections that nobody uses; more are opened when they are needed."""
+        """Close unused connections; further ones are opened on demand."""
         self._engine.dispose()
 
     def renew(self) -> None:
-        """Refuse writing: this is the child of a fork, and tasks, threads and turns are its parent's."""
+        """Refuse writes in the child of a fork: tasks, threads and turns belong to the parent."""
         self._is_forked, self._turns = True, Turns()
         if not self.gate.is_safe:
             _UNSAFE.add(self._path)
@@ -185,7 +185,7 @@ class Catalog:
             self._engine.dispose()
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, as does all that holds a catalog.
+        """Refuse pickling, for the catalog and for all objects that hold it.
 
         Raises:
             InvalidInput: always.
@@ -196,10 +196,10 @@ class Catalog:
 
 
 def open_catalog(path: Path, *, read_only: bool) -> Catalog:
-    """Open the catalog at *path*, creating it or bringing its schema up to date where that is needed.
+    """Open the catalog at *path*; create it or migrate its schema if necessary.
 
     Raises:
-        WorkspaceError: the file is no catalog, or it is missing and must not be created.
+        WorkspaceError: the file is not a catalog, or it is missing and must not be created.
         FormatTooNew: a newer version of Framedex changed its schema.
     """
     if not path.exists():
@@ -210,7 +210,7 @@ def open_catalog(path: Path, *, read_only: bool) -> Catalog:
                 f"{path} is missing, but there are datasets beside it; `framedex recover {path.parent}` makes it again"
             )
         create_catalog(path)
-    if not path.stat().st_size:  # SQLite would take it for a new one
+    if not path.stat().st_size:  # SQLite would treat it as a new database
         raise WorkspaceError(f"{path} is not a Framedex catalog: it is empty; restore it from a copy")
     catalog = Catalog(path, read_only=read_only)
     try:
@@ -226,7 +226,8 @@ class _Connection(sqlite3.Connection):
     """A connection to a catalog.
 
     Attributes:
-        fault: why it can only read what was in the file when it was opened; None if it sees and writes all.
+        fault: the reason if the connection is limited to the file's content at opening; None if it reads and writes
+            normally.
     """
 
     fault: sqlite3.OperationalError | None = None
@@ -238,7 +239,7 @@ def _fault_of(connection: sa.Connection) -> sqlite3.OperationalError | None:
 
 
 def _engine(path: Path, *, read_only: bool) -> sa.Engine:
-    # Without a limit: a thread that writes takes a second connection to read by, for which it must never have to wait.
+    # No limit: a writing thread opens a second connection for reads and must never wait for it.
     return sa.create_engine(
         "sqlite://",
         creator=lambda: _connect(path, read_only=read_only),
@@ -253,7 +254,7 @@ def _connect(path: Path, *, read_only: bool) -> _Connection:
     try:
         return _prepared(path, query, read_only=read_only)
     except sqlite3.OperationalError as error:
-        # SQLite makes a log and its index beside the file, even to read it. Without them the file is all there is.
+        # SQLite creates a log and its index even for reads. If neither exists, the file is complete.
         if _base_code(error) not in _OF_THE_DISK or _has_log(path):
             raise
         connection = _prepared(path, "mode=ro&immutable=1", read_only=True)
@@ -267,7 +268,7 @@ def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
         uri=True,
         timeout=_WAIT_S,
         check_same_thread=False,
-        isolation_level=None,  # transactions are ours: see Catalog.write
+        isolation_level=None,  # Catalog.write controls transactions
         factory=_Connection,
     )
     try:
@@ -275,7 +276,7 @@ def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
         if not read_only:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens all files that reading takes
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens all files needed for reading
     except BaseException:
         connection.close()
         raise
@@ -283,7 +284,7 @@ def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
 
 
 def _has_log(path: Path) -> bool:
-    """Return whether a catalog has changes that are not in the file itself yet."""
+    """Return whether a catalog has changes in its log that are not yet in the file itself."""
     with suppress(FileNotFoundError):
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     return False
@@ -301,7 +302,7 @@ def _query(path: Path, *, read_only: bool) -> str:
         return "mode=ro"
     if log.exists():
         raise WorkspaceError(f"{path} has a log without its index, which cannot be made here; open it for writing once")
-    # In a folder that cannot be written SQLite cannot make its shared-memory file; nobody writes there at present.
+    # SQLite cannot create its shared-memory file in a read-only folder, so no process writes there at present.
     return "mode=ro&immutable=1"
 
 
@@ -311,11 +312,11 @@ _NO_SPACE = "no space left on the disk; free some, for example by framedex vacuu
 
 
 @contextmanager
-def _own_errors(doing: str, path: Path) -> Iterator[None]:
-    """Raise what the engine fails with as WorkspaceError; that a constraint does not hold is for the caller.
+def _own_errors(operation: str, path: Path) -> Iterator[None]:
+    """Raise the engine's errors as WorkspaceError; constraint violations reach the caller unchanged.
 
     Args:
-        doing: the beginning of the message.
+        operation: the beginning of the message.
         path: the catalog.
     """
     try:
@@ -325,11 +326,11 @@ def _own_errors(doing: str, path: Path) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
     except sa.exc.TimeoutError as error:
-        raise WorkspaceError(f"{doing}: {error}") from error
+        raise WorkspaceError(f"{operation}: {error}") from error
     except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"{doing}: {_reason(error.orig, path)}") from error
+        raise WorkspaceError(f"{operation}: {_reason(error.orig, path)}") from error
     except sqlite3.DatabaseError as error:
-        raise WorkspaceError(f"{doing}: {_reason(error, path)}") from error
+        raise WorkspaceError(f"{operation}: {_reason(error, path)}") from error
 
 
 def _reason(error: BaseException | None, path: Path) -> str:
@@ -342,7 +343,7 @@ def _reason(error: BaseException | None, path: Path) -> str:
 
 
 def _base_code(error: BaseException | None) -> int:
-    """Return the primary code of an error of SQLite, without what is particular; 0 for none."""
+    """Return the primary result code of an SQLite error; 0 for other errors."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
@@ -351,7 +352,7 @@ def _reserve(path: Path) -> Path:
 
 
 def _free_bytes(path: Path) -> int:
-    """Return how many bytes are free where a catalog is; more than enough where that cannot be learnt."""
+    """Return the number of free bytes on the catalog's disk; a large number if it cannot be determined."""
     try:
         return shutil.disk_usage(path.parent).free
     except OSError:
@@ -359,14 +360,16 @@ def _free_bytes(path: Path) -> int:
 
 
 def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _connection: None) -> None:
-    """Build a catalog beside its place and put it there whole; the first of two processes or threads wins.
+    """Build a complete catalog in a temporary file and move it to its path.
+
+    The first of several processes or threads wins.
 
     Args:
-        path: its place.
+        path: path of the catalog.
         fill: adds the first rows.
 
     Raises:
-        WorkspaceError: it cannot be written.
+        WorkspaceError: the catalog cannot be written.
     """
     with atomic_file(path, put=_put) as partial:
         engine = sa.create_engine(sa.URL.create("sqlite", database=str(partial)))
@@ -383,7 +386,7 @@ def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _c
 
 
 def _put(partial: Path, path: Path) -> None:
-    """Give a file its name, unless one of that name is there already."""
+    """Move a file to a path, unless the path already exists."""
     try:
         hard_link(partial, path)
     except FileExistsError:
@@ -394,10 +397,10 @@ def _put(partial: Path, path: Path) -> None:
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Bring a catalog's schema to the newest revision, or build it in an empty database.
+    """Migrate a catalog's schema to the newest revision, or build it in an empty database.
 
-    New catalogs are made from the tables in code instead, which takes a tenth of the time; a test holds that both
-    ways lead to the same schema.
+    New catalogs are instead created from the table definitions, which takes a tenth of the time. A test proves that
+    both ways lead to the same schema.
     """
     from alembic import command
     from alembic.config import Config
@@ -417,7 +420,7 @@ def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
                 connection.invalidate()
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
         cause = error.orig if isinstance(error, sa.exc.DatabaseError) else error
-        if _base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # the latter says that there is no such table
+        if _base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # SQLITE_ERROR means a missing table
             raise
         raise WorkspaceError(f"{path} is not a Framedex catalog: {cause}") from error
     if revision == HEAD_REVISION:

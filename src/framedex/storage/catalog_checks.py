@@ -1,4 +1,7 @@
-"""Faults of a catalog's file, as SQLite and the schema show them. It may be too damaged to be opened as a catalog."""
+"""Checks of a catalog's file for damage, missing tables and missing columns.
+
+They also work on files that are too damaged to be opened as a catalog.
+"""
 
 import os
 import sqlite3
@@ -8,7 +11,7 @@ from pathlib import Path
 from framedex.errors import WorkspaceError
 from framedex.storage.schema import metadata
 
-_MOST = 20  # faults of one file that are named
+_MOST = 20  # listed faults of one file
 _DAMAGED = frozenset(
     {
         sqlite3.SQLITE_CORRUPT,
@@ -35,10 +38,10 @@ _REFERENCES = {
 
 
 def file_faults(path: Path) -> list[str]:
-    """Return what is wrong with a catalog's file, a line each: it is missing or damaged, or tables or columns lack.
+    """Return the faults of a catalog's file, one line each: file missing or damaged, tables or columns missing.
 
     Raises:
-        WorkspaceError: that cannot be found out now, as while the disk cannot be read.
+        WorkspaceError: the check cannot run now, for example because the disk cannot be read.
     """
     if not path.exists():
         return ["is missing"]
@@ -55,10 +58,10 @@ def file_faults(path: Path) -> list[str]:
 
 
 def reference_faults(path: Path) -> list[str]:
-    """Return what rows of a catalog refer to and is not there, a line each; the file itself must be sound.
+    """Return the dangling references of a catalog's rows, one line each. The file itself must be intact.
 
     Raises:
-        WorkspaceError: that cannot be found out now.
+        WorkspaceError: the check cannot run now.
     """
     try:
         with closing(_connect(path)) as connection:
@@ -74,7 +77,7 @@ def reference_faults(path: Path) -> list[str]:
 
 def _connect(path: Path) -> sqlite3.Connection:
     uri, log = path.absolute().as_uri(), path.with_name(f"{path.name}-wal")
-    # Where the folder cannot be written SQLite cannot make the index of a log; without a log it needs none.
+    # SQLite cannot create the index of a log in a read-only folder. Without a log it needs no index.
     mode = "rw" if os.access(path.parent, os.W_OK) or log.exists() else "ro&immutable=1"
     return sqlite3.connect(f"{uri}?mode={mode}", uri=True, timeout=60)
 

@@ -1,8 +1,8 @@
-"""Columns of tables in memory, for filters that are asked for one after another.
+"""An in-memory cache of table columns, for sequences of filters over the same data.
 
-What is held is found by what it was read from, files that never change: so an edit of one column throws nothing else
-out, and nobody is ever handed what was there before it. Memory is bounded: what was used longest ago goes first, and a
-column that would take most of it is left to be streamed.
+Entries are keyed by the files that they were read from. Files never change, so an edit of one column leaves the other
+entries valid, and readers never get stale values. Memory is bounded: the least recently used entry is removed first. A
+column that would take most of the memory is streamed instead.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
 from framedex.storage.tables import READING, ROW_ID, Table
 
-_COLUMN_SHARE = 4  # the part of the memory that one column may take, as a divisor
-_HELD_SHARE = 16  # that all answers of conditions may take together
-_TABLES, _LARGE = 16, 1024  # tables that are open, and columns known to be too large
+_COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
+_HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory
+_TABLES, _LARGE = 16, 1024  # open tables, and columns recorded as too large
 
 
 def _folder(path: Path) -> tuple[int, int] | None:
-    """Return what tells a folder from another one that takes its place; None where there is none."""
+    """Return the identity of a folder, which differs from that of a later folder at the same path; None if missing."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -39,19 +39,22 @@ def _folder(path: Path) -> tuple[int, int] | None:
 
 
 class ColumnCache:
-    """Columns that were read last, and which rows met the conditions that were asked for last.
+    """The most recently read columns and evaluated conditions.
 
-    Safe to share between threads: one reads a column that several wait for.
+    Safe to share between threads: one thread reads a column while others wait for it.
 
     Args:
-        sql: computes what is derived of columns.
-        most_bytes: what may be held; 0 for nothing, so that all is streamed.
+        sql: the engine that evaluates derived columns.
+        most_bytes: memory limit in bytes; 0 disables the cache, so that all reads are streamed.
     """
 
-    def __init__(self, sql: Sql, most_bytes: int) -> None:
-        held = most_bytes // _HELD_SHARE
-        self._sql, self._column_bytes = sql, most_bytes // _COLUMN_SHARE
-        self._columns, self._held = LruCache[Hashable, pa.Array](most_bytes - held), LruCache[Hashable, Any](held)
+    def __init__(self, sql: Sql, max_bytes: int) -> None:
+        mask_bytes = max_bytes // _HELD_SHARE
+        self._sql, self._column_bytes = sql, max_bytes // _COLUMN_SHARE
+        self._columns, self._masks = (
+            LruCache[Hashable, pa.Array](max_bytes - mask_bytes),
+            LruCache[Hashable, Any](mask_bytes),
+        )
         self._large: LruCache[Hashable, bool] = LruCache(_LARGE)
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
@@ -60,22 +63,22 @@ class ColumnCache:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is held at all."""
+        """True if the cache is enabled."""
         return self._column_bytes > 0
 
     @property
     def nbytes(self) -> int:
-        """How many bytes are held."""
-        return self._columns.weight + self._held.weight
+        """The number of cached bytes."""
+        return self._columns.weight + self._masks.weight
 
     def open(self, path: Path, version: int) -> Table:
-        """Return a table at a version that a generation names.
+        """Return a table at a version of a generation.
 
-        A version never becomes another one, but a table that no state needs goes, and a new one of its name counts its
-        versions from the beginning; it is another folder then.
+        A version never changes. But an unreferenced table is removed, and a new table of the same name counts versions
+        from 1 again; it then has another folder.
 
         Raises:
-            NotFound: there is no such version.
+            NotFound: the version does not exist.
         """
         key = path, version, _folder(path)
         if (table := self._tables.get(key)) is not None:
@@ -85,107 +88,107 @@ class ColumnCache:
         return table
 
     def rows(self, path: Path, version: int) -> list[dict[str, Any]]:
-        """Return all rows of a small table, as :meth:`open` finds it; nobody may change them.
+        """Return all rows of a small table, opened by :meth:`open`; callers must not change them.
 
         Raises:
-            NotFound: there is no such version.
+            NotFound: the version does not exist.
             WorkspaceError: the table is damaged.
         """
         table = self.open(path, version)
         with self._lock:
-            known = self._rows.get(table)
-        if known is None:
-            known = table.scan(table.schema.names).read_all().to_pylist()
+            rows = self._rows.get(table)
+        if rows is None:
+            rows = table.scan(table.schema.names).read_all().to_pylist()
             with self._lock:
-                self._rows[table] = known
-        return known
+                self._rows[table] = rows
+        return rows
 
     def read(self, table: Table, columns: Collection[str], *, load: bool = True) -> pa.Table | None:
-        """Return columns of all rows, in row order; None if one is too large to be held.
+        """Return columns of all rows, in row order; None if one of them is too large for the cache.
 
         Args:
             table: the table at a version.
             columns: stored columns, ``_rowid``, and those of :mod:`framedex.path_columns`.
-            load: read what is not held yet; else None comes back then.
+            load: read columns that are not cached yet; if False, return None when one is missing.
 
         Raises:
             WorkspaceError: the table is damaged.
         """
-        found = {}
+        arrays = {}
         for name in sorted(columns):
             column = self._column(table, name, load=load)
             if column is None:
                 return None
-            found[name] = column
-        return pa.table(found)
+            arrays[name] = column
+        return pa.table(arrays)
 
     def take(self, table: Table, row_ids: Sequence[int], columns: Sequence[str], *, load: bool = False) -> pa.Table:
-        """Return the rows of those ids, in the given order: from memory what is held, the rest from the table.
+        """Return rows by id, in the given order, from cached columns where possible and else from the table.
 
         Args:
             table: the table at a version.
-            row_ids: which rows.
+            row_ids: ids of the rows.
             columns: stored columns.
-            load: hold those columns from now on that are not too large.
+            load: cache those of the columns that are not too large.
 
         Raises:
             WorkspaceError: the table is damaged.
         """
-        held: dict[str, pa.Array] = {}
+        cached: dict[str, pa.Array] = {}
         if len(row_ids) and self.is_on:
-            found = ((name, self._column(table, name, load=load)) for name in columns)
-            held = {name: column for name, column in found if column is not None}
-        places = self._places(table, row_ids) if held else None
-        if places is None:
+            arrays = ((name, self._column(table, name, load=load)) for name in columns)
+            cached = {name: column for name, column in arrays if column is not None}
+        positions = self._positions(table, row_ids) if cached else None
+        if positions is None:
             return table.take(row_ids, columns)
-        rest = [name for name in columns if name not in held]
-        others = table.take(row_ids, rest) if rest else None
+        uncached = [name for name in columns if name not in cached]
+        stored = table.take(row_ids, uncached) if uncached else None
         schema = pa.schema([table.schema.field(name) for name in columns])
-        taken = [held[name].take(places) if name in held else others[name] for name in columns]  # type: ignore[index]
+        taken = [cached[name].take(positions) if name in cached else stored[name] for name in columns]  # type: ignore[index]
         return pa.table(taken, schema=schema)
 
-    def held(self, table: Table, columns: Collection[str], question: Hashable, answer: Callable[[], Any]) -> Any:
-        """Return which rows meet a condition, as bools in row order: what is known of it, or what is answered now.
+    def mask(self, table: Table, columns: Collection[str], condition: Hashable, evaluate: Callable[[], Any]) -> Any:
+        """Return the rows that meet a condition, as bools in row order, from the cache or by evaluating it.
 
         Args:
             table: the table at a version.
-            columns: the stored columns that the answer depends on.
-            question: the condition.
-            answer: returns a ``pa.BooleanArray``.
+            columns: the stored columns that the condition reads.
+            condition: the key of the condition.
+            evaluate: returns a ``pa.BooleanArray``.
         """
-        key = tuple((name, self._key(table, name)) for name in sorted({*columns, ROW_ID})), question
-        if (known := self._held.get(key)) is not None:
-            return known
-        found = answer()
-        self._held.put(key, found, weight=found.nbytes + len(repr(question)))
-        return found
+        key = tuple((name, self._key(table, name)) for name in sorted({*columns, ROW_ID})), condition
+        if (cached := self._masks.get(key)) is not None:
+            return cached
+        mask = evaluate()
+        self._masks.put(key, mask, weight=mask.nbytes + len(repr(condition)))
+        return mask
 
-    def _places(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
-        """Return the places of rows by their ids; None if that cannot be said."""
-        known = self._column(table, ROW_ID, load=True)
-        if known is None:
+    def _positions(self, table: Table, row_ids: Sequence[int]) -> pa.Array | None:
+        """Return the positions of rows by id; None if they cannot be determined from the cache."""
+        ids = self._column(table, ROW_ID, load=True)
+        if ids is None:
             return None
-        # Ids that do not ascend, as files that were put together may have them, are looked for in the table.
-        found = positions_of(known.to_numpy(), np.asarray(row_ids, np.uint64))
-        return None if found is None else pa.array(found)
+        # Ids may not ascend in compacted files; such rows are read from the table.
+        positions = positions_of(ids.to_numpy(), np.asarray(row_ids, np.uint64))
+        return None if positions is None else pa.array(positions)
 
     def _column(self, table: Table, name: str, *, load: bool) -> pa.Array | None:
         key = self._key(table, name)
-        if (found := self._columns.get(key)) is not None or not load or not self.is_on:
-            return found
+        if (array := self._columns.get(key)) is not None or not load or not self.is_on:
+            return array
         with self._reading:
-            if (found := self._columns.get(key)) is not None or key in self._large:
-                return found
+            if (array := self._columns.get(key)) is not None or key in self._large:
+                return array
             with own_errors(f"read {table.path}"):
-                found = self._read_column(table, name)
-            if found is None:
+                array = self._read_column(table, name)
+            if array is None:
                 self._large.put(key, True)
             else:
-                self._columns.put(key, found, weight=found.nbytes)
-        return found
+                self._columns.put(key, array, weight=array.nbytes)
+        return array
 
     def _read_column(self, table: Table, name: str) -> pa.Array | None:
-        """Return a column; None if it is too large."""
+        """Return a column; None if it is too large for the cache."""
         if name in PATH_COLUMNS:
             path = self._columns.get(self._key(table, SOURCE))
             path = self._read_stored(table, SOURCE) if path is None else path
@@ -208,11 +211,11 @@ class ColumnCache:
         return self._sql.query(f"SELECT {column.sql} AS value FROM paths", (), paths)["value"].combine_chunks()
 
     def _key(self, table: Table, name: str) -> Hashable:
-        """Return what a column of a table was read from, and therefore is."""
+        """Return the cache key of a column: its name and a hash of the files that it is read from."""
         source = SOURCE if name in PATH_COLUMNS else name
         with self._lock:
-            known = self._keys.setdefault(table, {})
-        if source not in known:
-            # The names of thousands of files would be hashed at each look-up.
-            known[source] = hashlib.blake2b(repr(columns_key(table, {source})).encode(), digest_size=16).digest()
-        return name, known[source]
+            keys = self._keys.setdefault(table, {})
+        if source not in keys:
+            # Hashed once, as a table may have thousands of files.
+            keys[source] = hashlib.blake2b(repr(columns_key(table, {source})).encode(), digest_size=16).digest()
+        return name, keys[source]

@@ -1,4 +1,4 @@
-"""What some columns of a table depend on: two versions may have them in common, whatever else was changed."""
+"""Keys of column contents, equal for two versions of a table that share these columns."""
 
 from collections.abc import Collection, Hashable
 from typing import Any
@@ -8,14 +8,14 @@ from framedex.storage.tables import READING, Table
 
 
 def columns_key(table: Table, columns: Collection[str]) -> Hashable:
-    """Return what is the same for two versions of a table only if both have the same rows, and the same in them.
+    """Return a key that is equal for two versions of a table only if both have the same rows and column values.
 
-    Files are written once and named at random: the same files hold the same content, and the same rows are left of
-    them if the same file says which were deleted.
+    Files are written once under random names. So equal file names mean equal content, and an equal deletion file means
+    the same remaining rows.
 
     Args:
         table: the table at a version.
-        columns: the columns that matter; those that it lacks count as such.
+        columns: names of the columns; a missing column is part of the key, too.
 
     Raises:
         WorkspaceError: the table is damaged.
@@ -24,20 +24,25 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
 
     with own_errors(f"read {table.path}"), READING.using():
         dataset: Any = lance.dataset(str(table.path), version=table.version)
-        wanted = {
+        field_ids = {
             number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)
         }
-        return str(table.path), tuple(_fragment_key(each.metadata, wanted) for each in dataset.get_fragments())
+        return str(table.path), tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
 
 
 def _numbers(field: Any) -> list[int]:
-    """Return the numbers of a field and of those within it."""
+    """Return the field ids of a field and of its nested fields."""
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
-def _fragment_key(fragment: Any, wanted: set[int]) -> Hashable:
+def _fragment_key(fragment: Any, field_ids: set[int]) -> Hashable:
     files = tuple(
-        (file.path, tuple(sorted(wanted & {*file.fields}))) for file in fragment.files if wanted & {*file.fields}
+        (file.path, tuple(sorted(field_ids & {*file.fields}))) for file in fragment.files if field_ids & {*file.fields}
     )
-    gone = fragment.deletion_file
-    return fragment.id, fragment.physical_rows, files, None if gone is None else (gone.read_version, gone.id)
+    deletions = fragment.deletion_file
+    return (
+        fragment.id,
+        fragment.physical_rows,
+        files,
+        None if deletions is None else (deletions.read_version, deletions.id),
+    )

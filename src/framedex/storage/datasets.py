@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
-from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig, Generation
+from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
 from framedex.storage.schema import datasets, generations, source_roots
 
@@ -23,7 +24,7 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
     """Add an empty dataset in status INDEXING and return its id.
 
     Raises:
-        Conflict: the name is taken.
+        Conflict: the name is in use.
     """
     dataset_id = new_id()
     try:
@@ -40,16 +41,16 @@ def insert_dataset(connection: sa.Connection, name: str, *, owned_by: str) -> st
             )
         )
     except sa.exc.IntegrityError:
-        check_free(connection, name)
+        check_dataset_name_free(connection, name)
         raise
     return dataset_id
 
 
-def check_free(connection: sa.Connection, name: str) -> None:
-    """Check that no dataset has a name.
+def check_dataset_name_free(connection: sa.Connection, name: str) -> None:
+    """Check that the name of a new dataset is not in use.
 
     Raises:
-        Conflict: one has it; the message says what can be done about that.
+        Conflict: another dataset has the name; the message says what the user can do.
     """
     status = connection.execute(sa.select(datasets.c.status).where(datasets.c.name == name)).scalar_one_or_none()
     if status is None:
@@ -63,11 +64,11 @@ def check_free(connection: sa.Connection, name: str) -> None:
 
 
 def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> None:
-    """Give a dataset another name.
+    """Rename a dataset.
 
     Raises:
-        NotFound: there is no such dataset.
-        Conflict: another one has that name.
+        NotFound: the dataset does not exist.
+        Conflict: another dataset has that name.
     """
     find_dataset(connection, dataset_id)
     try:
@@ -78,22 +79,22 @@ def rename_dataset(connection: sa.Connection, dataset_id: str, name: str) -> Non
 
 
 def find_dataset(connection: sa.Connection, name_or_id: str) -> DatasetRecord:
-    """Return the dataset of that id, or else of that name.
+    """Return the dataset with that id, or else with that name.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no dataset has that id or name.
     """
     try:
         rows = connection.execute(
             datasets.select().where(sa.or_(datasets.c.id == name_or_id, datasets.c.name == name_or_id))
         ).all()
-    except UnicodeEncodeError:  # bytes of the command line that are no text; no dataset is named so
+    except UnicodeEncodeError:  # undecodable bytes from the command line; no dataset has such a name
         rows = []
     if not rows:
-        known = connection.execute(
+        names = connection.execute(
             sa.select(datasets.c.name).order_by(datasets.c.created_at.desc()).limit(10)
         ).scalars()
-        raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, known)) or 'none yet'}")
+        raise NotFound(f"no dataset {name_or_id!r}; there are: {', '.join(map(repr, names)) or 'none yet'}")
     return _record(next((row for row in rows if row.id == name_or_id), rows[0]))
 
 
@@ -109,7 +110,7 @@ def update_dataset(connection: sa.Connection, dataset_id: str, **values: Any) ->
 
 
 def update_dataset_progress(connection: sa.Connection, dataset_id: str, percent: int) -> None:
-    """Store how far the indexing of a dataset is, in percent."""
+    """Store the progress of a dataset's indexing, in percent."""
     connection.execute(
         datasets.update()
         .where(datasets.c.id == dataset_id, datasets.c.status == DatasetStatus.INDEXING)
@@ -118,18 +119,17 @@ def update_dataset_progress(connection: sa.Connection, dataset_id: str, percent:
 
 
 def mark_broken(connection: sa.Connection, dataset_id: str) -> None:
-    """Give a dataset that a task left unfinished the status that its head supports: ERROR without one."""
-    this = datasets.update().where(datasets.c.id == dataset_id)
+    """Set the status of a dataset with an unfinished task by its head: ERROR if it has no head."""
+    update = datasets.update().where(datasets.c.id == dataset_id)
     if (generation := head(connection, dataset_id)) is None:
-        connection.execute(this.values(status=DatasetStatus.ERROR))
+        connection.execute(update.values(status=DatasetStatus.ERROR))
         return
-    status = DatasetStatus.PARTIAL_INDEX if generation.summary.get("partial") else DatasetStatus.READY
     under_way = datasets.c.status.in_((DatasetStatus.INDEXING, DatasetStatus.READ_ONLY))
-    connection.execute(this.where(under_way).values(status=status, progress=100))
+    connection.execute(update.where(under_way).values(status=generation.status, progress=100))
 
 
 def remove_dataset(connection: sa.Connection, dataset_id: str) -> None:
-    """Delete a dataset's row, with its generations and source roots."""
+    """Delete a dataset's row, its generations and its source roots."""
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
     note_removal(connection, dataset_id)
 
@@ -140,13 +140,12 @@ def commit_generation(
     *,
     tables: dict[str, int],
     n_images: int,
-    status: DatasetStatus,
     config: EmbeddingConfig,
-    summary: dict[str, Any],
+    summary: Summary,
 ) -> Generation:
-    """Make *tables* (versions by table name) the dataset's head, with its status and counts.
+    """Make *tables* (versions by table name) the dataset's head, with the status and counts that follow.
 
-    This is the one commit point: until the surrounding transaction ends, readers see the former head.
+    This is the only commit point: readers see the previous head until the surrounding transaction ends.
     """
     generation = Generation(
         id=new_id(),
@@ -163,7 +162,7 @@ def commit_generation(
         connection,
         dataset_id,
         head=generation.id,
-        status=status,
+        status=generation.status,
         progress=100,
         n_images=generation.n_pictures,
         n_videos=generation.n_videos,
@@ -182,7 +181,7 @@ def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
 
 
 def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingConfig | None:
-    """Return how a dataset was indexed; None before that."""
+    """Return the encoder settings of a dataset's index; None before the first indexing."""
     value = connection.execute(
         sa.select(datasets.c.embedding_config).where(datasets.c.id == dataset_id)
     ).scalar_one_or_none()
@@ -190,7 +189,7 @@ def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingCon
 
 
 def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> None:
-    """Store the folders that the paths of a dataset's media are relative to, by number."""
+    """Store a dataset's source roots, by number: the folders that the paths of its media are relative to."""
     connection.execute(source_roots.delete().where(source_roots.c.dataset_id == dataset_id))
     for number, root in enumerate(roots):
         connection.execute(source_roots.insert().values(dataset_id=dataset_id, number=number, path=os.fsencode(root)))

@@ -1,7 +1,7 @@
-"""What people define for a dataset, in narrow tables beside the media table: its tags and its custom fields.
+"""Tags and custom fields of a dataset, as narrow tables beside the media table.
 
-Rows of the media table name a tag by its number, and the column of a field has the field's number in its name; so
-renaming touches these tables alone. Numbers are never used twice.
+Rows of the media table refer to a tag by its number, and a field's column has the field's number in its name. So
+renaming changes only these tables. Numbers are never reused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
 TAGS, FIELDS = "tags", "fields"
-"""Names of the tables; ``tags`` is also the column of the media table that has the numbers."""
+"""Names of the tables; ``tags`` is also the media table's column with the tag numbers."""
 TAGGED_AT = "tagged_at"
-"""The column of the media table that has the dates, parallel to ``tags``."""
+"""The media table's column with the dates, parallel to ``tags``."""
 _TIME = pa.timestamp("us", tz="UTC")
 TAGGED_SCHEMA = pa.schema([pa.field(TAGS, pa.list_(pa.int32())), pa.field(TAGGED_AT, pa.list_(_TIME))])
-"""The columns of the media table about tags; null where there are none."""
+"""The media table's columns about tags; null for rows without tags."""
 _TAGS_SCHEMA = pa.schema(
     [
         pa.field("tag_id", pa.string(), nullable=False),
@@ -55,9 +55,9 @@ class TagDefinition:
 
     Attributes:
         tag_id: its UUID.
-        number: what the rows hold that have it.
+        number: the value that rows with the tag store.
         name: unique in the dataset.
-        created_at, created_by: when and by whom it was made.
+        created_at, created_by: time and user of its creation.
     """
 
     tag_id: str
@@ -73,12 +73,12 @@ class FieldDefinition:
 
     Attributes:
         field_id: its UUID.
-        number: of its column.
+        number: the number in the name of its column.
         name: unique in the dataset.
-        type: of its values.
-        enum_options: what a value of type enum may be; None for other types.
+        type: type of its values.
+        enum_options: the allowed values of type enum; None for other types.
         is_multi: whether a media item has a list of values.
-        created_at, created_by: when and by whom it was made.
+        created_at, created_by: time and user of its creation.
     """
 
     field_id: str
@@ -92,7 +92,7 @@ class FieldDefinition:
 
     @property
     def column(self) -> pa.Field:
-        """The column of the media table that has the values; null where there are none."""
+        """The media table's column with the values; null for rows without a value."""
         kind = _VALUES.get(self.type, pa.string())
         return pa.field(f"field_{self.number}", pa.list_(kind) if self.is_multi else kind)
 
@@ -102,46 +102,46 @@ def read_tags(table: Path, versions: Mapping[str, int], columns: ColumnCache | N
 
     Args:
         table: folder of the dataset's media table.
-        versions: of the generation's tables.
-        columns: knows small tables that were read before.
+        versions: versions of the generation's tables, by name.
+        columns: cache of small tables.
     """
     return [TagDefinition(**row) for row in _read(table, versions, TAGS, columns)]
 
 
 def write_tags(table: Path, tags: Sequence[TagDefinition]) -> int:
-    """Write all tags of a dataset, wait until they are on the disk, and return the new version of their table."""
+    """Write all tags of a dataset, sync them to disk, and return the new version of their table."""
     return _write(table, TAGS, [asdict(tag) for tag in tags], _TAGS_SCHEMA)
 
 
 def read_fields(table: Path, versions: Mapping[str, int], columns: ColumnCache | None = None) -> list[FieldDefinition]:
-    """Return the custom fields of a generation, oldest first; arguments as for :func:`read_tags`."""
+    """Return the custom fields of a generation, oldest first; for arguments see :func:`read_tags`."""
     rows = _read(table, versions, FIELDS, columns)
     return [FieldDefinition(**{**row, "type": FieldType(row["type"])}) for row in rows]
 
 
 def write_fields(table: Path, fields: Sequence[FieldDefinition]) -> int:
-    """Write all custom fields of a dataset, wait until they are on the disk, and return their table's new version."""
+    """Write all custom fields of a dataset, sync them to disk, and return the new version of their table."""
     return _write(table, FIELDS, [asdict(field) for field in fields], _FIELDS_SCHEMA)
 
 
 def tags_of(media: Media) -> list[TagDefinition]:
-    """Return the tags that media have at their generation, oldest first."""
+    """Return the tags of the media's generation, oldest first."""
     return read_tags(media.table.path, media.generation.tables, media.columns)
 
 
 def fields_of(media: Media) -> list[FieldDefinition]:
-    """Return the custom fields that media have at their generation, oldest first."""
+    """Return the custom fields of the media's generation, oldest first."""
     return read_fields(media.table.path, media.generation.tables, media.columns)
 
 
-def held_fields(media: Media) -> list[FieldDefinition]:
-    """Return the custom fields that some media had a value of: the table has a column of these alone."""
+def stored_fields(media: Media) -> list[FieldDefinition]:
+    """Return the custom fields that have a column in the table: those that were ever set on some row."""
     present = set(media.table.schema.names)
     return [field for field in fields_of(media) if field.column.name in present]
 
 
 def tag_names(tags: Sequence[TagDefinition]) -> pa.StringArray:
-    """Return the names of tags by number; null for numbers that no tag has any more."""
+    """Return the names of tags by number; null for numbers of deleted tags."""
     names: list[str | None] = [None] * (max((tag.number for tag in tags), default=-1) + 1)
     for tag in tags:
         names[tag.number] = tag.name
@@ -158,8 +158,8 @@ def _read(table: Path, versions: Mapping[str, int], name: str, columns: ColumnCa
         return []
     if columns is not None:
         return columns.rows(_path(table, name), versions[name])
-    held = Table(_path(table, name), versions[name])
-    rows: list[dict[str, Any]] = held.scan(held.schema.names).read_all().to_pylist()
+    definitions = Table(_path(table, name), versions[name])
+    rows: list[dict[str, Any]] = definitions.scan(definitions.schema.names).read_all().to_pylist()
     return rows
 
 

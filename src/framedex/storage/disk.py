@@ -1,7 +1,7 @@
-"""Files on the disk: how much they take, and how much comes free when they go.
+"""Files on disk: sizes, hard links, removal, and the number of bytes that removal frees.
 
-Bytes are those of contents, as ``ls`` shows them. Clones share files by hard links: what has another name comes free
-only when that goes, too.
+Sizes are those of contents, as ``ls`` shows them. Clones share files by hard links. A file with several names frees its
+bytes only when the last name is removed.
 """
 
 import errno
@@ -14,22 +14,22 @@ from contextlib import suppress
 from pathlib import Path
 
 Inode = tuple[int, int]
-"""What identifies a file whatever its names are."""
+"""The identity of a file, independent of its names."""
 _REMOVED = ".removed"
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
-    """Wait until the content of a file is on the disk."""
+    """Sync the content of a file to disk."""
     try:
         _sync(path, os.O_RDONLY)
     except OSError as error:
         if error.errno != errno.EBADF:
             raise
-        _sync(path, os.O_RDWR)  # Windows syncs only what is open for writing
+        _sync(path, os.O_RDWR)  # Windows syncs only files open for writing
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Wait until the names in a folder are on the disk; nothing is done where folders cannot be opened (Windows)."""
+    """Sync the names in a folder to disk; do nothing on systems that cannot open folders (Windows)."""
     with suppress(PermissionError):
         _sync(path, os.O_RDONLY)
 
@@ -46,28 +46,28 @@ def hard_link(source: Path, target: Path) -> None:
     """Give a file a second name.
 
     Raises:
-        FileExistsError: the name is taken.
-        FileNotFoundError: there is no such file, or no folder for the name.
-        OSError: the system or the file system has no hard links.
+        FileExistsError: the name is in use.
+        FileNotFoundError: the file, or the folder of the new name, does not exist.
+        OSError: the system or the file system does not support hard links.
     """
     if not hasattr(os, "link"):
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), os.fspath(target))
     os.link(source, target)
 
 
-def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield (path, status) of all files below a folder, which may be missing; links to folders are files.
+def walk_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield (path, status) of all files below a folder, which may be missing; links to folders count as files.
 
-    Files that go meanwhile are left out.
+    Files that are removed meanwhile are left out.
     """
     pending = [folder]
     while pending:
         try:
             with os.scandir(pending.pop()) as entries:
-                found = list(entries)
+                inside = list(entries)
         except OSError:
             continue
-        for entry in found:
+        for entry in inside:
             with suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(Path(entry.path))
@@ -76,7 +76,7 @@ def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def entries(folder: Path) -> list[Path]:
-    """Return what is in a folder, sorted; nothing where there is none."""
+    """Return the entries of a folder, sorted; an empty list if it is missing."""
     try:
         return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -84,7 +84,7 @@ def entries(folder: Path) -> list[Path]:
 
 
 def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield (path, status) of the files in a folder itself. Those that go meanwhile are left out."""
+    """Yield (path, status) of the files directly in a folder. Files that are removed meanwhile are left out."""
     for path in entries(folder):
         with suppress(FileNotFoundError):
             status = path.lstat()
@@ -93,33 +93,33 @@ def files_in(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def inode_of(status: os.stat_result) -> Inode:
-    """Return what identifies a file."""
+    """Return the identity of a file."""
     return status.st_dev, status.st_ino
 
 
 def measure_folder(folder: Path) -> dict[Path, int]:
-    """Return the bytes that would come free with each file of a folder: 0 for one that has another name, too."""
-    return {path: _freed(status) for path, status in files_below(folder)}
+    """Return the bytes that removing each file of a folder would free: 0 for a file with other hard links."""
+    return {path: _freed(status) for path, status in walk_files(folder)}
 
 
 def freed_since(before: dict[Path, int], folder: Path) -> int:
-    """Return how many bytes came free in a folder since it was measured, in which no file gets another name."""
+    """Return the bytes freed in a folder since its measurement; no file may get a new name in between."""
     now = measure_folder(folder)
     return sum(size for path, size in before.items() if path not in now)
 
 
 def remove_tree(folder: Path) -> int:
-    """Remove a folder, as far as that is possible; return how many bytes that freed."""
+    """Remove a folder as far as possible; return the number of bytes freed."""
     before = measure_folder(folder)
     shutil.rmtree(folder, ignore_errors=True)
     return freed_since(before, folder)
 
 
 def remove_file(path: Path) -> int:
-    """Remove a file, if it is still there; return how many bytes that freed.
+    """Remove a file if it exists; return the number of bytes freed.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: the file cannot be removed.
     """
     try:
         status = path.lstat()
@@ -130,14 +130,14 @@ def remove_file(path: Path) -> int:
 
 
 def set_aside(path: Path) -> Path:
-    """Give what is to be removed a name under which nobody looks for it, at once; return that."""
+    """Rename a file or folder for removal, atomically, to a name that no reader uses; return the new path."""
     aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}{_REMOVED}")
     path.rename(aside)
     return aside
 
 
 def is_aside(path: Path) -> bool:
-    """Return whether a path is one by :func:`set_aside`."""
+    """Return whether :func:`set_aside` made a path."""
     return path.name.startswith(".") and path.name.endswith(_REMOVED)
 
 

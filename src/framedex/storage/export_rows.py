@@ -18,13 +18,13 @@ _UNDER_WAY = (ExportStatus.PENDING, ExportStatus.RUNNING)
 
 
 def insert_export(connection: sa.Connection, record: ExportRecord, *, path: Path, created_by: str) -> None:
-    """Add an export of this process.
+    """Add the row of an export that this process runs.
 
     Args:
         connection: of the catalog.
-        record: how it stands.
-        path: the file that it makes.
-        created_by: who started it.
+        record: the initial state of the export.
+        path: the file to write.
+        created_by: the user who started it.
     """
     connection.execute(
         exports.insert().values(
@@ -40,40 +40,40 @@ def insert_export(connection: sa.Connection, record: ExportRecord, *, path: Path
 
 
 def update_export(connection: sa.Connection, record: ExportRecord) -> bool:
-    """Store how an export of this process stands, with a sign of life; return False if it was given up meanwhile."""
+    """Store an export's state and heartbeat; return False if the export was failed as interrupted meanwhile."""
     own = (exports.c.id == record.id, exports.c.status.in_(_UNDER_WAY), exports.c.owner == this_process())
-    done = connection.execute(exports.update().where(*own).values(**_values(record), heartbeat_at=now()))
-    return done.rowcount == 1
+    result = connection.execute(exports.update().where(*own).values(**_values(record), heartbeat_at=now()))
+    return result.rowcount == 1
 
 
 def check_own(connection: sa.Connection, export_id: str) -> None:
-    """Check that an export is under way and this process's own, before its file appears.
+    """Check that this process still owns an export, before its file appears under its final name.
 
     Raises:
-        Conflict: it was given up as interrupted meanwhile, for example while the machine was asleep.
+        Conflict: the export was failed as interrupted meanwhile, for example while the machine was asleep.
     """
     row = connection.execute(
         sa.select(exports.c.status, exports.c.owner).where(exports.c.id == export_id)
     ).one_or_none()
     if row is None or row.status not in _UNDER_WAY or row.owner != this_process():
-        raise given_up(export_id)
+        raise interruption(export_id)
 
 
-def given_up(export_id: str) -> Conflict:
-    """Return the error of an export that goes on after it was given up."""
+def interruption(export_id: str) -> Conflict:
+    """Return the error for an export that continues after it was failed as interrupted."""
     return Conflict(f"export {export_id} was given up while it ran; its file does not appear")
 
 
-def get_export(connection: sa.Connection, export_id: str, *, dataset_id: str) -> ExportRecord:
+def find_export(connection: sa.Connection, export_id: str, *, dataset_id: str) -> ExportRecord:
     """Return an export of a dataset.
 
     Raises:
-        NotFound: the dataset has none of that id.
+        NotFound: the dataset has no export of that id.
     """
     one = exports.select().where(exports.c.id == export_id, exports.c.dataset_id == dataset_id)
     try:
         row = connection.execute(one).one_or_none()
-    except UnicodeEncodeError:  # no id holds what is no text
+    except UnicodeEncodeError:  # not valid text, so not an id
         row = None
     if row is None:
         raise NotFound(f"no export {export_id!r} of this dataset")
@@ -86,14 +86,14 @@ def list_exports(connection: sa.Connection, *, dataset_id: str) -> list[ExportRe
     return [_record(row) for row in connection.execute(newest.where(exports.c.dataset_id == dataset_id)).all()]
 
 
-def is_busy(connection: sa.Connection, dataset_id: str) -> bool:
-    """Return whether an export of a dataset is under way, which reads tables of some generation of it."""
+def has_running_export(connection: sa.Connection, dataset_id: str) -> bool:
+    """Return whether an export reads tables of the dataset at present."""
     rows = connection.execute(_under_way().where(exports.c.dataset_id == dataset_id)).all()
     return any(not _is_dead(row) for row in rows)
 
 
-def fail_interrupted(connection: sa.Connection) -> int:
-    """Fail the exports whose process is gone or has shown no sign of life; return how many."""
+def fail_interrupted_exports(connection: sa.Connection) -> int:
+    """Fail the exports whose process is gone or has no recent heartbeat; return their number."""
     dead = [row.id for row in connection.execute(_under_way()).all() if _is_dead(row)]
     for export_id in dead:
         connection.execute(
@@ -104,8 +104,8 @@ def fail_interrupted(connection: sa.Connection) -> int:
     return len(dead)
 
 
-def has_interrupted(connection: sa.Connection) -> bool:
-    """Return whether :func:`fail_interrupted` would change something."""
+def has_interrupted_exports(connection: sa.Connection) -> bool:
+    """Return whether :func:`fail_interrupted_exports` would change something."""
     return any(_is_dead(row) for row in connection.execute(_under_way()).all())
 
 
@@ -129,7 +129,7 @@ def _values(record: ExportRecord) -> dict[str, Any]:
 
 def _record(row: Any) -> ExportRecord:
     status, message = ExportStatus(row.status), row.result_message
-    if status in _UNDER_WAY and _is_dead(row):  # where the workspace cannot be written, the row stays as it was
+    if status in _UNDER_WAY and _is_dead(row):  # in a read-only workspace the row cannot be updated
         status, message = ExportStatus.FAILED, INTERRUPTED
     return ExportRecord(
         id=row.id,

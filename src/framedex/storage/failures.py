@@ -1,4 +1,4 @@
-"""Failures of the disk and of the engines that write to it, as errors of our own."""
+"""Conversion of failures of the disk and the storage engines into our own errors."""
 
 import errno
 import re
@@ -12,9 +12,9 @@ from framedex.errors import Error, WorkspaceError
 
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _ENGINE = re.compile(r"LanceError\(|lance(-[a-z]+)?/src/")
-# Where in its own source the engine failed helps nobody here.
+# Positions in the engine's source do not help users.
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
-_PANICS = "pyo3_runtime"  # the module of what a Rust engine raises when it meets what it did not expect
+_PANICS = "pyo3_runtime"  # module of the exceptions for panics of engines in Rust
 
 
 class _Stored(Protocol):
@@ -28,11 +28,11 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def own_errors(doing: str) -> Iterator[None]:
-    """Raise what the disk or the table engine fails with as WorkspaceError; all else as it is.
+def own_errors(operation: str) -> Iterator[None]:
+    """Raise failures of the disk and the table engine as WorkspaceError; other errors pass unchanged.
 
     Args:
-        doing: what is being done, as in ``cannot <doing>``.
+        operation: as in ``cannot <operation>``.
 
     Raises:
         WorkspaceError: the disk is full, read-only or broken, or a table is damaged.
@@ -41,20 +41,20 @@ def own_errors(doing: str) -> Iterator[None]:
         yield
     except Error:
         raise
-    except BaseException as error:  # a panic is no Exception
+    except BaseException as error:  # a panic does not derive from Exception
         if not _is_of_the_disk(error):
             raise
-        raise WorkspaceError(f"cannot {doing}: {_reason(error)}") from error
+        raise WorkspaceError(f"cannot {operation}: {_reason(error)}") from error
 
 
 def on_table(
-    doing: str,
+    operation: str,
 ) -> Callable[[Callable[Concatenate[Given, Options], Result]], Callable[Concatenate[Given, Options], Result]]:
-    """Return a decorator for functions on a table, after which they raise as :func:`own_errors` does, with its path.
+    """Return a decorator for functions on a table that converts errors as :func:`own_errors` does.
 
     Args:
-        doing: what they do to the table, such as ``read``. Their first argument is the table's folder, or has it as
-            ``path``.
+        operation: a verb such as ``read``. The first argument of the decorated function is the table's folder, or has
+            it as ``path``.
     """
 
     def decorate(
@@ -62,7 +62,7 @@ def on_table(
     ) -> Callable[Concatenate[Given, Options], Result]:
         @wraps(function)
         def guarded(table: Given, /, *args: Options.args, **options: Options.kwargs) -> Result:
-            with own_errors(f"{doing} {table if isinstance(table, Path) else table.path}"):
+            with own_errors(f"{operation} {table if isinstance(table, Path) else table.path}"):
                 return function(table, *args, **options)
 
         return guarded
@@ -71,7 +71,7 @@ def on_table(
 
 
 def is_panic(error: BaseException) -> bool:
-    """Return whether an error is the panic of an engine in Rust: it met what it did not expect, as in a cut file."""
+    """Return whether an error is a panic of an engine in Rust, as for a truncated file."""
     return type(error).__module__ == _PANICS
 
 

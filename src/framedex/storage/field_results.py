@@ -1,4 +1,4 @@
-"""What became of the rows of tasks of type CUSTOM_METADATA, kept with the tasks."""
+"""Results of tasks of type CUSTOM_METADATA by row, stored with the tasks."""
 
 from typing import Any
 
@@ -11,23 +11,23 @@ from framedex.storage.task_rows import get_task
 
 
 def keep_result(connection: sa.Connection, dataset_id: str, result: dict[str, Any]) -> None:
-    """Store what the task that is under way on a dataset did; there is one at a time.
+    """Store the result of the task that runs on a dataset; only one runs at a time.
 
     Args:
         connection: the transaction that completes the task.
-        dataset_id: what it works on.
+        dataset_id: the dataset of the task.
         result: ``inserted_rows``, ``error_count`` and ``sample_errors`` of the record.
     """
     running = tasks.c.status.in_((TaskStatus.INITIALIZING, TaskStatus.RUNNING))
-    this = (tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.CUSTOM_METADATA, running)
-    connection.execute(tasks.update().where(*this).values(result=result))
+    is_running_task = (tasks.c.dataset_id == dataset_id, tasks.c.task_type == TaskType.CUSTOM_METADATA, running)
+    connection.execute(tasks.update().where(*is_running_task).values(result=result))
 
 
 def read_result(connection: sa.Connection, task_id: str) -> FieldResult:
-    """Return how far a task of that type is, and what became of its rows.
+    """Return the progress of a task of that type, and the results of its rows.
 
     Raises:
-        NotFound: there is none of that id.
+        NotFound: no task of that type has the id.
     """
     task = get_task(connection, task_id)
     if task.task_type is not TaskType.CUSTOM_METADATA:

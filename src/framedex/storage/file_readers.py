@@ -1,4 +1,4 @@
-"""Tasks that read files, or tables that name them, for media that nobody sees yet.
+"""Running tasks that read files, or tables with paths, for media that are not committed yet.
 
 Each function takes an open connection of the catalog.
 """
@@ -24,10 +24,10 @@ _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 
 def check_none(connection: sa.Connection) -> None:
-    """Check that no such task is under way; those of processes that died do not count.
+    """Check that no such task is running; tasks of dead processes do not count.
 
     Raises:
-        Conflict: one is.
+        Conflict: such a task is running.
     """
     task_rows.fail_interrupted(connection)
     if (row := _under_way(connection)) is not None:
@@ -36,13 +36,13 @@ def check_none(connection: sa.Connection) -> None:
 
 
 def mark(connection: sa.Connection) -> Hashable:
-    """Return what stays the same only while no such task begins, ends or is run again."""
+    """Return a value that changes whenever such a task starts, ends or restarts."""
     query = sa.select(sa.func.count(), sa.func.max(tasks.c.heartbeat_at)).where(tasks.c.task_type.in_(_READ))
     return tuple(connection.execute(query).one())
 
 
 def has_begun(connection: sa.Connection, since: Hashable) -> bool:
-    """Return whether such a task is under way, or was since a :func:`mark`."""
+    """Return whether such a task is running, or ran since a :func:`mark`."""
     return _under_way(connection) is not None or mark(connection) != since
 
 

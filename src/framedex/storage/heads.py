@@ -1,12 +1,12 @@
-"""The heads of datasets, as often as they are asked for."""
+"""A cache of the heads of datasets."""
 
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from framedex.lru_cache import LruCache
-from framedex.records import Generation
 from framedex.storage.datasets import get_roots, head
+from framedex.storage.generation import Generation
 
 _KEPT = 64
 _HEAD = "SELECT head FROM datasets WHERE id = ?"
@@ -14,7 +14,7 @@ _HEAD = "SELECT head FROM datasets WHERE id = ?"
 
 @dataclass(frozen=True)
 class Head:
-    """What readers see of a dataset.
+    """The state of a dataset that readers see.
 
     Attributes:
         generation: the versions of its tables.
@@ -26,24 +26,24 @@ class Head:
 
 
 class Heads:
-    """The heads that were read last. Safe to share between threads.
+    """The most recently read heads. Safe to share between threads.
 
-    A generation never changes once it is committed, and source roots change only with one. So each reading asks for
-    the head's name alone, and takes the rest from memory where it is known.
+    A committed generation never changes, and source roots change only with a commit. So each read queries only the id
+    of the head and takes the rest from the cache.
     """
 
     def __init__(self) -> None:
-        self._known: LruCache[str, Head] = LruCache(_KEPT)
+        self._cached: LruCache[str, Head] = LruCache(_KEPT)
 
     def read(self, connection: sa.Connection, dataset_id: str) -> Head | None:
-        """Return a dataset's head as a connection sees it; None before the first commit."""
+        """Return a dataset's head in the transaction of a connection; None before the first commit."""
         name = connection.exec_driver_sql(_HEAD, (dataset_id,)).scalar()
         if name is None:
             return None
-        if (known := self._known.get(name)) is not None:
-            return known
+        if (cached := self._cached.get(name)) is not None:
+            return cached
         generation = head(connection, dataset_id)
         assert generation is not None, "the connection sees one state"
-        found = Head(generation, tuple(get_roots(connection, dataset_id)))
-        self._known.put(name, found)
-        return found
+        result = Head(generation, tuple(get_roots(connection, dataset_id)))
+        self._cached.put(name, result)
+        return result

@@ -1,4 +1,4 @@
-"""Which media a table has already, in 16 bytes each."""
+"""An index of a table's ids, in 16 bytes each."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _DIGITS = np.array([place for place in range(_TEXT) if place not in (8, 13, 18, 
 
 
 class IdIndex:
-    """The ids of a table at one version: those of media, or of videos."""
+    """The media ids or video ids of a table at one version."""
 
     def __init__(self, table: Table | None, column: str = "media_id") -> None:
         parts = [] if table is None else [_halves(batch.column(0)) for batch in table.scan([column])]
@@ -28,20 +28,20 @@ class IdIndex:
 
     def contains(self, ids: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return for each media id whether the table has it: bool, shape (len(ids),)."""
-        return self.places(ids) >= 0
+        return self.positions(ids) >= 0
 
-    def places(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the row of each media id, the last of several, -1 for none: int64, shape (len(ids),)."""
-        wanted = _halves(pa.array(ids, pa.string()))
-        found = np.full(len(wanted), -1, dtype=np.int64)
-        # Ids are hashes: first halves that are equal are those of one id, but for one chance in 2⁶⁰ a pair.
-        start = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="left")
-        stop = np.searchsorted(self._ids[:, 0], wanted[:, 0], side="right")
+    def positions(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the position of each media id, the last one if repeated, -1 if absent: int64, shape (len(ids),)."""
+        halves = _halves(pa.array(ids, pa.string()))
+        positions = np.full(len(halves), -1, dtype=np.int64)
+        # Ids are hashes: equal first halves mean equal ids, except with a probability of 2⁻⁶⁰ a pair.
+        start = np.searchsorted(self._ids[:, 0], halves[:, 0], side="left")
+        stop = np.searchsorted(self._ids[:, 0], halves[:, 0], side="right")
         for offset in range(int((stop - start).max(initial=0))):
-            place = np.minimum(start + offset, len(self._ids) - 1)
-            same = (start + offset < stop) & (self._ids[place, 1] == wanted[:, 1])
-            found[same] = np.maximum(found[same], self._order[place[same]])
-        return found
+            index = np.minimum(start + offset, len(self._ids) - 1)
+            same = (start + offset < stop) & (self._ids[index, 1] == halves[:, 1])
+            positions[same] = np.maximum(positions[same], self._order[index[same]])
+        return positions
 
 
 def _halves(ids: pa.StringArray) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Where things lie in a workspace folder, and whether the folder is one that we can use."""
+"""Paths within a workspace folder, and checks that a folder is a usable workspace."""
 
 import os
 import re
@@ -29,12 +29,12 @@ class Layout:
 
     @property
     def marker(self) -> Path:
-        """The file that makes a folder a workspace and carries the format version."""
+        """The file that marks a folder as a workspace and contains the format version."""
         return self.root / MARKER
 
     @property
     def models(self) -> Path:
-        """The file in which users register the models that datasets can be enriched by; may be missing."""
+        """The file with the user's registered enrichment models; may be missing."""
         return self.root / "models.toml"
 
     @property
@@ -44,97 +44,97 @@ class Layout:
 
     @property
     def datasets(self) -> Path:
-        """The folder with a folder for each dataset."""
+        """The folder that contains one folder for each dataset."""
         return self.root / "datasets"
 
     @property
     def cache(self) -> Path:
-        """The folder with a folder of thumbnails for each dataset; may be deleted at any time."""
+        """The folder that contains one thumbnail folder for each dataset; may be deleted at any time."""
         return self.root / "cache" / "thumbnails"
 
     @property
     def text_cache(self) -> Path:
-        """The folder with a folder of indexed texts for each dataset; may be deleted at any time."""
+        """The folder that contains one folder of indexed texts for each dataset; may be deleted at any time."""
         return self.root / "cache" / "text"
 
     @property
     def caption_cache(self) -> Path:
-        """The folder with a folder of captions' vectors for each dataset; may be deleted at any time."""
+        """The folder that contains one folder of caption embeddings for each dataset; may be deleted at any time."""
         return self.root / "cache" / "captions"
 
     @property
     def vector_cache(self) -> Path:
-        """The folder with a folder of indexed vectors for each dataset; may be deleted at any time."""
+        """The folder that contains one vector index folder for each dataset; may be deleted at any time."""
         return self.root / "cache" / "vectors"
 
     @property
     def anchor_cache(self) -> Path:
-        """The folder with a folder of pictures that were searched by for each dataset; may be deleted at any time."""
+        """The folder that contains one folder of query images for each dataset; may be deleted at any time."""
         return self.root / "cache" / "anchors"
 
     @property
     def caches(self) -> tuple[Path, ...]:
-        """The folders with a folder for each dataset, and one for its objects, that may be deleted at any time."""
+        """The cache folders, each with a folder for each dataset and for its objects; may be deleted at any time."""
         return self.cache, self.text_cache, self.caption_cache, self.vector_cache, self.anchor_cache
 
     def cached(self, dataset_id: str) -> tuple[Path, ...]:
-        """All that is cached of a dataset and of its objects; may be missing, and be deleted at any time."""
+        """Return the cache folders of a dataset and of its objects; they may be missing or deleted at any time."""
         return tuple(cache / each for each in (dataset_id, objects_dataset(dataset_id)) for cache in self.caches)
 
     def dataset(self, dataset_id: str) -> Path:
-        """The folder of a dataset's tables."""
+        """Return the folder of a dataset's tables."""
         return self.datasets / dataset_id
 
     def media(self, dataset_id: str) -> Path:
-        """A dataset's media table."""
+        """Return the folder of a dataset's media table."""
         return self.table(dataset_id, "media")
 
     def table(self, dataset_id: str, name: str) -> Path:
-        """One of a dataset's tables, by its name in a generation: ``media``, ``cells``, ``decisions``."""
+        """Return the folder of a dataset's table by its name in a generation: ``media``, ``cells``, ``decisions``."""
         return self.dataset(dataset_id) / f"{name}.lance"
 
     def blobs(self, dataset_id: str) -> Path:
-        """The files that were uploaded to a dataset, by the hash of their content."""
+        """Return the folder of the files uploaded to a dataset, by the hash of their content."""
         return self.dataset(dataset_id) / "blobs"
 
     def thumbnails(self, dataset_id: str) -> Path:
-        """A dataset's thumbnails; may be deleted at any time."""
+        """Return the folder of a dataset's thumbnails; may be deleted at any time."""
         return self.cache / dataset_id
 
     def texts(self, dataset_id: str) -> Path:
-        """A dataset's texts as they are indexed for full-text search; may be deleted at any time."""
+        """Return the folder of a dataset's full-text index; may be deleted at any time."""
         return self.text_cache / dataset_id
 
     def captions(self, dataset_id: str) -> Path:
-        """A dataset's captions as vectors, by text encoder; may be deleted at any time."""
+        """Return the folder of a dataset's caption embeddings, by text encoder; may be deleted at any time."""
         return self.caption_cache / dataset_id
 
     def vectors(self, dataset_id: str) -> Path:
-        """A dataset's vectors as they are indexed for search; may be deleted at any time."""
+        """Return the folder of a dataset's vector index; may be deleted at any time."""
         return self.vector_cache / dataset_id
 
     def anchors(self, dataset_id: str) -> Path:
-        """The pictures that a dataset was searched by; may be deleted at any time."""
+        """Return the folder of a dataset's query images; may be deleted at any time."""
         return self.anchor_cache / dataset_id
 
 
 def names_dataset(folder: Path) -> bool:
-    """Return whether a folder among those of datasets, or of their thumbnails, is named as we name them."""
+    """Return whether a folder's name is a dataset id."""
     return _DATASET.fullmatch(folder.name) is not None
 
 
 def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
-    """Return the layout of an existing workspace, or make *folder* one.
+    """Return the layout of a workspace; make *folder* a workspace if it is empty or missing.
 
     Raises:
-        WorkspaceError: the folder is a file, cannot be made or read, is missing while *read_only*, or holds
-            other things and is therefore not taken over.
+        WorkspaceError: the folder is a file, cannot be created or read, is missing while *read_only*, or contains files
+            that do not belong to a workspace.
         FormatTooNew: a newer version of Framedex wrote it.
     """
     root = user_path(folder).absolute()
     layout = Layout(root)
     try:
-        if not str(root).isprintable():  # Lance takes paths for URLs in UTF-8
+        if not str(root).isprintable():  # Lance treats paths as URLs in UTF-8
             raise WorkspaceError(f"the path of a workspace must be printable text, not {str(root)!r}")
         if root.exists() and not root.is_dir():
             raise WorkspaceError(f"{root} is a file; a workspace is a folder")
@@ -152,13 +152,13 @@ def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
 def _create(layout: Layout, *, read_only: bool) -> None:
     if read_only:
         raise WorkspaceError(f"{layout.root} is not a workspace: it holds no {MARKER}")
-    others = layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir())
-    if others and not layout.marker.is_file():  # a second process may have made it a workspace meanwhile
+    has_other_files = layout.root.exists() and any(not entry.name.startswith(".") for entry in layout.root.iterdir())
+    if has_other_files and not layout.marker.is_file():  # another process may have created the workspace meanwhile
         raise WorkspaceError(
             f"{layout.root} holds other files and no {MARKER}; choose an empty or a new folder for a workspace"
         )
     layout.root.mkdir(parents=True, exist_ok=True)
-    # The marker comes first and whole, so that neither a crash nor a second process finds a folder of other files.
+    # Write the marker first and atomically, so that the folder is a workspace at any time, also after a crash.
     write_atomic(layout.marker, f"format_version = {FORMAT_VERSION}\n".encode())
     (layout.root / "datasets").mkdir(exist_ok=True)
 

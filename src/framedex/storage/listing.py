@@ -1,4 +1,4 @@
-"""The list of a workspace's datasets, read from its catalog alone: no table is opened and no engine for them loads."""
+"""The list of a workspace's datasets, read from the catalog alone, without loading the table engine."""
 
 import os
 from contextlib import closing, suppress
@@ -28,17 +28,17 @@ def list_workspace(folder: Path) -> list[DatasetRecord]:
 
 
 def is_unwritable(folder: Path) -> bool:
-    """Return whether a folder exists and this process may not write to it."""
-    return os.path.isdir(folder) and not os.access(folder, os.W_OK)  # noqa: PTH112 - asks, never raises
+    """Return whether a folder exists and is not writable for this process."""
+    return os.path.isdir(folder) and not os.access(folder, os.W_OK)  # noqa: PTH112 - never raises
 
 
 def fail_interrupted_tasks(catalog: Catalog) -> None:
-    """Mark the tasks of processes that died as failed; do nothing where the catalog was opened for reading."""
+    """Mark the tasks of dead processes as failed; do nothing if the catalog is read-only."""
     if catalog.read_only:
         return
     with catalog.read() as connection:
         interrupted = task_rows.has_interrupted(connection)
     if interrupted:
-        # Where that cannot be written now, as on a full disk, the next look does it.
+        # If the write fails, for example on a full disk, the next call repeats it.
         with suppress(WorkspaceError), catalog.write() as connection:
             task_rows.fail_interrupted(connection)

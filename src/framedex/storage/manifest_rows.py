@@ -1,4 +1,4 @@
-"""Rows of the catalog about one dataset, as the JSON of its manifest, and back."""
+"""Conversion of a dataset's catalog rows to the JSON of its manifest and back."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.records import DatasetStatus
+from framedex.storage.generation import Generation
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
@@ -19,23 +19,23 @@ _SNAPSHOTS = (
 )
 
 Plain = dict[str, Any]
-"""A row as JSON holds it, by the names of its columns."""
+"""A row in JSON, by column name."""
 
 
 @dataclass(frozen=True)
 class KeptSnapshot:
-    """A snapshot and the generation that it keeps.
+    """A snapshot and its generation.
 
     Attributes:
-        snapshot, generation: their rows.
+        snapshot, generation: the rows.
     """
 
     snapshot: Plain
     generation: Plain
 
 
-def describe(connection: sa.Connection, dataset_id: str) -> Plain | None:
-    """Return what a manifest says of a dataset, but for the files of snapshots; None before the first commit."""
+def describe_dataset(connection: sa.Connection, dataset_id: str) -> Plain | None:
+    """Return a dataset's part of its manifest, without the snapshot files; None before the first commit."""
     row = _row(connection, datasets, dataset_id)
     head = None if row is None or row["head"] is None else _row(connection, generations, row["head"])
     if row is None or head is None:
@@ -46,9 +46,9 @@ def describe(connection: sa.Connection, dataset_id: str) -> Plain | None:
 
 
 def snapshot_files(connection: sa.Connection, dataset_id: str) -> dict[str, str]:
-    """Return the ids of a dataset's snapshots by the names of their files.
+    """Return the ids of a dataset's snapshots by file name.
 
-    All of a snapshot but its name and description stays as it is, so the file's name is made of these.
+    A file name contains a hash of the snapshot's name and description, the only values that can change.
     """
     return {
         f"{snapshot_id}-{blake2b(_text(name, description), digest_size=8).hexdigest()}.json": snapshot_id
@@ -61,46 +61,45 @@ def _text(name: str, description: str) -> bytes:
 
 
 def describe_snapshot(connection: sa.Connection, snapshot_id: str) -> Plain:
-    """Return what a manifest says of a snapshot."""
+    """Return the manifest entry of a snapshot."""
     row = _row(connection, snapshots, snapshot_id)
     assert row is not None, "the transaction has it"
     return {"snapshot": row, "generation": _row(connection, generations, row["generation"])}
 
 
-def insert_described(connection: sa.Connection, body: Plain, kept: Iterable[KeptSnapshot], *, name: str) -> None:
-    """Add the rows of a dataset that its manifest describes, in the status that its head supports.
+def insert_described(connection: sa.Connection, body: Plain, described: Iterable[KeptSnapshot], *, name: str) -> None:
+    """Insert the rows of a dataset from its manifest, with the status that its head supports.
 
     Args:
-        connection: of a catalog without them.
-        body: of the manifest, by :func:`describe`.
-        kept: its snapshots.
-        name: of the dataset.
+        connection: of a catalog without these rows.
+        body: the manifest's body, as returned by :func:`describe_dataset`.
+        described: the snapshots.
+        name: name of the dataset.
     """
-    kept, head = list(kept), body["head"]
-    partial = bool(head["summary"].get("partial"))
-    status = DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY
+    described, head = list(described), body["head"]
+    status = Generation.model_validate(_values(generations, head)).status
     row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
-    present = {each.snapshot["id"] for each in kept}
+    present = {each.snapshot["id"] for each in described}
     if row.get("current_snapshot") not in present:
         row["current_snapshot"] = None
     connection.execute(datasets.insert().values(**row))
-    states = {each.generation["id"]: each.generation for each in kept} | {head["id"]: head}
+    states = {each.generation["id"]: each.generation for each in described} | {head["id"]: head}
     for state in states.values():
         connection.execute(generations.insert().values(**_values(generations, state)))
-    for each in kept:
+    for each in described:
         connection.execute(snapshots.insert().values(**_values(snapshots, each.snapshot)))
     for number, root in enumerate(body["roots"]):
         values = {"dataset_id": row["id"], "number": number, "path": os.fsencode(root)}
         connection.execute(source_roots.insert().values(**values))
 
 
-def remove_rows(connection: sa.Connection, dataset_id: str) -> None:
-    """Remove the rows of a dataset that is to be described anew: its own, and those of generations and snapshots."""
+def remove_dataset_rows(connection: sa.Connection, dataset_id: str) -> None:
+    """Delete a dataset's row, generations and snapshots before they are inserted from its manifest."""
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
 
 
 def _row(connection: sa.Connection, table: sa.Table, row_id: str) -> Plain | None:
-    """Return a row as SQLite stores it, but for JSON, which is parsed; without SQLAlchemy's types it takes a tenth."""
+    """Return a row with SQLite's values and parsed JSON; without SQLAlchemy's types this takes a tenth of the time."""
     row = connection.exec_driver_sql(f"SELECT * FROM {table.name} WHERE id = ?", (row_id,)).one_or_none()
     if row is None:
         return None
@@ -113,7 +112,7 @@ def _parsed(table: sa.Table, name: str, value: Any) -> Any:
 
 
 def _values(table: sa.Table, plain: Mapping[str, Any]) -> Plain:
-    """Return the values of a row; what a table does not have is left out."""
+    """Return the values of a row for the columns that exist in the table."""
     return {
         column.name: datetime.fromisoformat(value) if isinstance(column.type, Timestamp) else value
         for column in table.columns

@@ -1,4 +1,4 @@
-"""The columns of the media table."""
+"""The columns of the media table and of the objects table."""
 
 import os
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
 DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
 NEIGHBOURS = 20
-"""How many neighbours of a row are kept."""
+"""Number of stored neighbours per row."""
 NO_EMBEDDING = 0
 """The cluster number of media without an embedding, at every level; real clusters count from 1."""
 
 
 VIDEO_FRAME, VIDEO = "video_frame", "video"
-"""What ``kind`` says of a frame, and of a video of which no frame can be decoded; null of a picture."""
+"""Values of ``kind`` for a frame, and for a video without a decodable frame; null for images."""
 OF_VIDEOS = pa.schema(
     [
         pa.field("kind", pa.string()),
@@ -27,15 +27,15 @@ OF_VIDEOS = pa.schema(
         pa.field("frame_time_s", pa.float64()),
     ]
 )
-"""Columns about frames, null for pictures; tables that were made before there were any, and got none since, lack them.
+"""Columns about frames, null for images; older tables without videos lack them.
 
 ``frame_number`` counts from 0 in the order of presentation, ``frame_time_s`` is the presentation time in seconds from
 the start. The path, size, time and hash of a frame are those of its video.
 """
 MODEL_CAPTION = pa.field("model_caption", pa.string())
-"""What a model wrote as a caption, null for nothing; only tables that were captioned have it.
+"""The caption written by a model, null for none; only captioned tables have the column.
 
-A caption is the model's as long as it equals this. So whatever changes a caption makes it somebody else's.
+A caption counts as the model's while it equals this value, so any edit of the caption ends that.
 """
 
 BOX = ("box_x", "box_y", "box_width", "box_height")
@@ -51,34 +51,34 @@ OF_OBJECTS = pa.schema(
         pa.field("difficult", pa.bool_(), nullable=False),
     ]
 )
-"""Columns that objects have beside those of media.
+"""Columns of objects in addition to those of media.
 
-``parent_id`` is the media item that the box is in; ``box_x`` to ``box_height`` are in its pixels. ``source`` is the
-format of the annotations, or the id of the model that found the object. ``media_id`` is the object's own id, ``labels``
-has its one label, ``width`` and ``height`` are those of the crop in whole pixels, and measures and embedding are of the
-crop. What says where the file is, and the frame of a video, is that of the media item.
+``parent_id`` is the media item that contains the box; ``box_x`` to ``box_height`` are in its pixels. ``source`` is the
+annotation format, or the id of the model that detected the object. ``media_id`` is the object's own id, and ``labels``
+has its only label. ``width`` and ``height`` are those of the crop in whole pixels, and measures and embedding are
+computed from the crop. The location of the file and the frame of a video are copied from the media item.
 """
 
 LOCATION_OF_OBJECTS = (
     "path", "path_raw", "root", "batch", "size_bytes", "modified_at", "content_hash", "format", *OF_VIDEOS.names
 )  # fmt: skip
-"""The columns that objects have from the media item that they are in: where the pixels are."""
+"""The columns that an object copies from its media item: the location of the pixels."""
 
 
 def object_schema(dimension: int) -> pa.Schema:
-    """Return the columns that are written once for each object; *dimension* is that of the embeddings."""
+    """Return the columns written once for each object; *dimension* is the length of the embeddings."""
     return pa.schema([*media_schema(dimension), *OF_OBJECTS])
 
 
 def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
-    r"""Return the columns that ingestion writes, once for each row.
+    r"""Return the columns that ingestion writes once for each row.
 
     ``path`` is relative to source root number ``root``, or a URI where that is null. Bytes that are no UTF-8 are
     shown as ``\\xNN`` there, and ``path_raw`` then holds the name as the file system has it.
 
     Args:
-        dimension: of the embeddings.
-        of_videos: also the columns of :data:`OF_VIDEOS`.
+        dimension: length of the embeddings.
+        of_videos: include the columns :data:`OF_VIDEOS`.
     """
     return pa.schema(
         [
@@ -104,11 +104,11 @@ def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
 
 
 def index_schema() -> pa.Schema:
-    """Return the columns that indexing writes: group numbers, scores, and a confidence for each issue found.
+    """Return the columns that indexing writes: cluster and group numbers, scores, and a confidence for each issue.
 
-    Each indexing replaces them. The last four keep the neighbour graph, for rows that come later. They name rows by
-    their positions in the table: ``original`` is the first row of the same embedding; rows that are not their own
-    original have no further ones of these.
+    Each indexing replaces them. The last four store the neighbour graph for rows that are added later. They refer to
+    rows by position in the table. ``original`` is the first row with the same embedding; rows that are not their own
+    original have null in the other three.
     """
     return pa.schema(
         [
@@ -128,7 +128,7 @@ def index_schema() -> pa.Schema:
 
 
 _TEXTS = {"suggested_label": pa.string()}
-"""Types of the computed columns that are no numbers."""
+"""Types of the computed columns that are not numbers."""
 
 
 def _computed_columns() -> list[str]:
@@ -136,18 +136,18 @@ def _computed_columns() -> list[str]:
 
 
 def judged_columns() -> list[str]:
-    """Return the index columns that follow from values and limits, and are computed anew whenever rows change."""
+    """Return the index columns that are recomputed whenever rows change, from values and thresholds."""
     return [*_computed_columns(), *(each.confidence_column for each in issue_types().values())]
 
 
 def index_columns_of(names: Iterable[str]) -> list[str]:
-    """Return those of a table's columns that indexing wrote, also for issue types that are not installed any more."""
+    """Return the columns of a table that indexing wrote, including those of issue types no longer installed."""
     written = set(index_schema().names)
     return [name for name in names if name in written or name.startswith("issue_")]
 
 
 def text_of_path(path: str) -> tuple[str, bytes | None]:
-    """Return a path as text that Arrow can hold, and its raw bytes where the text alone does not lead back."""
+    """Return a path as valid UTF-8 text, and its raw bytes if the text alone does not restore it."""
     raw = os.fsencode(path)
     try:
         return raw.decode("utf-8"), None
@@ -156,25 +156,25 @@ def text_of_path(path: str) -> tuple[str, bytes | None]:
 
 
 def path_of_text(text: str, raw: bytes | None) -> str:
-    """Return the path that :func:`text_of_path` was given."""
+    """Return the original path from the result of :func:`text_of_path`."""
     return text if raw is None else os.fsdecode(raw)
 
 
 def time_of_ns(nanoseconds: int) -> datetime | None:
-    """Return a file time; None for times that no calendar holds."""
+    """Return a file time as datetime; None for times outside the range of datetime."""
     try:
         return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     except (OverflowError, ValueError, OSError):
         return None
 
 
-def microseconds(nanoseconds: int) -> int:
-    """Return a file time as :func:`time_of_ns` stores it, in microseconds since 1970; -1 where no calendar holds it."""
+def file_time_us(nanoseconds: int) -> int:
+    """Return a file time as :func:`time_of_ns` stores it, in microseconds since 1970; -1 if out of range."""
     time = time_of_ns(nanoseconds)
     return -1 if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def is_relative(uri: str) -> bool:
-    """Return whether a uri is a path relative to some folder, not absolute and without a scheme."""
+    """Return whether a URI is a relative path: without a scheme and not absolute."""
     scheme, colon, _ = uri.partition(":")
     return not (uri.startswith(("/", "\\")) or (colon and len(scheme) > 1 and scheme.replace("+", "").isalnum()))

@@ -1,8 +1,8 @@
-"""The table of a dataset's objects: boxes in its media, each a row with the columns of media and those of its box.
+"""The table of a dataset's objects: one row for each bounding box, with the columns of media and of the box.
 
-Whatever reads a media table reads this one, too: :func:`objects_generation` shows a generation so that its objects
-stand where media are. They have a dataset id of their own, made of the dataset's, for the ids of their groups and the
-names of what is cached of them.
+Code that reads a media table can read this one, too: :func:`objects_generation` returns a generation whose media are
+the objects. Objects have a dataset id of their own, derived from the dataset's id, for the ids of their groups and the
+names of their caches.
 """
 
 import math
@@ -13,75 +13,79 @@ from typing import Any
 
 from framedex.errors import NotFound
 from framedex.ids import objects_dataset
-from framedex.records import Condition, Generation
+from framedex.storage.condition import Condition
+from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.media import Media, time_fragment
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
 from framedex.storage.tables import Table
 
 OBJECTS = "objects"
-"""Its name in a generation, and in that one's summary."""
+"""Name of the table in a generation, and key of its part in the generation's summary."""
 TABLES = {MEDIA: OBJECTS, CELLS: "object_cells", MEANS: "object_means"}
-"""The tables of objects, by the names of those of media that are made in the same way."""
+"""Names of the tables of objects, by the names of the corresponding tables of media."""
 
 
 def objects_path(media: Path) -> Path:
-    """Return the folder of the table of objects beside that of media."""
+    """Return the folder of the objects table beside a media table."""
     return media.with_name(f"{OBJECTS}.lance")
 
 
 def objects_generation(generation: Generation) -> Generation | None:
-    """Return a generation with its objects in the place of its media; None if it has none."""
+    """Return a generation with its objects as media; None if it has no objects."""
     if OBJECTS not in generation.tables:
         return None
     others = {name: version for name, version in generation.tables.items() if name not in {*TABLES, *TABLES.values()}}
     own = {name: generation.tables[of] for name, of in TABLES.items() if of in generation.tables}
-    summary = generation.summary | generation.summary[OBJECTS]
+    of_objects = generation.summary.objects or ObjectSummary()
     return generation.model_copy(
         update={
             "id": f"{generation.id}/{OBJECTS}",
             "dataset_id": objects_dataset(generation.dataset_id),
             "tables": others | own,
-            "n_images": summary["n_objects"],
-            "summary": summary,
+            "n_images": of_objects.n_objects,
+            "summary": generation.summary.of_objects(),
         }
     )
 
 
 def with_objects(
-    tables: Mapping[str, int], summary: Mapping[str, Any], versions: Mapping[str, int], of_objects: Mapping[str, Any]
-) -> tuple[dict[str, int], dict[str, Any]]:
-    """Return the tables and the summary of a generation with other objects.
+    tables: Mapping[str, int], summary: Summary, versions: Mapping[str, int], of_objects: ObjectSummary
+) -> tuple[dict[str, int], Summary]:
+    """Return the tables and the summary of a generation with its objects replaced.
 
     Args:
-        tables: of the generation.
-        summary: of the generation.
-        versions: of the tables of objects, by the names of those of media.
-        of_objects: what the summary says of objects alone.
+        tables: the generation's table versions.
+        summary: the generation's summary.
+        versions: versions of the tables of objects, by the names of the corresponding tables of media.
+        of_objects: the objects' part of the summary.
     """
-    left = {name: version for name, version in tables.items() if name not in TABLES.values()}
-    return left | {TABLES[name]: version for name, version in versions.items()}, {**summary, OBJECTS: dict(of_objects)}
+    own = {name: version for name, version in tables.items() if name not in TABLES.values()}
+    return own | {TABLES[name]: version for name, version in versions.items()}, summary.with_(objects=of_objects)
 
 
 def count_objects(generation: Generation) -> int:
-    """Return how many objects a generation has."""
-    return int(generation.summary[OBJECTS]["n_objects"]) if OBJECTS in generation.tables else 0
+    """Return the number of objects in a generation."""
+    of_objects = generation.summary.objects
+    return of_objects.n_objects if of_objects is not None and OBJECTS in generation.tables else 0
 
 
 def objects_of(media: Media) -> Media | None:
-    """Return the objects in media, as media are; None if there are none.
+    """Return a view of the objects in media; None if the dataset has no objects.
 
-    They are all objects of that state of the dataset. Their ``parents`` are the media.
+    It contains all objects of the generation. Its ``parents`` are the media.
     """
     generation = objects_generation(media.generation)
     if generation is None:
         return None
     path, version = objects_path(media.table.path), generation.tables[MEDIA]
     table = Table(path, version) if media.columns is None else media.columns.open(path, version)
-    return replace(media, dataset_id=generation.dataset_id, generation=generation, table=table, found={}, parents=media)
+    return replace(
+        media, dataset_id=generation.dataset_id, generation=generation, table=table, row_id_of={}, parents=media
+    )
 
 
 def open_objects(media: Media) -> Media:
-    """Return the view of the objects in media; a placeholder (:func:`is_empty_object_view`) where there are none."""
+    """Return a view of the objects in media, or a placeholder (:func:`is_empty_object_view`) if there are none."""
     return objects_of(media) or replace(media, parents=media)
 
 
@@ -91,33 +95,33 @@ def is_empty_object_view(media: Media) -> bool:
 
 
 def media_containing(media: Media, item_id: str) -> Media:
-    """Return what has an item of that id: these media, or the objects in them; or these objects, or what they are in.
+    """Return the view that contains an item: the given view, or its objects, or for objects their media.
 
     Raises:
-        NotFound: neither has it.
+        NotFound: no view contains it.
     """
-    wanted = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
-    others = objects_of(media) if media.parents is None else media.parents
-    asked = isinstance(item_id, str) and item_id.isascii()  # what is no Unicode cannot be a parameter, nor an id
-    for each in (media, others) if asked else ():
-        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(wanted)).size:
-            return replace(each, found={**each.found, item_id: int(row_ids[0])})
+    condition = Condition("media_id = $1", (item_id,), frozenset({"media_id"}))
+    related = objects_of(media) if media.parents is None else media.parents
+    is_valid = isinstance(item_id, str) and item_id.isascii()  # invalid Unicode cannot be a parameter or an id
+    for each in (media, related) if is_valid else ():
+        if each is not None and not is_empty_object_view(each) and (row_ids := each.row_ids(condition)).size:
+            return replace(each, row_id_of={**each.row_id_of, item_id: int(row_ids[0])})
     raise NotFound(f"no media {item_id!r} in this dataset")
 
 
 def table_path(media: Media, name: str) -> Path:
-    """Return the folder of a table that is made of media, by its name in their generation: ``cells``, ``means``."""
+    """Return the folder of a table derived from media, by its name in a generation: ``cells``, ``means``."""
     return media.table.path.with_name(f"{name if media.parents is None else TABLES.get(name, name)}.lance")
 
 
 def object_uri(media: Media, row: Mapping[str, Any]) -> str:
-    """Return the URI of what is in a box: that of its picture with the box, as ``….jpg#xywh=10,20,30,40``.
+    """Return the URI of a box's pixels: that of its image with the box, as ``….jpg#xywh=10,20,30,40``.
 
-    In whole pixels, those of the crop; of a frame behind its time (Media Fragments URI 1.0, W3C 2012).
+    The box is in whole pixels and equals the crop; in a frame, it follows the time (Media Fragments URI 1.0, W3C 2012).
 
     Args:
         media: the objects.
-        row: with the columns of :attr:`Media.location`.
+        row: a row with the columns of :attr:`Media.location`.
     """
     left, top = max(math.floor(row["box_x"]), 0), max(math.floor(row["box_y"]), 0)
     right, bottom = math.ceil(row["box_x"] + row["box_width"]), math.ceil(row["box_y"] + row["box_height"])

@@ -1,7 +1,7 @@
-"""What of a dataset must stay on the disk. Each function takes an open connection of the catalog.
+"""Table versions of a dataset that must be retained. Each function takes an open connection of the catalog.
 
-Whoever reads opens the head and then reads for a while without telling anyone; so what was the head until a short while
-ago stays, too. How long ago a version was written says nothing about that.
+Readers open the head and then read without registering anywhere, so versions that were the head until recently are
+retained, too. The time at which a version was written does not matter.
 """
 
 from collections import defaultdict
@@ -12,15 +12,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from framedex.errors import Conflict
-from framedex.records import Generation, TaskStatus, TaskType
+from framedex.records import TaskStatus, TaskType
 from framedex.storage import export_rows, snapshot_rows, task_rows
 from framedex.storage.datasets import head, now
+from framedex.storage.generation import Generation
 from framedex.storage.schema import tasks
 from framedex.storage.table_names import MEDIA
 from framedex.storage.videos import VIDEOS
 
 UNFINISHED_S = 7 * 86_400.0
-"""For how long what a stopped task had written stays, in seconds."""
+"""Seconds for which the checkpoints of stopped tasks are retained."""
 _LONGEST_S = 1e9  # dates have no infinity
 _ENDED = (TaskStatus.FAILED, TaskStatus.ABORTED)
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
@@ -28,11 +29,12 @@ _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
 
 @dataclass(frozen=True)
 class RetentionLimits:
-    """How long what nothing names any more stays.
+    """Retention limits for unreferenced table versions.
 
     Attributes:
-        superseded: what was the head after that time stays.
-        unfinished: what a task had written that failed or was aborted after that time stays, for it to go on from.
+        superseded: generations that were the head after this time are retained.
+        unfinished: checkpoints of tasks that failed or were aborted after this time are retained, so that the tasks can
+            resume.
     """
 
     superseded: datetime
@@ -40,19 +42,19 @@ class RetentionLimits:
 
     @classmethod
     def ago(cls, superseded_s: float, unfinished_s: float = UNFINISHED_S) -> "RetentionLimits":
-        """Return the limits of so many seconds ago."""
+        """Return the limits for the given numbers of seconds before now."""
         times = [now() - timedelta(seconds=min(each, _LONGEST_S)) for each in (superseded_s, unfinished_s)]
         return cls(*times)
 
 
 @dataclass(frozen=True)
 class RetainedStates:
-    """What of a dataset must stay.
+    """The generations and table versions of a dataset that must be retained.
 
     Attributes:
-        head: what readers see; None before the first commit.
-        generations: that one, those of snapshots, and those that somebody may still read.
-        unfinished: the versions of the tables that tasks which were stopped can go on from: (name, version).
+        head: the head; None before the first commit.
+        generations: the head, the generations of snapshots, and those that open readers may use.
+        unfinished: (table name, version) of the checkpoints from which stopped tasks can resume.
     """
 
     head: Generation | None
@@ -61,20 +63,20 @@ class RetainedStates:
 
     @property
     def versions(self) -> dict[str, set[int]]:
-        """The versions that must stay, by the names of the tables."""
-        found: dict[str, set[int]] = defaultdict(set)
+        """The versions to retain, by table name."""
+        versions: dict[str, set[int]] = defaultdict(set)
         for generation in self.generations:
             for name, version in generation.tables.items():
-                found[name].add(version)
+                versions[name].add(version)
         for name, version in self.unfinished:
-            found[name].add(version)
-        return dict(found)
+            versions[name].add(version)
+        return dict(versions)
 
 
 def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> RetainedStates:
-    """Return what of a dataset must stay."""
+    """Return the states of a dataset that must be retained."""
     present = head(connection, dataset_id)
-    generations = snapshot_rows.kept_generations(connection, dataset_id, _since(connection, dataset_id, limits))
+    generations = snapshot_rows.retained_generations(connection, dataset_id, _since(connection, dataset_id, limits))
     states = _unfinished(connection, dataset_id, limits, present).values()
     media = {(MEDIA, int(state["version"])) for state in states}
     videos = {(VIDEOS, int(state["videos"])) for state in states if state.get("videos")}
@@ -82,27 +84,28 @@ def read_retained(connection: sa.Connection, dataset_id: str, limits: RetentionL
 
 
 def has_superseded(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> bool:
-    """Return whether there are generations that need not stay."""
+    """Return whether a dataset has generations that need not be retained."""
     since = _since(connection, dataset_id, limits)
-    return snapshot_rows.has_superseded(connection, dataset_id, since)
+    return snapshot_rows.has_superseded_generations(connection, dataset_id, since)
 
 
 def prune(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> None:
-    """Delete the rows of generations and snapshots that need not stay, and forget what tasks do not need any more.
+    """Delete the rows of unreferenced generations and snapshots, and clear task data that is no longer needed.
 
-    What a deletion was asked to do is a list of media, which may be long; once done it is not asked for again.
+    The configuration of a finished deletion is cleared, because it is a list of media that may be long and is not
+    needed again.
     """
-    done = (tasks.c.dataset_id == dataset_id, tasks.c.status == TaskStatus.COMPLETED)
+    finished = (tasks.c.dataset_id == dataset_id, tasks.c.status == TaskStatus.COMPLETED)
     deleted = tasks.c.task_type == TaskType.MEDIA_DELETION
-    connection.execute(tasks.update().where(*done, deleted).values(config=sa.null()))
-    kept = _unfinished(connection, dataset_id, limits, head(connection, dataset_id))
-    ended = (tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_ENDED), tasks.c.id.not_in(list(kept)))
+    connection.execute(tasks.update().where(*finished, deleted).values(config=sa.null()))
+    checkpoints = _unfinished(connection, dataset_id, limits, head(connection, dataset_id))
+    ended = (tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_ENDED), tasks.c.id.not_in(list(checkpoints)))
     connection.execute(tasks.update().where(*ended).values(resume=sa.null()))
-    snapshot_rows.prune(connection, dataset_id, _since(connection, dataset_id, limits))
+    snapshot_rows.prune_generations(connection, dataset_id, _since(connection, dataset_id, limits))
 
 
-def named_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> set[str]:
-    """Return the ids of the uploads that tasks of a dataset read, or may be asked to read again."""
+def referenced_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> set[str]:
+    """Return the ids of the uploads that tasks of a dataset read, or may read when they are retried."""
     again = sa.and_(tasks.c.status.in_(_ENDED), tasks.c.end_time > limits.unfinished)
     query = sa.select(tasks.c.config).where(
         tasks.c.dataset_id == dataset_id, sa.or_(tasks.c.status.in_(_RUNNING), again)
@@ -112,10 +115,10 @@ def named_uploads(connection: sa.Connection, dataset_id: str, limits: RetentionL
 
 
 def check_unused(connection: sa.Connection, dataset_id: str) -> None:
-    """Check that no task writes to a dataset's tables, and none makes another dataset of them.
+    """Check that no task writes to a dataset's tables or clones them.
 
     Raises:
-        Conflict: one does.
+        Conflict: such a task is running.
     """
     task_rows.fail_interrupted(connection)
     if (busy := task_rows.running(connection, dataset_id)) is not None:
@@ -130,8 +133,8 @@ def _clones(connection: sa.Connection) -> list[dict[str, Any]]:
 
 
 def _since(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) -> datetime:
-    """Return the time since which heads stay: exports tell that they read, so what they began with stays, too."""
-    if not export_rows.is_busy(connection, dataset_id):
+    """Return the time since which heads are retained: the given limit, or the start of the oldest running export."""
+    if not export_rows.has_running_export(connection, dataset_id):
         return limits.superseded
     begun = [
         each.created_at for each in export_rows.list_exports(connection, dataset_id=dataset_id) if not each.status.final
@@ -142,7 +145,7 @@ def _since(connection: sa.Connection, dataset_id: str, limits: RetentionLimits) 
 def _unfinished(
     connection: sa.Connection, dataset_id: str, limits: RetentionLimits, present: Generation | None
 ) -> dict[str, dict[str, Any]]:
-    """Return what tasks that were stopped can go on from, by their ids: if the head is still what they began with."""
+    """Return the checkpoints of stopped tasks by task id, if the head is still the one that they started from."""
     query = sa.select(tasks.c.id, tasks.c.resume).where(
         tasks.c.dataset_id == dataset_id, tasks.c.status.in_(_ENDED), tasks.c.end_time > limits.unfinished
     )

@@ -1,4 +1,4 @@
-"""The tables of the catalog: everything small and transactional."""
+"""The tables of the catalog, which hold all small transactional data."""
 
 from datetime import UTC, datetime
 
@@ -6,17 +6,17 @@ import sqlalchemy as sa
 
 
 class Timestamp(sa.types.TypeDecorator[datetime]):
-    """A point in time in UTC, stored as ISO 8601 text so that SQLite keeps its order and its zone."""
+    """A time in UTC, stored as ISO 8601 text so that SQLite preserves its order and its time zone."""
 
     impl = sa.String(40)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:
-        """Return the text that is stored."""
+        """Return the text to store."""
         return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
-        """Return the time that was stored."""
+        """Return the time of a stored text."""
         return None if value is None else datetime.fromisoformat(value)
 
 
@@ -55,7 +55,7 @@ snapshots = sa.Table(
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("dataset_id", sa.ForeignKey("datasets.id", ondelete="CASCADE"), nullable=False, index=True),
-    # The generation is kept for as long as the snapshot is; see snapshot_rows.prune.
+    # The snapshot retains this generation; see snapshot_rows.prune_generations.
     sa.Column("generation", sa.String(36), nullable=False),
     sa.Column("name", sa.String(400), nullable=False),
     sa.Column("description", sa.Text, nullable=False),
@@ -81,7 +81,7 @@ tasks = sa.Table(
     "tasks",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    # No foreign key: what was done to a dataset stays known when the dataset is deleted.
+    # No foreign key: tasks of deleted datasets stay listed.
     sa.Column("dataset_id", sa.String(36), nullable=False, index=True),
     sa.Column("dataset_name", sa.String(255), nullable=False),
     sa.Column("created_by", sa.String(255), nullable=False),
@@ -95,11 +95,11 @@ tasks = sa.Table(
     sa.Column("owner", sa.String(255), nullable=False),
     sa.Column("heartbeat_at", Timestamp, nullable=False),
     sa.Column("abort_requested", sa.Boolean, nullable=False, default=False, server_default=sa.false()),
-    # What the task was asked to do, so that any process can do it again; null where only its own can.
+    # The task's parameters, so that any process can retry it; null if only its own process can.
     sa.Column("config", sa.JSON, nullable=True),
-    # What it had written when it was last heard of, so that it can go on from there.
+    # The last checkpoint, from which the task can resume.
     sa.Column("resume", sa.JSON, nullable=True),
-    # What became of single rows, of tasks that say so.
+    # Results by row, for task types that report them.
     sa.Column("result", sa.JSON, nullable=True),
 )
 

@@ -7,15 +7,16 @@ import sqlalchemy as sa
 
 from framedex.errors import Conflict, NotFound
 from framedex.ids import new_id
-from framedex.records import EmbeddingConfig, Generation, Snapshot, SnapshotReason, TaskType
+from framedex.records import EmbeddingConfig, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
 from framedex.storage.datasets import find_dataset, now
+from framedex.storage.generation import Generation
 from framedex.storage.manifest import note_change
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots
 
 CURRENT = "current"
-"""What may stand for the id of the snapshot that represents the active state of a dataset."""
-_SHOWN = 5  # snapshots that a message names
+"""Alias for the id of the snapshot of a dataset's active state."""
+_SHOWN = 5  # snapshots listed in a message
 
 
 def insert_snapshot(
@@ -27,14 +28,14 @@ def insert_snapshot(
     name: str | None = None,
     description: str = "",
 ) -> str:
-    """Keep a generation as a snapshot, which becomes the current one; return its id.
+    """Store a generation as a snapshot, which becomes the current one; return its id.
 
     Args:
         connection: of the catalog.
-        generation: what is kept.
-        created_by: who made it.
-        reason: why.
-        name: by default that of the dataset, and the id.
+        generation: the generation.
+        created_by: the user.
+        reason: the reason.
+        name: by default the dataset's name and the id.
         description: free text.
     """
     snapshot_id = new_id()
@@ -60,29 +61,29 @@ def insert_snapshot(
 
 
 def set_current(connection: sa.Connection, dataset_id: str, snapshot_id: str) -> None:
-    """Make a snapshot the one that represents the active state of its dataset."""
+    """Make a snapshot the current one of its dataset."""
     connection.execute(datasets.update().where(datasets.c.id == dataset_id).values(current_snapshot=snapshot_id))
     note_change(connection, dataset_id)
 
 
 def find_snapshot(connection: sa.Connection, dataset_id: str, snapshot_id: str) -> Snapshot:
-    """Return a snapshot of a dataset, or its current one for ``current``.
+    """Return a snapshot of a dataset by id; ``current`` stands for the current one.
 
     Raises:
-        NotFound: the dataset has none of that id.
+        NotFound: the dataset has no such snapshot.
     """
     if snapshot_id == CURRENT:
         query = sa.select(datasets.c.current_snapshot).where(datasets.c.id == dataset_id)
         snapshot_id = connection.execute(query).scalar_one_or_none() or CURRENT
     try:
         row = connection.execute(_select(dataset_id).where(snapshots.c.id == snapshot_id)).one_or_none()
-    except UnicodeEncodeError:  # half of a surrogate pair; no snapshot is called so
+    except UnicodeEncodeError:  # half of a surrogate pair, so not an id
         row = None
     if row is None:
-        find_dataset(connection, dataset_id)  # what was deleted meanwhile has none
-        known = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
-        shown = ", ".join(known[:_SHOWN]) + (" and more" if len(known) > _SHOWN else "")
-        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {shown or 'none yet'}")
+        find_dataset(connection, dataset_id)  # raises if the dataset was deleted meanwhile
+        names = [f"{each.snapshot_id} ({each.snapshot_name!r})" for each in list_snapshots(connection, dataset_id)]
+        text = ", ".join(names[:_SHOWN]) + (" and more" if len(names) > _SHOWN else "")
+        raise NotFound(f"no snapshot {snapshot_id!r} of this dataset; there are: {text or 'none yet'}")
     return _record(row, _restoring(connection, dataset_id))
 
 
@@ -94,29 +95,29 @@ def list_snapshots(connection: sa.Connection, dataset_id: str) -> list[Snapshot]
 
 
 def generation_of(connection: sa.Connection, snapshot_id: str) -> Generation:
-    """Return what a snapshot keeps."""
+    """Return the generation of a snapshot."""
     query = generations.select().join(snapshots, snapshots.c.generation == generations.c.id)
     row = connection.execute(query.where(snapshots.c.id == snapshot_id)).one()
-    found = Generation.model_validate(dict(row._mapping))
-    if found.embedding_config is None:  # kept by an older version, when it was the dataset's alone
+    generation = Generation.model_validate(dict(row._mapping))
+    if generation.embedding_config is None:  # older versions stored it only with the dataset
         config = connection.execute(
-            sa.select(datasets.c.embedding_config).where(datasets.c.id == found.dataset_id)
+            sa.select(datasets.c.embedding_config).where(datasets.c.id == generation.dataset_id)
         ).scalar_one()
-        found = found.model_copy(update={"embedding_config": EmbeddingConfig.model_validate(config)})
-    return found
+        generation = generation.model_copy(update={"embedding_config": EmbeddingConfig.model_validate(config)})
+    return generation
 
 
-def update_snapshot(connection: sa.Connection, snapshot_id: str, **values: str) -> None:
+def set_snapshot_texts(connection: sa.Connection, snapshot_id: str, **values: str) -> None:
     """Set the name or the description of a snapshot."""
     connection.execute(snapshots.update().where(snapshots.c.id == snapshot_id).values(**values))
     _note_change(connection, snapshot_id)
 
 
 def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
-    """Delete a snapshot: it is not shown any more, and what it alone needs may be cleaned up.
+    """Mark a snapshot as deleted, so that vacuum can remove the data that only it references.
 
     Raises:
-        Conflict: it is the current one, or it is being restored.
+        Conflict: the snapshot is the current one, or is being restored.
     """
     if record.is_current:
         raise Conflict(
@@ -128,37 +129,39 @@ def hide_snapshot(connection: sa.Connection, record: Snapshot) -> None:
     _note_change(connection, record.snapshot_id)
 
 
-def kept_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
-    """Return the generations that a dataset needs: its head, those of its snapshots, and heads after a time.
+def retained_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> list[Generation]:
+    """Return the generations to retain: the head, those of snapshots, and those that were the head after a time.
 
     Args:
         connection: of the catalog.
         dataset_id: the dataset.
-        since: what was the head after that is needed, too; None for the present one alone.
+        since: also retain generations that were the head after this time; None for the present head alone.
     """
-    kept = generations.c.id.not_in(_superseded(dataset_id, since))
-    query = generations.select().where(generations.c.dataset_id == dataset_id, kept)
+    retained = generations.c.id.not_in(_superseded(dataset_id, since))
+    query = generations.select().where(generations.c.dataset_id == dataset_id, retained)
     return [Generation.model_validate(dict(row._mapping)) for row in connection.execute(query).all()]
 
 
-def has_superseded(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
-    """Return whether there are others than :func:`kept_generations`."""
+def has_superseded_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
+    """Return whether there are generations other than :func:`retained_generations`."""
     return connection.execute(_superseded(dataset_id, since).limit(1)).first() is not None
 
 
-def prune(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> int:
-    """Delete the rows of generations and snapshots of a dataset that nothing needs any more; return how many.
+def prune_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> int:
+    """Delete the rows of a dataset's unreferenced generations and snapshots; return their number.
 
     Args:
         connection: of the catalog.
         dataset_id: the dataset.
-        since: what was the head after that is needed.
+        since: generations that were the head after this time are retained.
     """
-    gone = connection.execute(generations.delete().where(generations.c.id.in_(_superseded(dataset_id, since)))).rowcount
+    count = connection.execute(
+        generations.delete().where(generations.c.id.in_(_superseded(dataset_id, since)))
+    ).rowcount
     connection.execute(
         snapshots.delete().where(snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_not(None))
     )
-    return gone
+    return count
 
 
 def _note_change(connection: sa.Connection, snapshot_id: str) -> None:
@@ -167,15 +170,17 @@ def _note_change(connection: sa.Connection, snapshot_id: str) -> None:
 
 
 def _superseded(dataset_id: str, since: datetime | None) -> sa.Select[Any]:
-    """Return what selects the ids of the generations that a dataset does not need."""
+    """Return a query for the ids of the generations that a dataset does not need."""
     # A generation is the head until the next one is committed.
     until = sa.func.lead(generations.c.created_at, type_=Timestamp).over(order_by=generations.c.created_at)
     each = sa.select(generations.c.id, until.label("until")).where(generations.c.dataset_id == dataset_id).subquery()
-    kept = sa.select(snapshots.c.generation).where(
+    of_snapshots = sa.select(snapshots.c.generation).where(
         snapshots.c.dataset_id == dataset_id, snapshots.c.deleted_at.is_(None)
     )
     head = sa.select(datasets.c.head).where(datasets.c.id == dataset_id, datasets.c.head.is_not(None))
-    query = sa.select(each.c.id).where(each.c.until.is_not(None), each.c.id.not_in(kept), each.c.id.not_in(head))
+    query = sa.select(each.c.id).where(
+        each.c.until.is_not(None), each.c.id.not_in(of_snapshots), each.c.id.not_in(head)
+    )
     return query if since is None else query.where(each.c.until <= since)
 
 
@@ -188,7 +193,7 @@ def _select(dataset_id: str) -> sa.Select[Any]:
 
 
 def _restoring(connection: sa.Connection, dataset_id: str) -> str | None:
-    """Return the id of the snapshot that is being restored; None if none is."""
+    """Return the id of the snapshot that is being restored; None if no restore is running."""
     config = task_rows.running_config(connection, dataset_id, TaskType.SNAPSHOT_RESTORE)
     return None if config is None else config.get("snapshot_id")
 

@@ -1,4 +1,4 @@
-"""The one door to DuckDB: queries over Arrow relations, without access to files or the network."""
+"""The only access to DuckDB: queries over Arrow relations, without access to files or the network."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from framedex.storage.tables import READING
 
 
 class Sql:
-    """Runs statements. Safe to share between threads: each has a connection of its own to one engine."""
+    """A query engine for Arrow data. Safe to share between threads: each uses its own connection."""
 
     def __init__(self) -> None:
         self._lock = forks.Lock()
@@ -23,16 +23,16 @@ class Sql:
         """Return the result of a statement.
 
         Args:
-            text: one statement, with ``$1``, ``$2``… where values go.
-            params: the values.
-            relations: Arrow tables or readers, by the names that the statement uses. A reader is used up.
+            text: one statement, with ``$1``, ``$2``… for parameters.
+            params: the values of the parameters.
+            relations: Arrow tables or readers, by their names in the statement. A reader is consumed.
         """
         connection = self._connection()
         for name, relation in relations.items():
             connection.register(name, relation)
         try:
-            with READING.using():  # relations may be read from tables
-                # A statement of no parameters takes none, not an empty list.
+            with READING.using():  # relations may be readers of tables
+                # A statement without parameters needs None instead of an empty list.
                 return connection.sql(text, params=list(params) or None).to_arrow_table()
         finally:
             for name in relations:
@@ -46,7 +46,10 @@ class Sql:
         return self._local.connection
 
     def renew(self) -> None:
-        """Forget the engine, in the child of a fork: its threads are not there. The next statement starts another."""
+        """Discard the engine in the child of a fork, where its threads do not exist.
+
+        The next statement starts another one.
+        """
         forks.abandon(self._engine, self._local)
         self._engine, self._local = None, threading.local()
 

@@ -1,4 +1,4 @@
-"""Faults of tables: versions that cannot be opened, columns that cannot be read, files that no version has."""
+"""Checks of tables: versions that do not open, unreadable columns, unreferenced files."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,23 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from framedex.errors import Aborted
-from framedex.storage.disk import files_below
+from framedex.storage.disk import walk_files
 
 _ROWS = 8192
 _MOST_TEXT = 240
-_PANIC = "PanicException"  # of the engine; no Exception, and of a module that cannot be imported
+_PANIC = "PanicException"  # of the engine; it does not derive from Exception, and its module cannot be imported
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
 _OF_ROWS = ("data", "_deletions")
 
 
 def opening_fault(path: Path, version: int) -> str | None:
-    """Return why a version of a table cannot be opened; None if it can."""
+    """Return the reason why a version of a table cannot be opened; None if it can."""
     fault = engine_fault(lambda: _open(path, version).count_rows())
     return None if fault is None else f"version {version} of the table {path.stem!r} cannot be opened: {fault}"
 
 
 class ColumnReader:
-    """Reads columns of versions of one table, each file only once.
+    """A reader of all columns in versions of one table, which reads each file only once.
 
     Args:
         path: folder of the table.
@@ -34,9 +34,9 @@ class ColumnReader:
         self._sound: set[tuple[str, tuple[str, ...]]] = set()
 
     def faults(self, version: int) -> dict[str, str]:
-        """Return why columns of a version cannot be read, by their names; the version must open.
+        """Return error messages of unreadable columns by name; the version must open.
 
-        What concerns all of them is said once, under the name "".
+        An error that concerns all columns is stored once, under the name "".
         """
         dataset: Any = _open(self._path, version)
         faults: dict[str, str] = {}
@@ -65,15 +65,15 @@ class ColumnReader:
 
 
 def unreferenced_files(path: Path) -> list[Path]:
-    """Return the files with rows of a table that none of its versions has, as those of a writer that was killed.
+    """Return the data files of a table that no version references, as left by a killed writer.
 
-    Of a table whose versions cannot be read none is known to be such a file.
+    If the table's versions cannot be read, the result is empty.
     """
-    known: set[str] = set()
-    if engine_fault(lambda: known.update(_tracked(path))) is not None:
+    tracked: set[str] = set()
+    if engine_fault(lambda: tracked.update(_tracked(path))) is not None:
         return []
-    there = (file for name in _OF_ROWS for file, _ in files_below(path / name))
-    return sorted(file for file in there if file.relative_to(path).as_posix() not in known)
+    files = (file for name in _OF_ROWS for file, _ in walk_files(path / name))
+    return sorted(file for file in files if file.relative_to(path).as_posix() not in tracked)
 
 
 def _tracked(path: Path) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _open(path: Path, version: int) -> Any:
 
 
 def _columns(dataset: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the columns of a version, with the files that hold them."""
+    """Yield the columns of a version with their files."""
     for field in dataset.lance_schema.fields():
         yield field.name(), _files_with(dataset, field)
 
@@ -110,10 +110,10 @@ def _numbers(field: Any) -> list[int]:
 
 
 def engine_fault(work: Callable[[], object]) -> str | None:
-    """Do something with tables and return why that failed, in one line; None if it did not.
+    """Run a function on tables and return its error in one line; None if it succeeds.
 
     Raises:
-        Aborted: it was stopped.
+        Aborted: the function was aborted.
     """
     try:
         work()

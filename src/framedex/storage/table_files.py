@@ -1,8 +1,8 @@
-"""The files that versioned tables consist of: which versions need which, and how those that nothing needs go.
+"""Files of versioned tables: references of versions to files, and removal of unreferenced files.
 
-Facts of Lance 14 that this rests on, each held by a test: the clean-up of given versions keeps each file that any other
-version needs, and it takes files that are in no version for those of a writer at work, unless it is told that there is
-none; the newest version always stays.
+Facts of Lance 14 that this relies on, each proved by a test: the clean-up of given versions keeps each file that
+another version references. It treats files without a version as those of an active writer, unless ``delete_unverified``
+is set. The newest version always stays.
 """
 
 from collections import defaultdict
@@ -16,35 +16,37 @@ import pyarrow.compute as pc
 
 from framedex.storage.failures import on_table
 
-_CLEANED = 512  # versions at a time
+_CLEANED = 512  # versions per call
 _HINT = "_versions/latest_version_hint.json"
 _NO_VERSION = 2**62  # Lance takes no empty list of versions
 
 
 @on_table("read")
-def old_versions(path: Path, kept: Collection[int]) -> list[int]:
-    """Return the versions of a table but some and the newest, ascending."""
+def old_versions(path: Path, retained: Collection[int]) -> list[int]:
+    """Return the versions of a table except *retained* and the newest, ascending."""
     import lance
 
     dataset = lance.dataset(str(path))
-    return sorted({each["version"] for each in dataset.versions()} - {*kept, dataset.version})
+    return sorted({each["version"] for each in dataset.versions()} - {*retained, dataset.version})
 
 
 @on_table("read")
 def ends_with(path: Path, version: int) -> bool:
-    """Return whether the newest version of a table needs the same files as another one."""
+    """Return whether the newest version of a table references the same files as the given one."""
     import lance
 
     newest, other = lance.dataset(str(path)), lance.dataset(str(path), version=version)
-    needed, known = ([each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other))
-    return bool(needed == known)
+    newest_files, other_files = (
+        [each.metadata.to_json() for each in table.get_fragments()] for table in (newest, other)
+    )
+    return bool(newest_files == other_files)
 
 
 @on_table("clean up")
 def remove_versions(path: Path, versions: Sequence[int]) -> None:
-    """Remove versions of a table, and the files that no other version needs.
+    """Remove versions of a table, and the files that only they reference.
 
-    Others may write to the table meanwhile, on top of what stays: files that are in no version yet are left alone.
+    Other processes may append to the table meanwhile: files without a version stay.
     """
     import lance
 
@@ -54,9 +56,9 @@ def remove_versions(path: Path, versions: Sequence[int]) -> None:
 
 @on_table("clean up")
 def remove_leftovers(path: Path) -> None:
-    """Remove the files of a table that are in no version, as those of a writer that was killed.
+    """Remove files of a table that no version references, as left by a killed writer.
 
-    Nobody else may write to the table meanwhile.
+    No other process may write to the table meanwhile.
     """
     import lance
 
@@ -65,7 +67,7 @@ def remove_leftovers(path: Path) -> None:
 
 @on_table("read")
 def rows_key(path: Path, version: int) -> Hashable:
-    """Return what is the same for two versions of a table only if both have the same rows, whatever their columns."""
+    """Return a key that is equal for two versions of a table only if both have the same rows; columns may differ."""
     import lance
 
     fragments = lance.dataset(str(path), version=version).get_fragments()
@@ -73,7 +75,7 @@ def rows_key(path: Path, version: int) -> Hashable:
 
 
 def _deleted(fragment: Any) -> Hashable:
-    """Return which deletion a fragment is of: after a restore as many rows may go again, and be others."""
+    """Return the identity of a fragment's deletions: after a restore, an equal number of other rows may be deleted."""
     file = fragment.deletion_file
     return None if file is None else (file.read_version, file.id)
 
@@ -83,10 +85,10 @@ class DataFile:
     """A file with some columns of some rows.
 
     Attributes:
-        path: below the folder of the table.
-        bytes_of: about how many bytes of it the columns take, by name.
-        live: the share of its rows that was not deleted, 0 to 1.
-        replaced: whether it also has columns that the table has no more.
+        path: path relative to the folder of the table.
+        bytes_of: approximate number of its bytes by column name.
+        live: share of its rows that were not deleted, 0 to 1.
+        replaced: whether it also contains columns that the table no longer has.
     """
 
     path: str
@@ -97,7 +99,7 @@ class DataFile:
 
 @on_table("read")
 def data_files(path: Path, version: int) -> list[DataFile]:
-    """Return the files with the rows of a version of a table."""
+    """Return the data files of a version of a table."""
     import lance
 
     dataset: Any = lance.dataset(str(path), version=version)
@@ -105,7 +107,7 @@ def data_files(path: Path, version: int) -> list[DataFile]:
     names = {number: field.name() for field in dataset.lance_schema.fields() for number in _numbers(field)}
     fragments = [each.metadata for each in dataset.get_fragments()]
     rows = max(sum(each.physical_rows for each in fragments), 1)
-    found = []
+    results = []
     for each in fragments:
         live = each.num_rows / max(each.physical_rows, 1)
         for file in each.files:
@@ -114,33 +116,33 @@ def data_files(path: Path, version: int) -> list[DataFile]:
                 bytes_of[names.get(number, "")] += sizes.get(number, 0) * each.physical_rows / rows
             replaced = "" in bytes_of
             bytes_of.pop("", None)
-            found.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
-    return found
+            results.append(DataFile(f"data/{file.path}", dict(bytes_of), live, replaced))
+    return results
 
 
 def _numbers(field: Any) -> list[int]:
-    """Return the numbers of a field and of those within it."""
+    """Return the field ids of a field and of its nested fields."""
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
 @on_table("read")
 def files_of(path: Path, versions: Collection[int]) -> set[str]:
-    """Return the files that some versions of a table need, as paths below its folder."""
+    """Return the files that some versions of a table reference, as paths relative to its folder."""
     import lance
 
-    found: set[str] = set()
+    paths: set[str] = set()
     if not versions:
-        return found
-    wanted = pa.array(sorted(versions), pa.int64())
+        return paths
+    requested = pa.array(sorted(versions), pa.int64())
     for batch in lance.dataset(str(path)).tracked_files(min_version=min(versions)):
-        needed = batch.filter(pc.is_in(batch.column("version"), value_set=wanted))
-        found.update(needed.column("path").unique().to_pylist())
-    return found
+        needed = batch.filter(pc.is_in(batch.column("version"), value_set=requested))
+        paths.update(needed.column("path").unique().to_pylist())
+    return paths
 
 
 @on_table("read")
 def files_of_head(path: Path, version: int) -> set[str]:
-    """Return the files that the version that readers see needs, and those that must stay for as long as it does."""
+    """Return the files that the head's version references, and those that must stay with it."""
     import lance
 
     newest = lance.dataset(str(path)).version

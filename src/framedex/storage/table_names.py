@@ -1,7 +1,7 @@
-"""Names of a generation's tables that several packages write."""
+"""Names of tables in a generation that several packages write."""
 
 MEDIA = "media"
 CELLS = "cells"
 MEANS = "means"
 INDEX_TABLES = (MEDIA, CELLS, MEANS)
-"""The tables that an index writes: index columns of images, cells of the neighbour search, sums of large clusters."""
+"""The tables that indexing writes: index columns of media, cells of the neighbour search, sums of large clusters."""

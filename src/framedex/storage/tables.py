@@ -1,8 +1,7 @@
-"""The one door to Lance: versioned tables of Arrow batches.
+"""The main access to Lance: versioned tables of Arrow batches.
 
-Facts of Lance 14 that this rests on, each held by a test: a version once written never changes; columns are
-added as new files beside the old ones, matched by row order; a restored version is a new version with the
-old content.
+Facts of Lance 14 that this relies on, each proved by a test: a version never changes. Columns are added as new files
+beside the old ones, matched by row order. A restored version is a new version with the old content.
 """
 
 import os
@@ -26,30 +25,32 @@ from framedex.storage.table_files import files_of
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
 _GONE = "__gone"
-_MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows a file
+_MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
 _BATCH_BYTES = 2**20
-_SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of files that are on the disk
+_SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of synced files
 _BLOCK_BYTES = 128 * 2**20
 WRITING, READING = forks.Gate(1), forks.Gate(2)
-"""Who is within a call of the engine: a fork waits for that, as the child would wait for its locks for ever."""
+"""Gates around calls of the engine: a fork waits until none is active, because the child would wait for the engine's
+locks forever.
+"""
 
 
 def check_safe() -> None:
-    """Check that the engine can be used in this process.
+    """Check that this process can use the engine.
 
     Raises:
-        WorkspaceError: it was at work when this process was forked.
+        WorkspaceError: the engine was active when this process was forked.
     """
     if not (READING.is_safe and WRITING.is_safe):
         raise WorkspaceError(f"tables were read or written {forks.UNSAFE}")
 
 
 class Table:
-    """A table at one version; it never changes under its reader.
+    """A table at one version, which never changes.
 
     Attributes:
         path: folder of the table.
-        version: the version that is read.
+        version: the version to read.
     """
 
     def __init__(self, path: Path, version: int) -> None:
@@ -77,13 +78,13 @@ class Table:
         return self._handle
 
     def renew(self) -> None:
-        """Forget the handle, in the child of a fork; the next reading opens another one."""
+        """Discard the handle in the child of a fork; the next read opens another one."""
         forks.abandon(self._handle)
         self._handle = None
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns."""
+        """The columns of the table."""
         with READING.using():
             return self._lance.schema
 
@@ -94,11 +95,11 @@ class Table:
             return int(self._lance.count_rows())
 
     def scan(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
-        """Return a reader over some columns in row order, one bounded batch at a time.
+        """Return a reader over some columns in row order, in batches of bounded size.
 
         Args:
             columns: names of columns.
-            row_ids: also yield ``_rowid`` (uint64), by which :meth:`take` finds rows again.
+            row_ids: include ``_rowid`` (uint64), the ids for :meth:`take`.
 
         Raises:
             WorkspaceError: the table is damaged; raised by the reader.
@@ -107,7 +108,7 @@ class Table:
 
     @on_table("read")
     def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
-        """Return what :meth:`scan` does, for another engine: the errors are Lance's."""
+        """Return the reader of :meth:`scan` for use by another engine, with Lance's own errors."""
         with READING.using():
             scanner = self._lance.scanner(
                 columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
@@ -130,7 +131,7 @@ class Table:
     def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
         """Return a reader over a column of vectors, from a row on.
 
-        Little is read ahead: buffers of the size of a table are allocated anew, which takes longer than reading them.
+        It reads little ahead: allocating buffers of the size of a table takes longer than reading them.
         """
         size = 4 * self.schema.field(column).type.list_size
         scanner = self._lance.scanner(
@@ -145,7 +146,7 @@ class Table:
         return self._guarded(scanner.to_reader())
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """Return the rows of those ids, in the given order, without reading others."""
+        """Return rows by id, in the given order, without reading other rows."""
         if not len(row_ids):
             fields = [self.schema.field(name) for name in columns]
             return pa.schema(fields).empty_table()
@@ -153,30 +154,30 @@ class Table:
             return self._lance._take_rows(list(row_ids), columns=list(columns))
 
     def vectors(
-        self, column: str = "embedding", *, start: int = 0, most_bytes: int | None = None
+        self, column: str = "embedding", *, start: int = 0, max_bytes: int | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Return the rows that have a vector and their vectors.
+        """Return the positions of rows with a vector, and their vectors.
 
         Args:
-            column: which vectors.
-            start: rows before that one are left out.
-            most_bytes: more than that are put into an unnamed file beside the table, which goes with the array; by
-                default half of the machine's memory.
+            column: name of the column.
+            start: position of the first row to read.
+            max_bytes: a larger result is stored in an unnamed file beside the table, which is removed with the array;
+                by default half of the machine's memory.
 
         Returns:
-            positions: int64, shape (M,), ascending: 0-based places in row order.
-            vectors: float32, shape (M, D), C order, writable. It is the only copy that is held.
+            positions: int64, shape (M,), ascending: 0-based positions in row order.
+            vectors: float32, shape (M, D), C order, writable; the only copy in memory.
         """
         dimension = self.schema.field(column).type.list_size
-        out = _matrix(self.count() - start, dimension, self.path.parent, most_bytes)
+        out = _matrix(self.count() - start, dimension, self.path.parent, max_bytes)
         positions = np.empty(len(out), dtype=np.int64)
         filled = 0
         for batch in self.vector_batches(column, start):
             array = batch.column(0)
             valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             if len(valid):
-                held = array.drop_null() if array.null_count else array  # dropping copies
-                flat = held.flatten().to_numpy(zero_copy_only=True)
+                present = array.drop_null() if array.null_count else array  # drop_null copies
+                flat = present.flatten().to_numpy(zero_copy_only=True)
                 out[filled : filled + len(valid)] = flat.reshape(-1, dimension)
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
@@ -184,74 +185,76 @@ class Table:
 
 
 class StoredVectors:
-    """Vectors that are read from a table when they are needed.
+    """Vectors that are read from a table on demand.
 
     Args:
         table: the table.
-        places: int64, shape (M,), ascending: the rows, all with a vector, by 0-based places in row order.
-        column: which vectors.
-        block_bytes: what a block takes at most.
+        places: int64, shape (M,), ascending: 0-based positions of rows with a vector, in row order.
+        column: name of the column.
+        block_bytes: size limit of a block.
     """
 
     def __init__(
         self,
         table: Table,
-        places: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
         *,
         column: str = "embedding",
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        self._table, self._places, self._column = table, places, column
+        self._table, self._positions, self._column = table, positions, column
         self.dimension = int(table.schema.field(column).type.list_size)
         self._block_rows = max(_BATCH_ROWS, block_bytes // (4 * self.dimension))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def blocks(self) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
-        """Yield (number of the first row, float32 of shape (≤ block, D)) of all rows in order.
+        """Yield (number of the first row, float32 of shape (≤ block, D)) for all rows in order.
 
-        There is one block in memory: the next one takes the place of the last.
+        Only one block is in memory: the next block overwrites it.
         """
-        if not len(self._places):
+        if not len(self._positions):
             return
-        out = np.empty((min(self._block_rows, len(self._places)), self.dimension), dtype=np.float32)
-        done, filled, start = 0, 0, int(self._places[0])
+        out = np.empty((min(self._block_rows, len(self._positions)), self.dimension), dtype=np.float32)
+        first, filled, start = 0, 0, int(self._positions[0])
         for batch in self._table.vector_batches(self._column, start):
             end = start + batch.num_rows
             content, used = flat(batch.column(0), self.dimension), 0
-            wanted = self._places[done + filled : np.searchsorted(self._places, end)] - start
-            while used < len(wanted):
-                some = wanted[used : used + len(out) - filled]
-                np.take(content, some, axis=0, out=out[filled : filled + len(some)], mode="clip")
-                used, filled = used + len(some), filled + len(some)
+            positions = self._positions[first + filled : np.searchsorted(self._positions, end)] - start
+            while used < len(positions):
+                selection = positions[used : used + len(out) - filled]
+                np.take(content, selection, axis=0, out=out[filled : filled + len(selection)], mode="clip")
+                used, filled = used + len(selection), filled + len(selection)
                 if filled == len(out):
-                    yield done, out
-                    done, filled = done + filled, 0
+                    yield first, out
+                    first, filled = first + filled, 0
             start = end
         if filled:
-            yield done, out[:filled]
+            yield first, out[:filled]
 
     def take(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
-        """Return some vectors, by number, in any order: float32, shape (len(rows), D)."""
+        """Return some vectors by number, in any order: float32, shape (len(rows), D)."""
         if not len(rows):
             return np.empty((0, self.dimension), dtype=np.float32)
-        numbers, place = np.unique(rows, return_inverse=True)
+        numbers, order = np.unique(rows, return_inverse=True)
         with own_errors(f"read {self._table.path}"), READING.using():
-            found = self._table._lance.take(self._places[numbers], columns=[self._column]).column(0).combine_chunks()
-        return np.ascontiguousarray(flat(found, self.dimension)[place])
+            column = (
+                self._table._lance.take(self._positions[numbers], columns=[self._column]).column(0).combine_chunks()
+            )
+        return np.ascontiguousarray(flat(column, self.dimension)[order])
 
 
 def flat(column: pa.FixedSizeListArray, dimension: int) -> npt.NDArray[np.float32]:
-    """Return the lists of a column, those that are null too, without a copy: shape (rows, dimension)."""
+    """Return the lists of a column as a matrix without a copy, including null lists: shape (rows, dimension)."""
     values = column.values.slice(column.offset * dimension, len(column) * dimension)
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(-1, dimension)
 
 
-def _matrix(rows: int, columns: int, folder: Path, most_bytes: int | None) -> npt.NDArray[np.float32]:
-    """Return an empty matrix, in memory or in a file without a name."""
-    most = _memory_bytes() // 2 if most_bytes is None else most_bytes
-    if rows * columns * 4 <= most:
+def _matrix(rows: int, columns: int, folder: Path, max_bytes: int | None) -> npt.NDArray[np.float32]:
+    """Return an empty matrix, in memory or in an unnamed file."""
+    limit = _memory_bytes() // 2 if max_bytes is None else max_bytes
+    if rows * columns * 4 <= limit:
         return np.empty((rows, columns), dtype=np.float32)
     with tempfile.TemporaryFile(dir=folder) as file:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=(rows, columns))
@@ -264,17 +267,16 @@ def _memory_bytes() -> int:
 
 
 def warm_up() -> None:
-    """Load the engine, which takes a good part of a second, before its first use."""
+    """Import the engine, which takes most of a second, before its first use."""
     import lance  # noqa: F401 - loading is the purpose
 
 
 @on_table("write")
 @WRITING.using()
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write batches behind the rows of the table at *path*, creating it if need be; return its new version.
+    """Append batches to the table at *path*, creating it if necessary; return its new version.
 
-    Columns that the table lacks are added to it, null in the rows that are there: it may have been made before a
-    measure was known.
+    Columns that the table lacks are added with null in the existing rows, as the table may be older than a measure.
     """
     import lance
 
@@ -290,7 +292,7 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
 @on_table("write")
 @WRITING.using()
 def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write batches as the whole content of the table at *path*, creating it if need be; return its new version."""
+    """Replace the content of the table at *path*, creating it if necessary; return its new version."""
     import lance
 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
@@ -301,12 +303,13 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
 @on_table("write")
 @WRITING.using()
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Add columns to *table*, or replace those of the same names; return the new version.
+    """Add columns to *table*, or replace columns of the same names; return the new version.
 
     Args:
         table: the table, at its newest version.
-        batches: as many rows as the table has, in row order. What they raise is raised, with the columns dropped.
-        schema: the columns that the batches bring.
+        batches: as many rows as the table has, in row order. Their errors reach the caller; the columns are dropped
+            then.
+        schema: the columns of the batches.
     """
     import lance
 
@@ -315,7 +318,7 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     def pulled() -> Iterator[pa.RecordBatch]:
         try:
             yield from batches
-        except BaseException as error:  # Lance makes another one of it
+        except BaseException as error:  # Lance wraps it in another error
             failures.append(error)
             raise
 
@@ -335,7 +338,10 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 @on_table("write")
 @WRITING.using()
 def add_empty_columns(table: Table, schema: pa.Schema) -> int:
-    """Add columns that are null in all rows to a table at its newest version, as a header only; return the new one."""
+    """Add columns that are null in all rows to a table at its newest version; return the new version.
+
+    Only metadata is written.
+    """
     import lance
 
     dataset = lance.dataset(str(table.path), version=table.version)
@@ -346,7 +352,7 @@ def add_empty_columns(table: Table, schema: pa.Schema) -> int:
 @on_table("write")
 @WRITING.using()
 def drop_columns(table: Table, names: Sequence[str]) -> int:
-    """Take those of some columns that it has out of a table at its newest version; return the new version."""
+    """Drop some columns, where present, from a table at its newest version; return the new version."""
     import lance
 
     dataset = lance.dataset(str(table.path), version=table.version)
@@ -357,19 +363,19 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
 
 @on_table("write")
 @WRITING.using()
-def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
-    """Delete rows; return the new version. The other rows keep their order and are not written again.
+def delete_rows(table: Table, deleted: npt.NDArray[np.bool_]) -> int:
+    """Delete rows; return the new version. The other rows keep their order and are not rewritten.
 
     Args:
         table: the table, at its newest version.
-        gone: bool, shape (rows,): which.
+        deleted: bool, shape (rows,): mask of the rows to delete.
     """
     import lance
 
-    marked = pa.RecordBatch.from_arrays([pa.array(gone)], names=[_GONE])
+    marked = pa.RecordBatch.from_arrays([pa.array(deleted)], names=[_GONE])
     dataset = lance.dataset(str(table.path), version=table.version)
     dataset.add_columns(pa.RecordBatchReader.from_batches(marked.schema, [marked]))
-    # By a column: a list of a hundred thousand ids takes minutes to parse.
+    # Deletes by a column, because parsing a list of a hundred thousand ids takes minutes.
     dataset.delete(_GONE)
     dataset.drop_columns([_GONE])
     return int(dataset.version)
@@ -378,14 +384,14 @@ def delete_rows(table: Table, gone: npt.NDArray[np.bool_]) -> int:
 @on_table("write")
 @WRITING.using()
 def compact(table: Table, *, without: Sequence[str] = ()) -> int:
-    """Put small files of a table together, where there are many, and let deleted rows go; return the newest version.
+    """Merge small files of a table if there are many, and drop deleted rows; return the newest version.
 
-    Rows keep their order. Many small additions would else make every read open as many files.
+    Rows keep their order. Without it, every read after many small additions would open as many files.
 
     Args:
         table: the table, at its newest version.
-        without: columns to take out first, as those that are written anew next: in a file with others they would stay
-            there, unused, until the next time.
+        without: columns to drop first, for example because they are rewritten next. In a file with other columns they
+            would otherwise remain unused.
     """
     import lance
 
@@ -402,14 +408,14 @@ def compact(table: Table, *, without: Sequence[str] = ()) -> int:
 
 @on_table("link")
 def link(path: Path, version: int, target: Path) -> None:
-    """Make a table of one version of another, from which nothing that is done to the other can take anything away.
+    """Create a table with one version of another table; later changes of either do not affect the other.
 
-    Files are written once, so that both tables can share them by hard links; where the file system has none, or at its
-    border, they are copied.
+    Files are written once, so both tables can share them by hard links. They are copied if the file system has no hard
+    links, or the target is on another one.
 
     Args:
         path: folder of the table.
-        version: what is taken.
+        version: the version to take.
         target: folder of the new table.
     """
     for name in sorted(files_of(path, [version])):
@@ -418,7 +424,7 @@ def link(path: Path, version: int, target: Path) -> None:
 
 
 def link_file(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where that cannot be."""
+    """Create a hard link to a file, or copy it if that is not possible."""
     try:
         disk.hard_link(source, target)
     except FileNotFoundError:
@@ -428,36 +434,36 @@ def link_file(source: Path, target: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until all of a table is on the disk, so that a generation that names it survives a power cut.
+    """Sync all files of a table to disk, so that a generation that references it survives a power failure.
 
-    Files that this process waited for before, and that did not change since, are passed over: after a thousand edits
-    there are thousands of them.
+    Files that this process synced before and that did not change are skipped, because a table has thousands of files
+    after a thousand edits.
     """
-    known = _SYNCED.get(path, frozenset())
-    seen = set()
+    synced = _SYNCED.get(path, frozenset())
+    current = set()
     for folder, _, names in os.walk(path):
         for name in names:
             file = os.path.join(folder, name)  # noqa: PTH118 - thousands of times
             status = os.stat(file)  # noqa: PTH116
             mark = status.st_ino, status.st_mtime_ns, status.st_size
-            if mark not in known:
+            if mark not in synced:
                 disk.sync_file(file)
-            seen.add(mark)
+            current.add(mark)
         disk.sync_folder(folder)
-    _SYNCED[path] = frozenset(seen)
+    _SYNCED[path] = frozenset(current)
 
 
 @on_table("write")
 @WRITING.using()
 def roll_back(path: Path, version: int | None) -> int | None:
-    """Make the content of *version* the newest of the table at *path*, whatever a broken run left beyond it.
+    """Make the content of *version* the newest of the table at *path*, undoing what an interrupted run wrote.
 
     Args:
         path: folder of the table; may be missing.
-        version: the version that the head names; None if the head has no such table, which removes it.
+        version: the head's version; None if the head has no such table, which removes it.
 
     Returns:
-        The newest version now, which the next writer goes on from: *version*, or a later one of the same content.
+        The newest version, from which the next writer continues: *version*, or a later one of the same content.
     """
     if version is None:
         shutil.rmtree(path, ignore_errors=True)

@@ -15,7 +15,7 @@ from framedex.storage.owners import has_died, this_process
 from framedex.storage.schema import datasets, tasks
 
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
-_SOURCE = "source"  # in the config of a task that makes a dataset of another
+_SOURCE = "source"  # key in the config of a task that derives a dataset from another
 
 
 def insert_task(
@@ -30,10 +30,10 @@ def insert_task(
 
     Args:
         connection: of the catalog.
-        dataset: what it works on.
-        task_type: what it does.
-        created_by: who started it.
-        config: what is to be done, for any process; None where only this one can.
+        dataset: the dataset to work on.
+        task_type: type of the task.
+        created_by: the user who started it.
+        config: parameters with which any process can run the task; None if only this one can.
     """
     task_id, start = new_id(), now()
     connection.execute(
@@ -60,14 +60,14 @@ def update_task(connection: sa.Connection, task_id: str, **values: Any) -> None:
 
 
 def finish_task(connection: sa.Connection, task_id: str, status: TaskStatus, **values: Any) -> None:
-    """Put a task into a final status, with its end time."""
+    """Set a task's final status and end time."""
     start = connection.execute(sa.select(tasks.c.start_time).where(tasks.c.id == task_id)).scalar_one()
-    end = max(start, now())  # the clock may have been set back meanwhile
+    end = max(start, now())  # the clock may have been set back
     update_task(connection, task_id, status=status, end_time=end, **values)
 
 
 def update_progress(connection: sa.Connection, task_id: str, percent: int, stage: str) -> None:
-    """Store how far a running task is."""
+    """Store the progress of a running task."""
     connection.execute(
         tasks.update()
         .where(tasks.c.id == task_id, tasks.c.status == TaskStatus.RUNNING)
@@ -76,7 +76,7 @@ def update_progress(connection: sa.Connection, task_id: str, percent: int, stage
 
 
 def restart_task(connection: sa.Connection, task_id: str) -> None:
-    """Make a task that ended this process's own again, in status INITIALIZING."""
+    """Restart an ended task as this process's own, in status INITIALIZING."""
     update_task(
         connection,
         task_id,
@@ -90,11 +90,11 @@ def restart_task(connection: sa.Connection, task_id: str) -> None:
 
 
 def request_abort(connection: sa.Connection, task_id: str) -> TaskRecord:
-    """Ask the process that runs a task to stop it; return the task, which has not ended yet.
+    """Request that the process of a task aborts it; return the task, which still runs.
 
     Raises:
-        Conflict: the task has ended.
-        NotFound: there is none of that id.
+        Conflict: the task has already ended.
+        NotFound: no task has that id.
     """
     record = get_task(connection, task_id)
     if record.status.final:
@@ -104,22 +104,22 @@ def request_abort(connection: sa.Connection, task_id: str) -> TaskRecord:
 
 
 def is_abort_requested(connection: sa.Connection, task_id: str) -> bool:
-    """Return whether a task should stop."""
+    """Return whether a task should abort."""
     return bool(connection.execute(sa.select(tasks.c.abort_requested).where(tasks.c.id == task_id)).scalar())
 
 
 def is_own(connection: sa.Connection, task_id: str) -> bool:
-    """Return whether a task is under way and this process's own: not given up, nor run again by another."""
+    """Return whether a task is running and still owned by this process: neither failed as interrupted nor restarted."""
     row = connection.execute(sa.select(tasks.c.status, tasks.c.owner).where(tasks.c.id == task_id)).one_or_none()
     return row is not None and row.status in _RUNNING and row.owner == this_process()
 
 
 def check_owned(connection: sa.Connection, task_id: str) -> None:
-    """Check that a task is still running, this process's own, and should not stop, before its result is committed.
+    """Check that a task is still running, owned by this process and not to be aborted, before a commit.
 
     Raises:
-        Conflict: it was given up as interrupted meanwhile, for example while the machine was asleep.
-        Aborted: another process asked it to stop.
+        Conflict: the task was failed as interrupted meanwhile, for example while the machine was asleep.
+        Aborted: another process requested its abort.
     """
     query = sa.select(tasks.c.status, tasks.c.owner, tasks.c.abort_requested).where(tasks.c.id == task_id)
     row = connection.execute(query).one()
@@ -130,13 +130,13 @@ def check_owned(connection: sa.Connection, task_id: str) -> None:
 
 
 def read_config(connection: sa.Connection, task_id: str) -> dict[str, Any] | None:
-    """Return what a task was asked to do; None where only the process that started it knows."""
+    """Return the parameters of a task; None if only the process that started it has them."""
     value: dict[str, Any] | None = connection.execute(sa.select(tasks.c.config).where(tasks.c.id == task_id)).scalar()
     return value
 
 
 def read_resume(connection: sa.Connection, task_id: str) -> dict[str, Any] | None:
-    """Return what a task had written when it was last heard of; None if nothing."""
+    """Return the last checkpoint of a task; None without one."""
     value: dict[str, Any] | None = connection.execute(sa.select(tasks.c.resume).where(tasks.c.id == task_id)).scalar()
     return value
 
@@ -145,11 +145,11 @@ def get_task(connection: sa.Connection, task_id: str) -> TaskRecord:
     """Return a task.
 
     Raises:
-        NotFound: there is none of that id.
+        NotFound: no task has that id.
     """
     try:
         row = connection.execute(_select().where(tasks.c.id == task_id)).one_or_none()
-    except UnicodeEncodeError:  # half of a surrogate pair; no task is called so
+    except UnicodeEncodeError:  # half of a surrogate pair, so not an id
         row = None
     if row is None:
         raise NotFound(f"no task {task_id!r}")
@@ -158,13 +158,13 @@ def get_task(connection: sa.Connection, task_id: str) -> TaskRecord:
 
 @dataclass(frozen=True)
 class TaskQuery:
-    """Which tasks, in which order.
+    """A selection and an order of tasks.
 
     Attributes:
-        equal: values by column: ``dataset_id, dataset_name, task_type, status, created_by``.
-        start_from, start_to: bounds of the start time, both included.
-        sort_by: a column.
-        descending: the direction.
+        equal: required values by column: ``dataset_id, dataset_name, task_type, status, created_by``.
+        start_from, start_to: bounds of the start time, both inclusive.
+        sort_by: name of a column.
+        descending: whether the order is descending.
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -175,18 +175,18 @@ class TaskQuery:
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions on the table of tasks."""
-        found = [tasks.c[name] == value for name, value in self.equal.items()]
+        conditions = [tasks.c[name] == value for name, value in self.equal.items()]
         if self.start_from is not None:
-            found.append(tasks.c.start_time >= self.start_from)
+            conditions.append(tasks.c.start_time >= self.start_from)
         if self.start_to is not None:
-            found.append(tasks.c.start_time <= self.start_to)
-        return found
+            conditions.append(tasks.c.start_time <= self.start_to)
+        return conditions
 
 
 def list_tasks(
     connection: sa.Connection, query: TaskQuery = TaskQuery(), *, limit: int | None = None, offset: int = 0
 ) -> list[TaskRecord]:
-    """Return tasks; those that are equal in what they are sorted by are in the order of their start, then of ids."""
+    """Return tasks in the order of the query; ties are in the order of start time and id."""
     column = tasks.c[query.sort_by]
     order = [column.desc() if query.descending else column.asc(), tasks.c.start_time.desc(), tasks.c.id]
     rows = connection.execute(_select().where(*query.conditions()).order_by(*order).limit(limit).offset(offset)).all()
@@ -194,20 +194,23 @@ def list_tasks(
 
 
 def count_tasks(connection: sa.Connection, query: TaskQuery) -> int:
-    """Return how many tasks there are."""
+    """Return the number of tasks."""
     return int(
         connection.execute(sa.select(sa.func.count()).select_from(tasks).where(*query.conditions())).scalar_one()
     )
 
 
 def distinct_values(connection: sa.Connection, query: TaskQuery, column: str) -> list[str]:
-    """Return the values of a column of some tasks, each once, sorted."""
+    """Return the distinct values of a column of some tasks, sorted."""
     values = sa.select(tasks.c[column]).where(*query.conditions()).distinct().order_by(tasks.c[column])
     return list(connection.execute(values).scalars())
 
 
 def fail_interrupted(connection: sa.Connection) -> int:
-    """Fail the tasks whose process is gone or has shown no sign of life, and mark their datasets; return how many."""
+    """Fail the tasks whose process is gone or has no recent heartbeat; return their number.
+
+    The statuses of their datasets are set accordingly.
+    """
     dead = _dead(connection)
     for task_id, dataset_id in dead:
         finish_task(connection, task_id, TaskStatus.FAILED, error_message="interrupted", status_message="interrupted")
@@ -228,7 +231,7 @@ def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
-    """Return the type of the task that is under way on a dataset, or that enriches it; None if there is none."""
+    """Return the type of the task that runs on a dataset, or enriches it; None if no task does."""
     enriches = sa.and_(tasks.c.task_type == TaskType.ENRICHMENT, tasks.c.config[_SOURCE].as_string() == dataset_id)
     query = sa.select(tasks.c.task_type).where(
         sa.or_(tasks.c.dataset_id == dataset_id, enriches), tasks.c.status.in_(_RUNNING)
@@ -237,18 +240,18 @@ def running(connection: sa.Connection, dataset_id: str) -> str | None:
 
 
 def source_of(connection: sa.Connection, task_id: str) -> str | None:
-    """Return the dataset that a task enriches, and that is READ ONLY for as long as it runs; None for other tasks."""
+    """Return the id of the dataset that a task enriches and keeps READ ONLY while it runs; None for other tasks."""
     query = sa.select(tasks.c.config).where(tasks.c.id == task_id, tasks.c.task_type == TaskType.ENRICHMENT)
     config = connection.execute(query).scalar()
     return None if config is None else config[_SOURCE]
 
 
 def hold_source(connection: sa.Connection, task_id: str) -> None:
-    """Make the dataset that a task enriches READ ONLY; nothing for other tasks.
+    """Set the dataset that a task enriches to READ ONLY; do nothing for other tasks.
 
     Raises:
-        NotFound: it was deleted.
-        Conflict: another task is under way on it, or it is not READY.
+        NotFound: the dataset was deleted.
+        Conflict: another task runs on the dataset, or it is not READY.
     """
     if (source := source_of(connection, task_id)) is None:
         return
@@ -261,14 +264,14 @@ def hold_source(connection: sa.Connection, task_id: str) -> None:
 
 
 def release_source(connection: sa.Connection, task_id: str) -> None:
-    """Give the dataset that a task enriched its status back, now that the task has ended; nothing for other tasks."""
+    """Restore the status of the dataset that an ended task enriched; do nothing for other tasks."""
     source = source_of(connection, task_id)
     if source is not None and not is_busy(connection, source):
         mark_broken(connection, source)
 
 
 def running_config(connection: sa.Connection, dataset_id: str, task_type: TaskType) -> dict[str, Any] | None:
-    """Return what the task of a type that is under way on a dataset was asked to do; None if there is none."""
+    """Return the parameters of the running task of a type on a dataset; None if no such task runs."""
     query = sa.select(tasks.c.config).where(
         tasks.c.dataset_id == dataset_id, tasks.c.task_type == task_type, tasks.c.status.in_(_RUNNING)
     )
@@ -277,7 +280,7 @@ def running_config(connection: sa.Connection, dataset_id: str, task_type: TaskTy
 
 
 def is_busy(connection: sa.Connection, dataset_id: str) -> bool:
-    """Return whether a task of the dataset is under way."""
+    """Return whether a task of the dataset is running."""
     return running(connection, dataset_id) is not None
 
 

@@ -1,4 +1,4 @@
-"""Turns: what one thread may do at a time, in the order in which threads asked for it."""
+"""A lock with first-come, first-served order."""
 
 import threading
 from collections import deque
@@ -7,21 +7,21 @@ from contextlib import contextmanager
 
 
 class Turns:
-    """A lock that is first come, first served, which SQLite's own and those of Python are not.
+    """A lock that threads get in the order of their requests, unlike the locks of SQLite and Python.
 
-    It is not reentrant: a thread that has the turn must not ask for another one.
+    It is not reentrant: a thread that holds it must not request it again.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tickets = deque[threading.Event]()  # the first one has the turn
+        self._tickets = deque[threading.Event]()  # the first one holds the lock
 
     @contextmanager
     def turn(self, *, timeout_s: float) -> Iterator[None]:
-        """Wait for the turn of this thread, and keep it for the duration of the block.
+        """Wait for this thread's turn and hold the lock for the duration of the block.
 
         Args:
-            timeout_s: give up after so many seconds.
+            timeout_s: maximum waiting time in seconds.
 
         Raises:
             TimeoutError: the turn did not come in time.
@@ -34,7 +34,7 @@ class Turns:
             if not ticket.wait(timeout_s):
                 raise TimeoutError(f"other threads did not finish within {timeout_s:g} s")
             yield
-        finally:  # also where an interrupt ends the waiting
+        finally:  # also if an interrupt ends the wait
             with self._lock:
                 if ticket in self._tickets:
                     self._tickets.remove(ticket)

@@ -1,4 +1,4 @@
-"""The table of a dataset's videos: what is known of each as a whole. Its frames are rows of the media table."""
+"""The table of a dataset's videos, with one row for each video. Their frames are rows of the media table."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,7 +14,7 @@ from framedex.storage import tables
 from framedex.storage.tables import Table
 
 VIDEOS = "videos"
-"""Its name in a generation."""
+"""Name of the table in a generation."""
 SCHEMA = pa.schema(
     [
         pa.field("video_id", pa.string(), nullable=False),
@@ -36,25 +36,25 @@ SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""Its columns.
+"""The columns of the table.
 
-The first ones are as in the media table. ``duration_s`` is the presentation time of the last frame and its length,
-``frames`` are those that were decoded, ``kept_frames`` those of them that became media. ``error`` says why a video gave
-no frames, or fewer than it should have; null for those that are whole.
+The first ones are as in the media table. ``duration_s`` is the presentation time of the last frame plus its length,
+``frames`` is the number of decoded frames, and ``kept_frames`` the number of frames that became media. ``error`` says
+why a video has no frames or too few; null for complete videos.
 """
 
 
 def videos_path(media: Path) -> Path:
-    """Return the folder of the table of videos beside that of media."""
+    """Return the folder of the videos table beside a media table."""
     return media.with_name(f"{VIDEOS}.lance")
 
 
 def roll_back_videos(media: Path, version: int | None) -> int | None:
-    """Make a version of the table of videos its newest, for the next writer; return that, None where there is none.
+    """Make a version of the videos table its newest for the next writer; return it, or None without a table.
 
     Args:
         media: folder of the media table.
-        version: that the state begun with names; None if it has no videos, though others of the dataset may.
+        version: the version in the state to continue from; None if that has no videos, even if the table exists.
     """
     path = videos_path(media)
     if version is not None:
@@ -63,48 +63,48 @@ def roll_back_videos(media: Path, version: int | None) -> int | None:
 
 
 def append_videos(media: Path, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Write rows of videos behind the others; return the table's new version."""
+    """Append rows to the videos table; return its new version."""
     return tables.append(videos_path(media), [pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)], SCHEMA)
 
 
 def open_videos(media: Path, versions: Mapping[str, int]) -> Table | None:
-    """Return the table of videos of a generation; None if that has no videos.
+    """Return the videos table of a generation; None if it has no videos.
 
     Args:
         media: folder of the media table.
-        versions: of the generation's tables.
+        versions: versions of the generation's tables, by name.
     """
     return Table(videos_path(media), versions[VIDEOS]) if VIDEOS in versions else None
 
 
-def keep_video_rows(table: Table, kept: npt.NDArray[np.bool_]) -> int:
-    """Delete all rows but some; return the version of the table that has these alone."""
-    return table.version if kept.all() else tables.delete_rows(table, ~kept)
+def keep_video_rows(table: Table, mask: npt.NDArray[np.bool_]) -> int:
+    """Delete all rows outside of a mask; return the version with the remaining rows."""
+    return table.version if mask.all() else tables.delete_rows(table, ~mask)
 
 
-def last_of_each(table: Table) -> int:
-    """Delete the rows of videos that come again further behind; return the version without them."""
+def drop_repeated_videos(table: Table) -> int:
+    """Delete all but the last row of each video; return the resulting version."""
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
-    last = {each: place for place, each in enumerate(ids)}
-    return keep_video_rows(table, np.array([last[each] == place for place, each in enumerate(ids)], dtype=bool))
+    last = {each: position for position, each in enumerate(ids)}
+    return keep_video_rows(table, np.array([last[each] == position for position, each in enumerate(ids)], dtype=bool))
 
 
 def with_media(table: Table, media: Table) -> int:
-    """Delete the rows of videos of which no media are left; return the version without them.
+    """Delete the rows of videos without media; return the resulting version.
 
     Args:
-        table: the videos, at the newest version.
+        table: the videos table at its newest version.
         media: the media table.
     """
-    left: set[str] = set()
+    present: set[str] = set()
     for batch in media.scan(["video_id"]):
-        left.update(pc.unique(batch.column(0)).to_pylist())
+        present.update(pc.unique(batch.column(0)).to_pylist())
     ids = table.scan(["video_id"]).read_all().column(0).to_pylist()
-    return keep_video_rows(table, np.array([each in left for each in ids], dtype=bool))
+    return keep_video_rows(table, np.array([each in present for each in ids], dtype=bool))
 
 
 def media_of_videos(media: Table) -> int:
-    """Return how many rows of a media table are of videos."""
+    """Return the number of rows in a media table that belong to videos."""
     if "kind" not in media.schema.names:
         return 0
     return sum(batch.num_rows - batch.column(0).null_count for batch in media.scan(["kind"]))
@@ -112,5 +112,5 @@ def media_of_videos(media: Table) -> int:
 
 @lru_cache(maxsize=8)
 def read_videos(path: Path, version: int, columns: tuple[str, ...]) -> pa.Table:
-    """Return columns of all videos of a version of their table, which never changes: held for the next caller."""
+    """Return columns of all videos at a version of their table; cached, as a version never changes."""
     return Table(path, version).scan(columns).read_all()

@@ -247,7 +247,7 @@ class ExportTask:
                 self._report.closed.set()
                 return
         if not own:
-            self._report.cancel(export_rows.given_up(self.id))
+            self._report.cancel(export_rows.interruption(self.id))
 
 
 class Exports:

@@ -1,4 +1,4 @@
-"""Writes what the documents take from the registry: ``python -m framedex.vql docs``."""
+"""Command that updates the generated parts of the documents: ``python -m framedex.vql docs``."""
 
 import sys
 from pathlib import Path

@@ -5,7 +5,7 @@ from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.vql.elements import AnyOf, Element, Filter, Not, is_of_media
 from framedex.vql.key_test import KeyTest, SearchTest
 from framedex.vql.merging import merged

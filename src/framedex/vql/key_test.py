@@ -1,4 +1,4 @@
-"""The base of all tests: what a key of the language consists of."""
+"""Base classes of all tests, one test for each key of the language."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence

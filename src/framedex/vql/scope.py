@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from framedex.records import Condition, FieldType
+from framedex.records import FieldType
+from framedex.storage.condition import Condition
 
 
 @dataclass(frozen=True)

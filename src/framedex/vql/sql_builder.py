@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framedex.errors import InvalidFilter
 from framedex.path_columns import stored
-from framedex.records import Condition
+from framedex.storage.condition import Condition
 from framedex.vql.scope import Related, Scope
 
 MAX_RELATIONS = 100

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.enrichers import Detections, DetectorScheme, ModelEntry
-from framedex.enrichment_records import EnrichmentType
+from framedex.records import EnrichmentType
 
 
 class BrightSpot:

@@ -8,16 +8,16 @@ import pyarrow as pa
 
 from framedex.annotations.formats import AnnotationFormat
 from framedex.annotations.label_index import ImageLabels
-from framedex.export.chosen import Chosen
+from framedex.export.contents import ExportContents
 from framedex.export.formats import ExportFormat
-from framedex.export.places import image_names
+from framedex.export.locations import image_names
 from framedex.export.zip_writer import ZipWriter
 
 FILE = "lines.txt"
 _COLUMNS = pa.schema([pa.field("image_filename", pa.string()), pa.field("labels", pa.list_(pa.string()))])
 
 
-def _write(archive: ZipWriter, chosen: Chosen, progress: Callable[[float], None]) -> tuple[Any, list[str]]:
+def _write(archive: ZipWriter, chosen: ExportContents, progress: Callable[[float], None]) -> tuple[Any, list[str]]:
     with archive.member(FILE) as member:
         for block in chosen.blocks(_COLUMNS, progress):
             for row in block.to_pylist():

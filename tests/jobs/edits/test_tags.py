@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.jobs.edits.tag_lists import count_tags, with_tag, without_tag
-from framedex.jobs.edits.tags import NEXT_NUMBERS, next_number
-from framedex.records import Generation
+from framedex.jobs.edits.tags import next_number
 from framedex.storage import tables
+from framedex.storage.generation import Generation
 from framedex.storage.tables import Table
 from tests.laws import examples
 
@@ -81,12 +81,19 @@ def test_tags__rows_without_any_are_null(untagged: Table) -> None:
 
 
 def generation(summary: dict[str, Any]) -> Generation:
-    return Generation(id="g", dataset_id="d", tables={}, n_images=0, created_at=START, summary=summary)
+    return Generation.model_validate(
+        {"id": "g", "dataset_id": "d", "tables": {}, "n_images": 0, "created_at": START, "summary": summary}
+    )
 
 
 @pytest.mark.parametrize(
     ("summary", "used", "expected"),
-    [({}, [], 0), ({}, [0, 4], 5), ({NEXT_NUMBERS: {"tags": 7}}, [0, 4], 7), ({NEXT_NUMBERS: {"fields": 7}}, [0], 1)],
+    [
+        ({}, [], 0),
+        ({}, [0, 4], 5),
+        ({"next_numbers": {"tags": 7}}, [0, 4], 7),
+        ({"next_numbers": {"fields": 7}}, [0], 1),
+    ],
 )
 def test_next_number__was_never_used(summary: dict[str, Any], used: list[int], expected: int) -> None:
     """A number is above all that are used, and above those that were and are no more."""

@@ -1,4 +1,4 @@
-"""Indexing adds clusters, duplicates, scores and issues to the rows, whatever the rows are."""
+"""Indexing adds clusters, duplicates, scores and issues to any rows."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ ISSUES = [issue.confidence_column for issue in issue_types().values()]
 
 
 def build(path: Path, vectors: list[Any], **columns: list[Any]) -> Table:
-    """Return a media table with those embeddings (or None) and columns; all else is as of a good picture."""
+    """Return a media table with embeddings (or None) and columns; other columns have the values of a good image."""
     dimension = next((len(each) for each in vectors if each is not None), 4)
     schema = media_schema(dimension)
     rows = []
@@ -48,7 +48,7 @@ def indexed(table: Table, **options: Any) -> tuple[pa.Table, dict[str, float | N
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The place of the table."""
+    """The path of the table."""
     return tmp_path / "media.lance"
 
 
@@ -60,7 +60,7 @@ def copies_and_others() -> Vectors:
 
 
 def test_index__groups_copies_and_near_duplicates(path: Path) -> None:
-    """Copies share all groups; near-duplicates share those up to their similarity; others have none."""
+    """Copies share all groups, near-duplicates share groups up to their similarity, and other rows have none."""
     columns, _ = indexed(build(path, list(copies_and_others())))
     finest = columns[CLUSTERS[0]].to_pylist()
     assert finest == [1, 1, 1, 2, 2, 3, 4, 5, 6, 7]
@@ -77,7 +77,7 @@ def test_index__groups_copies_and_near_duplicates(path: Path) -> None:
 
 
 def test_index__clusters_are_nested_and_complete(path: Path) -> None:
-    """Every row with an embedding has a cluster at each level; finer ones lie within coarser ones."""
+    """Every row with an embedding has a cluster at each level, and clusters are nested."""
     columns, _ = indexed(build(path, list(clustered(300, 16))))
     levels = [columns[name].to_numpy() for name in CLUSTERS]
     assert all(level.min() == 1 for level in levels)
@@ -87,7 +87,7 @@ def test_index__clusters_are_nested_and_complete(path: Path) -> None:
 
 
 def test_index__rows_without_an_embedding(path: Path) -> None:
-    """Broken rows stand in cluster 0, have no scores, and are corrupted with certainty."""
+    """Corrupted rows are in cluster 0, have no scores, and have the issue with the confidence 1."""
     vectors: list[Any] = list(uniform(4, 8))
     vectors[1] = None
     broken: dict[str, list[Any]] = {name: [1.0, None, 1.0, 1.0] for name in MEASURES}
@@ -103,7 +103,7 @@ def test_index__rows_without_an_embedding(path: Path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_index__no_embedding_at_all(path: Path, count: int) -> None:
-    """A table of broken rows only, and one without rows, are indexed too."""
+    """A table of corrupted rows only, and a table without rows, can be indexed."""
     columns, _ = indexed(build(path, [None] * count, error=["broken"] * count))
     assert columns.num_rows == count
     assert columns[CLUSTERS[0]].to_pylist() == [0] * count
@@ -113,7 +113,7 @@ def test_index__no_embedding_at_all(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_index__few_rows(path: Path, count: int) -> None:
-    """One picture is unique and alone; two are compared with each other."""
+    """A single image is unique; two images are compared with each other."""
     columns, limits = indexed(build(path, list(uniform(count, 8))))
     assert columns[CLUSTERS[0]].to_pylist() == [1, 2][:count]
     assert columns[DUPLICATES[0]].to_pylist() == [None] * count
@@ -123,7 +123,7 @@ def test_index__few_rows(path: Path, count: int) -> None:
 
 
 def test_index__thousands_of_copies(path: Path) -> None:
-    """Copies of one picture are one cluster and one group, and nothing among them is unique."""
+    """Copies of one image are one cluster and one group, with the uniqueness 0."""
     columns, _ = indexed(build(path, [uniform(1, 16)[0]] * 5000))
     assert set(columns[CLUSTERS[0]].to_pylist()) == {1}
     assert set(columns[DUPLICATES[-1]].to_pylist()) == {0}
@@ -132,7 +132,7 @@ def test_index__thousands_of_copies(path: Path) -> None:
 
 
 def test_index__issues_by_the_rules(path: Path) -> None:
-    """Each measure beyond its limit is an issue of its row alone, with a confidence."""
+    """Each measure beyond its limit is an issue of its row only, with a confidence."""
     cases = {
         "blur": ("sharpness", 0.1),
         "dark": ("highlights", 0.1),
@@ -155,7 +155,7 @@ def test_index__issues_by_the_rules(path: Path) -> None:
 
 
 def test_index__of_a_table_without_a_measure(path: Path) -> None:
-    """A table that was made before a measure was known is indexed; its issue is found nowhere."""
+    """A table without a newer measure is indexed, without issues of that measure."""
     table = build(path, list(uniform(6, 16)), sharpness=[0.1] * 6, colourfulness=[0.0] * 6)
     older = Table(path, tables.drop_columns(table, ["colourfulness"]))
     columns, limits = indexed(older)
@@ -165,7 +165,7 @@ def test_index__of_a_table_without_a_measure(path: Path) -> None:
 
 
 def test_index__odd_sizes_and_outliers(path: Path) -> None:
-    """A picture of another size, and one unlike all others, are found among many."""
+    """An image of another size, and one unlike all others, are found among many."""
     vectors = clustered(60, 32, centres=1, spread=0.2)
     vectors[7] = -vectors[7]
     width = [640] * 60
@@ -186,7 +186,7 @@ def test_index__again_replaces_the_columns(path: Path) -> None:
 
 
 def test_index__progress_ascends_to_one_and_can_stop(path: Path) -> None:
-    """Shares ascend to one; what progress raises ends the work before anything is written."""
+    """Progress ascends to one, and an error raised by progress ends the work before anything is written."""
     table = build(path, list(clustered(200, 8)))
     stop = StopAt(0.4)
     with pytest.raises(Aborted):

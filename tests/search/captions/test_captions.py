@@ -1,4 +1,4 @@
-"""Captions by their vectors: the index follows what happens to the rows, whatever becomes of its cache."""
+"""The caption index follows all changes of the rows, whatever happens to its cache."""
 
 import shutil
 import threading
@@ -33,13 +33,13 @@ QUERY = "red car at sea"
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    """Forget what other tests had open."""
+    """Clear the indices that other tests opened."""
     captions._OPEN.clear()
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of a few texts, and cells in merged ones however small they are."""
+    """Use segments of a few texts, and cells in merged segments of any size."""
     monkeypatch.setattr(captions, "_ENCODED", 4)
     monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 8)
     monkeypatch.setattr(caption_merging, "ONE_CELL_BYTES", 0)
@@ -60,7 +60,7 @@ def edited(media: Media, texts: Sequence[str | None]) -> Media:
 
 
 def check(media: Media, texts: Sequence[str | None], index: CaptionIndex) -> None:
-    """Check that an index answers as comparing all captions does, with and without a filter."""
+    """Check that an index returns the same as a comparison of all captions, with and without a filter."""
     plain = Meanings()
     query = plain.encode_texts([QUERY])[0]
     true = np.array(
@@ -106,7 +106,7 @@ STEPS = st.lists(
 
 @pytest.mark.usefixtures("small")
 def test_open__any_sequence(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever is added, edited, deleted and restored, and whatever is lost: comparing all captions finds the same."""
+    """After any additions, edits, deletions, restores and losses, results equal a comparison of all captions."""
 
     @examples(12)
     @given(TEXTS, STEPS)
@@ -149,7 +149,7 @@ def numbered(count: int, first: int = 0) -> list[str | None]:
 
 @pytest.mark.slow
 def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many small segments become few large ones, in cells; what is searched by default is nearly all that is near."""
+    """Many small segments become few large ones, in cells; the default search finds nearly all near captions."""
     monkeypatch.setattr(captions, "_SEGMENT_TEXTS", 200)
     texts = numbered(1500)
     media, encoder, shares = written(tmp_path, rows_with(texts)), Meanings(), list[float]()
@@ -171,7 +171,7 @@ def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("small")
 def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
-    """Texts that no row has stay while they are the fewer, for restores; when segments are merged, others go."""
+    """Texts without rows stay while they are a minority, for restores; a merge drops a majority."""
     media = written(tmp_path, rows_with(numbered(40)))
     opened(media, tmp_path / "cache")
     few = edited(media, [*numbered(30), *numbered(10, 100)])
@@ -188,7 +188,7 @@ def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
 
 
 def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
-    """Texts that are in several segments are found once, and merged into one."""
+    """Texts in several segments are found once, and merged into one."""
     texts = numbered(30)
     media = written(tmp_path, rows_with(texts))
     opened(media, tmp_path / "cache")
@@ -204,7 +204,7 @@ def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("share", [0.3, 0.89, 0.95])
 def test_open__stopped(tmp_path: Path, share: float) -> None:
-    """Who watches can stop it, while captions are encoded and while they are sorted; nothing half-made stays."""
+    """A progress callback can stop the build while captions are encoded or sorted; no unfinished file remains."""
     texts = numbered(200)
     media = written(tmp_path, rows_with(texts))
 
@@ -222,7 +222,7 @@ def test_open__stopped(tmp_path: Path, share: float) -> None:
 
 
 def test_open__without_keeping(tmp_path: Path, small: None) -> None:
-    """What may not be written is in a temporary place, also when it is merged; what is there is left as it is."""
+    """Without write access, segments are in a temporary folder, also merged ones; the cache stays unchanged."""
     texts = numbered(60)
     media = written(tmp_path, rows_with(texts))
     check(media, texts, opened(media, tmp_path / "cache", keep=False))
@@ -237,7 +237,7 @@ def test_open__without_keeping(tmp_path: Path, small: None) -> None:
 
 
 def test_open__threads(tmp_path: Path) -> None:
-    """Several threads that open a state at once get the same index, and each text is encoded once."""
+    """Threads that open a state at once get the same index, and each text is encoded once."""
     media, encoder = written(tmp_path, rows_with(numbered(100))), Meanings()
     found: list[CaptionIndex] = []
     threads = [
@@ -253,7 +253,7 @@ def test_open__threads(tmp_path: Path) -> None:
 
 
 def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A segment that goes while a folder is read is looked for again, in what took its place."""
+    """If a segment is removed while a folder is read, the folder is read again to find its replacement."""
     media = written(tmp_path, rows_with(numbered(20)))
     opened(media, tmp_path / "cache")
     (path,) = segments(tmp_path / "cache")
@@ -264,7 +264,7 @@ def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pyte
             path.rename(moved)
         return read(folder, dimension)
 
-    monkeypatch.setattr(caption_store, "read_segment", late)
+    monkeypatch.setattr(caption_store, "read_caption_segment", late)
     captions._OPEN.clear()
     encoder = Meanings()
     check(media, numbered(20), opened(media, tmp_path / "cache", encoder))
@@ -272,7 +272,7 @@ def test_store__a_folder_in_which_others_merge(tmp_path: Path, monkeypatch: pyte
 
 
 def test_folder_of__tells_encoders_apart() -> None:
-    """A folder is of an encoder's name, dimension and weights, and of nothing else."""
+    """A folder name depends on an encoder's name, dimension and weights, and on nothing else."""
 
     class Weighty(Meanings):
         files = (Path("model.bin"),)

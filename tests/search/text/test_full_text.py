@@ -1,4 +1,4 @@
-"""Full-text search over tables: the index follows what happens to the rows, whatever becomes of its cache."""
+"""The full-text index follows all changes of the rows, whatever happens to its cache."""
 
 import os
 import threading
@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from framedex import Workspace
 from framedex.errors import Aborted, InvalidInput
 from framedex.operations.context import open_media
-from framedex.records import Generation
 from framedex.search.text import full_text as module
 from framedex.search.text.full_text import FullTextResult, full_text
 from framedex.storage import tables
 from framedex.storage.datasets import now
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
 from framedex.storage.sql import Sql
 from framedex.storage.tables import Table
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 
 
 def batch(content: Sequence[Row]) -> pa.RecordBatch:
-    """Return rows as they are in a table; file names have no slashes there."""
+    """Return rows as in a media table, with file names without slashes."""
     values = [{**row, "path": f"some folder/{named(row)['file_name']}.jpg"} for row in content]
     return pa.RecordBatch.from_pylist([{name: row[name] for name in SCHEMA.names} for row in values], SCHEMA)
 
@@ -51,7 +51,7 @@ def named(row: Row) -> Row:
 def media_at(table: Table) -> Media:
     """Return a dataset's media at a version of its table."""
     generation = Generation(
-        id=f"{table.path}-{table.version}", dataset_id="d", tables={}, n_images=0, created_at=now(), summary={}
+        id=f"{table.path}-{table.version}", dataset_id="d", tables={}, n_images=0, created_at=now(), summary=Summary()
     )
     return Media("d", generation, table, Sql(), ())
 
@@ -72,13 +72,13 @@ def find(media: Media, query: str, folder: Path, **more: Any) -> FullTextResult:
 
 
 def found(media: Media, query: str, folder: Path, **more: Any) -> list[int]:
-    """Return the places of the rows that are found."""
+    """Return the positions of the matching rows."""
     ids = media.table.scan([], row_ids=True).read_all()["_rowid"].to_numpy() if media.table.count() else np.empty(0)
     return [int(place) for place in np.flatnonzero(np.isin(ids, find(media, query, folder, **more).row_ids))]
 
 
 def check(media: Media, content: Sequence[Row], asked: Sequence[str], folder: Path, language: str = "english") -> None:
-    """Compare a search with the plain one."""
+    """Compare a search with a plain Python search."""
     ids = media.table.scan(["path"], row_ids=True).read_all()["_rowid"].to_pylist()
     for query in asked:
         result = find(media, query, folder, language=language)
@@ -112,7 +112,7 @@ def test_full_text__any_sequence(
     asked: list[str],
     language: str,
 ) -> None:
-    """Whatever is added, edited, deleted and restored, and whatever is lost: plain search finds the same."""
+    """After any additions, edits, deletions, restores and losses, results equal a plain Python search."""
     home = tmp_path_factory.mktemp("any")
     cache = home / "cache"
     states = [(written(home, content), content)]
@@ -154,7 +154,7 @@ def _forget(what: str, cache: Path) -> None:
 
 
 def test_full_text__of_a_dataset(gallery: Gallery, tmp_path: Path) -> None:
-    """Labels, captions and file names of a dataset are found; what the dataset has besides is not."""
+    """Labels, captions and file names of a dataset are searched; its other texts are not."""
     media = open_media(gallery.workspace._context, gallery.dataset.id)
 
     def names(query: str) -> list[str]:
@@ -171,7 +171,7 @@ def test_full_text__of_a_dataset(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_full_text__ranks(tmp_path: Path) -> None:
-    """What has more and rarer words of a query scores higher."""
+    """Rows with more and rarer words of a query score higher."""
     media = written(tmp_path, captions(["a dog", "a red dog with a ball", "a red car", None]))
     result = find(media, "red dog ball", tmp_path / "cache")
     assert (
@@ -182,7 +182,7 @@ def test_full_text__ranks(tmp_path: Path) -> None:
 
 
 def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
-    """An edit of one caption adds one text; the same texts in another state add none."""
+    """An edit of one caption adds one text; equal texts in another state add none."""
     cache = tmp_path / "cache"
     media = written(tmp_path, captions([f"dog number {number}" for number in range(100)]))
     assert len(found(media, "dog", cache)) == 100
@@ -199,7 +199,7 @@ def test_full_text__only_new_texts_are_indexed(tmp_path: Path) -> None:
 
 
 def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many texts are indexed in several segments, which are merged; progress is told, and ends at 1."""
+    """Many texts are indexed in several segments, which are merged; progress ends at 1."""
     monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
     texts = [f"text {number} of {number % 7}" for number in range(2000)]
     media, shares = written(tmp_path, captions(texts), part=300), list[float]()
@@ -212,7 +212,7 @@ def test_full_text__in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_full_text__stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who watches can stop it; the next search goes on with what there is."""
+    """A progress callback can stop the indexing; the next search continues with the stored segments."""
     monkeypatch.setattr(module, "_BATCH_TEXTS", 64)
     media = written(tmp_path, captions([f"text {number}" for number in range(2000)]), part=300)
 
@@ -231,21 +231,21 @@ def test_full_text__stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_full_text__without_keeping(tmp_path: Path) -> None:
-    """A workspace that is only read is searched without a file being written."""
+    """Searching a read-only workspace writes no file."""
     media = written(tmp_path, captions(["a dog", "a cat"]))
     assert found(media, "dog", tmp_path / "cache", keep=False) == [0]
     assert not (tmp_path / "cache").exists()
 
 
 def test_full_text__where_nothing_can_be_written(tmp_path: Path) -> None:
-    """A cache that cannot be made only costs time."""
+    """A cache that cannot be created only costs time."""
     (tmp_path / "cache").write_text("a file")
     media = written(tmp_path, captions(["a dog", "a cat"]))
     assert found(media, "dog", tmp_path / "cache") == [0]
 
 
 def test_full_text__damaged_cache(tmp_path: Path) -> None:
-    """Damaged files of the cache are made anew."""
+    """Damaged files of the cache are rebuilt."""
     media = written(tmp_path, captions(["a dog", "a cat"]))
     assert found(media, "dog", tmp_path / "cache") == [0]
     module._INDICES.clear()
@@ -257,7 +257,7 @@ def test_full_text__damaged_cache(tmp_path: Path) -> None:
 
 
 def test_full_text__threads(tmp_path: Path) -> None:
-    """Several threads search several states at once, and each finds what there is."""
+    """Several threads search several states at once with correct results."""
     content = captions([f"dog {number}" for number in range(300)])
     first = written(tmp_path, content)
     states = [first]
@@ -310,7 +310,7 @@ def test_full_text__processes(tmp_path: Path) -> None:
 
 
 def test_full_text__bad_input(tmp_path: Path) -> None:
-    """A query or language that cannot be used is refused before anything is done."""
+    """An invalid query or language is refused before any work."""
     media = written(tmp_path, captions(["a dog"]))
     with pytest.raises(InvalidInput, match="never closed"):
         find(media, '"dog', tmp_path / "cache")
@@ -321,7 +321,7 @@ def test_full_text__bad_input(tmp_path: Path) -> None:
 
 
 def test_full_text__of_a_workspace_that_is_edited(workspace: Workspace) -> None:
-    """The index follows additions, edits and deletions of a dataset by the versions of its table alone."""
+    """The index follows additions, edits and deletions of a dataset by its table versions alone."""
     vectors = np.eye(8, dtype=np.float32).tolist()
     dataset = workspace.create_dataset("pets", embedded(vectors[:4], caption=["a dog", "a cat", "two dogs", None]))
     folder = workspace._context.layout.texts(dataset.id)
@@ -345,7 +345,7 @@ def test_full_text__of_a_workspace_that_is_edited(workspace: Workspace) -> None:
 
 
 def test_full_text__upkeep(workspace: Workspace) -> None:
-    """What is indexed is counted, stays as long as its dataset does, and what was left by kills goes."""
+    """The index counts towards disk usage, stays with its dataset, and leftovers of kills are removed."""
     dataset = workspace.create_dataset(
         "pets", embedded(np.eye(2, dtype=np.float32).tolist(), caption=["a dog", "a cat"])
     )

@@ -1,4 +1,4 @@
-"""The nearest media of a vector, at any state of a dataset, with the index in memory or in files."""
+"""The media nearest to a vector, at any state of a dataset, with the index in memory or in files."""
 
 import shutil
 import threading
@@ -28,7 +28,7 @@ def rows(count: int, seed: int) -> pa.Table:
 
 
 def filed() -> VectorIndices:
-    """Return indices that are always in files."""
+    """Return indices that are always stored in files."""
     return VectorIndices(small_bytes=0, tail_bytes=0)
 
 
@@ -38,7 +38,7 @@ def opened(dataset: Dataset, indices: VectorIndices, folder: Path | None) -> Vec
 
 
 def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
-    """Check that an index answers as comparing all vectors does, with and without a filter."""
+    """Check that an index returns the same as a comparison of all vectors, with and without a filter."""
     random = np.random.default_rng(seed)
     media = open_media(dataset._context, dataset.id)
     places, vectors = media.table.vectors()
@@ -60,7 +60,7 @@ def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
 
 @pytest.mark.parametrize("indices", [VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)])
 def test_open__follows_a_dataset(workspace: Workspace, tmp_path: Path, indices: VectorIndices) -> None:
-    """Additions, deletions, edits, reindexing, restores and clones are followed, whatever was indexed before."""
+    """The index follows additions, deletions, edits, reindexing, restores and clones."""
     dataset, folder = workspace.create_dataset("d", rows(400, 0)), tmp_path / "cache"
     check(dataset, opened(dataset, indices, folder), 1)
     first = dataset.snapshot("first")
@@ -86,7 +86,7 @@ def test_open__follows_a_dataset(workspace: Workspace, tmp_path: Path, indices: 
 
 
 def test_open__is_made_once(workspace: Workspace, tmp_path: Path) -> None:
-    """What is in files is used by others that open it, and an edit of something else makes nothing anew."""
+    """Other openers reuse the index files, and an edit of other columns rebuilds nothing."""
     dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
     opened(dataset, filed(), folder)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
@@ -99,7 +99,7 @@ def test_open__is_made_once(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_open__damaged(workspace: Workspace, tmp_path: Path) -> None:
-    """Files that were cut, or are of something else, are made again."""
+    """Truncated or foreign files are rebuilt."""
     dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
     opened(dataset, filed(), folder)
     for name in ("int8.npy", "numbers.npy", "part.json", "index.json", "centroids.npy"):
@@ -111,7 +111,7 @@ def test_open__damaged(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
-    """Making an index can be stopped; it is made the next time."""
+    """Building an index can be stopped; the next opening builds it."""
     dataset, folder = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache"
     media = open_media(dataset._context, dataset.id)
 
@@ -126,7 +126,7 @@ def test_open__aborted(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_open__nothing_may_be_written(tmp_path: Path) -> None:
-    """A workspace that is open for reading is searched with an index in a place of its own, which goes with it."""
+    """A workspace open for reading is searched with a temporary index, which is removed with it."""
     with Workspace(tmp_path / "workspace") as workspace:
         workspace.create_dataset("d", rows(300, 0))
     with Workspace(tmp_path / "workspace", settings=Settings(), read_only=True) as workspace:
@@ -137,7 +137,7 @@ def test_open__nothing_may_be_written(tmp_path: Path) -> None:
 
 
 def test_open__threads(workspace: Workspace, tmp_path: Path) -> None:
-    """Several threads that open a state at once get the same index, which is made once."""
+    """Threads that open a state at once get the same index, which is built once."""
     dataset, folder, indices = workspace.create_dataset("d", rows(300, 0)), tmp_path / "cache", filed()
     found: list[VectorIndex] = []
     threads = [threading.Thread(target=lambda: found.append(opened(dataset, indices, folder))) for _ in range(6)]
@@ -151,7 +151,7 @@ def test_open__threads(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_vector(workspace: Workspace) -> None:
-    """The vector of a row is the one that it was given."""
+    """The vector of a row is returned unchanged."""
     dataset = workspace.create_dataset("d", rows(50, 0))
     index = opened(dataset, VectorIndices(), None)
     _, vectors = dataset.embeddings()
@@ -160,7 +160,7 @@ def test_vector(workspace: Workspace) -> None:
 
 
 def test_select__knows_the_rows_that_were_asked_for_before(workspace: Workspace) -> None:
-    """The same rows are prepared once, other rows are others, and what was prepared longest ago is let go."""
+    """Equal selections are prepared once, and the least recently used one is dropped."""
     index = opened(workspace.create_dataset("d", rows(40, 0)), VectorIndices(), None)
     first = index.select(index.row_ids[:10])
     assert index.select(index.row_ids[:10].copy()) is first

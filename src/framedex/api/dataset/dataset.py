@@ -24,12 +24,12 @@ from framedex.export.files import whole_file
 from framedex.images import reading as pictures
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import BOX_PROBLEMS
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
 from framedex.operations.context import Context, open_media
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
+from framedex.operations.names import Operation
 from framedex.operations.starting import SETTLED, gone_if_stopped, start, wait_for
 from framedex.records import (
     DatasetRecord,
@@ -91,12 +91,12 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
     @property
     def skipped(self) -> dict[str, int]:
         """What ingestion left out, by reason."""
-        return dict(open_media(self._context, self.id).generation.summary.get("skipped", {}))
+        return dict(open_media(self._context, self.id).generation.summary.skipped)
 
     @property
     def box_problems(self) -> list[str]:
         """What was wrong with the annotations of objects, with the place and what would be right; the first hundred."""
-        return list(open_media(self._context, self.id).generation.summary.get(BOX_PROBLEMS, []))
+        return list(open_media(self._context, self.id).generation.summary.box_problems)
 
     @property
     def last_task(self) -> TaskRecord | None:
@@ -266,19 +266,19 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         return self._start(
             TaskType.REINDEX,
             lambda base, progress: reindex(base, progress=progress),
-            "reindex",
+            Operation.REINDEX,
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
             shows=DatasetStatus.INDEXING,
             thresholds=cuts,
-            config={"operation": "reindex", "thresholds": cuts},
+            config={"operation": Operation.REINDEX, "thresholds": cuts},
         )
 
     def _start(
         self,
         task_type: TaskType,
         job: Callable[[JobContext, TaskProgress], Commit],
-        operation: str,
+        operation: Operation,
         *,
         wait: bool,
         **options: Any,
@@ -303,7 +303,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
             with gone_if_stopped(self._context, new_id, task.id):
-                wait_for(task, "clone")
+                wait_for(task, Operation.CLONE)
         return Dataset(self._context, new_id, task)
 
     def enrich(self, models: Mapping[str, str], *, wait: bool = True) -> "Dataset":

@@ -1,8 +1,8 @@
 """What a dataset knows of the models that it can be, or was, enriched by."""
 
-from framedex.enrichment_records import EnrichmentContext, EnrichmentModel
 from framedex.operations import enrichment
 from framedex.operations.context import Context
+from framedex.records import EnrichmentContext, EnrichmentModel
 
 
 class DatasetEnrichment:

@@ -9,6 +9,7 @@ from framedex.naming import check_dataset_name
 from framedex.operations import snapshots
 from framedex.operations.context import Context
 from framedex.operations.integrity.check import check
+from framedex.operations.names import Operation
 from framedex.operations.starting import start, wait_for
 from framedex.records import CheckResult, Snapshot, TaskType
 from framedex.render.progress import progress_bar
@@ -88,7 +89,7 @@ class DatasetLifecycle:
         """
         self.task = snapshots.start_restore(self._context, self.id, snapshot)
         if wait:
-            wait_for(self.task, "restore")
+            wait_for(self.task, Operation.RESTORE)
         return self.task
 
     def delete_media(self, selection: View | str | Sequence[str], *, wait: bool = True) -> Task:
@@ -113,11 +114,11 @@ class DatasetLifecycle:
             self.id,
             TaskType.MEDIA_DELETION,
             lambda base, progress: remove(base, ids, progress=progress),
-            operation="delete_media",
+            operation=Operation.DELETE_MEDIA,
             config=_config(ids),
         )
         if wait:
-            wait_for(self.task, "delete_media")
+            wait_for(self.task, Operation.DELETE_MEDIA)
         return self.task
 
     def check(self, *, repair: bool = False) -> CheckResult:
@@ -141,4 +142,4 @@ class DatasetLifecycle:
 
 
 def _config(ids: Sequence[str]) -> dict[str, Any] | None:
-    return {"operation": "delete_media", "media_ids": list(ids)} if len(ids) <= _STORED_IDS else None
+    return {"operation": Operation.DELETE_MEDIA, "media_ids": list(ids)} if len(ids) <= _STORED_IDS else None

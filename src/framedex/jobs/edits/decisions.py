@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,9 @@ from framedex.ids import new_id
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.index.columns import Columns, to_batches
 from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
-from framedex.records import DUPLICATE_LEVELS, DuplicateDecision, Generation
+from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media_rows import DUPLICATES, index_schema
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import StoredVectors, Table
@@ -51,7 +51,7 @@ def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDe
 
 def decide(
     table: Path, head: Generation, media_ids: Sequence[str], decided_by: str
-) -> tuple[DuplicateDecision, dict[str, int], dict[str, Any]]:
+) -> tuple[DuplicateDecision, dict[str, int], Summary]:
     """Write that no two of some media are duplicates, and the groups that follow.
 
     Returns:
@@ -74,7 +74,7 @@ def decide(
     return decision, versions, summary
 
 
-def withdraw(table: Path, head: Generation, decision_id: str) -> tuple[dict[str, int], dict[str, Any]]:
+def withdraw(table: Path, head: Generation, decision_id: str) -> tuple[dict[str, int], Summary]:
     """Write that a decision no longer holds, and the groups that follow; return versions and summary.
 
     Raises:
@@ -95,12 +95,12 @@ def _apply(
     changed: Sequence[str],
     *,
     must_exist: bool = True,
-) -> tuple[dict[str, int], dict[str, Any]]:
+) -> tuple[dict[str, int], Summary]:
     version = tables.roll_back(table, head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     media = Table(table, version)
     positions, count = _positions(media, changed, must_exist=must_exist), media.count()
-    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary)
+    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary.first_free)
     written = tables.put_columns(
         media, to_batches(columns, count, _WRITTEN), pa.schema([index_schema().field(name) for name in _WRITTEN])
     )
@@ -108,7 +108,7 @@ def _apply(
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(table), [rows], _SCHEMA)}
     tables.sync(table)
     tables.sync(_path(table))
-    return versions, {**head.summary, "first_free": {**head.summary["first_free"], **free}}
+    return versions, head.summary.with_(first_free={**head.summary.first_free, **free})
 
 
 def _path(table: Path) -> Path:
@@ -130,7 +130,7 @@ def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDA
 
 
 def _regrouped(
-    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], summary: Mapping[str, Any]
+    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], first_free: Mapping[str, int]
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns about duplicates, with the groups of some media made anew, and the next free numbers.
 
@@ -161,7 +161,7 @@ def _regrouped(
         old = columns[name].astype(np.int32)
         former = np.full(len(original), -1, dtype=np.int32)
         former[members] = old[members]
-        next_free = summary["first_free"].get(name, FIRST_NUMBERS[name])
+        next_free = first_free.get(name, FIRST_NUMBERS[name])
         numbers, free[name] = keep_numbers(former, whole, first_free=next_free)
         old[members] = numbers[members]
         columns[name] = old

@@ -9,15 +9,17 @@ from framedex.checks import check_flag
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.columns import RESERVED
 from framedex.ids import new_id
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
 from framedex.jobs.edits.rows import write_values
 from framedex.jobs.edits.tags import Written, next_number, with_next_number
 from framedex.naming import check_name
-from framedex.records import DatasetStatus, FieldType, Generation
-from framedex.storage import datasets, tables
+from framedex.records import FieldType
+from framedex.storage import tables
 from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields
 from framedex.storage.field_results import keep_result
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
@@ -116,7 +118,7 @@ def set_field(base: JobContext, name: str, rows: Sequence[Any], *, progress: Tas
     return _fill(base, base.head, field, rows, progress)
 
 
-def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -> Generation:
+def _with(head: Generation, versions: dict[str, int], summary: Summary) -> Generation:
     """Return a generation with other versions of some tables, and another summary."""
     return head.model_copy(update={"tables": {**head.tables, **versions}, "summary": summary})
 
@@ -137,6 +139,10 @@ def _fill(
 
 
 def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
+    commit_head = generation_commit(
+        base.dataset_id, tables=head.tables, n_images=head.n_images, config=base.config, summary=head.summary
+    )
+
     def commit(connection: Any) -> None:
         keep_result(
             connection,
@@ -147,15 +153,7 @@ def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
                 "sample_errors": [error.model_dump() for error in outcome.samples],
             },
         )
-        datasets.commit_generation(
-            connection,
-            base.dataset_id,
-            tables=head.tables,
-            n_images=head.n_images,
-            status=DatasetStatus.PARTIAL_INDEX if head.summary.get("partial") else DatasetStatus.READY,
-            config=base.config,
-            summary=head.summary,
-        )
+        commit_head(connection)
 
     return commit
 

@@ -11,9 +11,9 @@ from framedex.annotations.labels import parse_labels, storable
 from framedex.errors import InvalidInput
 from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.edits.rows import Places, write_values
-from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_labels, to_batches
-from framedex.records import Generation
+from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes, to_batches
 from framedex.storage import tables
+from framedex.storage.generation import Generation
 from framedex.storage.media_rows import index_schema
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -81,7 +81,7 @@ def judge_labels(table: Table) -> int:
         table: the media table, at its newest version, with labels that have changed since it was indexed.
     """
     known = read_indexed_rows(table, None, 0.0)
-    labelled = read_labels(table, known.positions)
+    labelled = read_label_codes(table, known.positions)
     quality = label_quality(known.graph, known.inverse, labelled.labels)
     count = table.count()
     columns = label_columns(quality, labelled.names, known.positions, count)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.arrays import Mask, RowIds
-from framedex.records import Condition
 from framedex.storage import tables
+from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.tables import ROW_ID, Table
 

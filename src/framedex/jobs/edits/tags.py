@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -13,17 +12,15 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.ids import new_id
 from framedex.jobs.edits.tag_lists import with_tag, without_tag
 from framedex.naming import check_name
-from framedex.records import Generation
 from framedex.storage import tables
 from framedex.storage.definitions import TAGS, TagDefinition, read_tags, write_tags
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.vql import UNTAGGED
 
-Written = tuple[dict[str, int], dict[str, Any]]
+Written = tuple[dict[str, int], Summary]
 """The versions of the tables of a generation, and its summary."""
-NEXT_NUMBERS = "next_numbers"
-"""In a generation's summary: by table of definitions, the least number that was never used."""
 
 
 def create_tag(media: Table, head: Generation, name: str, created_by: str) -> tuple[TagDefinition, Written]:
@@ -122,12 +119,12 @@ def find_tag(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition:
 
 def next_number(head: Generation, table: str, used: Sequence[int]) -> int:
     """Return a number that no tag or field of a dataset ever had: one more than the largest."""
-    return max(int(head.summary.get(NEXT_NUMBERS, {}).get(table, 0)), max(used, default=-1) + 1)
+    return max(head.summary.next_numbers.get(table, 0), max(used, default=-1) + 1)
 
 
-def with_next_number(head: Generation, table: str, number: int) -> dict[str, Any]:
+def with_next_number(head: Generation, table: str, number: int) -> Summary:
     """Return the summary of a generation after which the next tag or field gets a number."""
-    return {**head.summary, NEXT_NUMBERS: {**head.summary.get(NEXT_NUMBERS, {}), table: number}}
+    return head.summary.with_(next_numbers={**head.summary.next_numbers, table: number})
 
 
 def _lookup(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition | None:

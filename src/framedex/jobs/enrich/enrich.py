@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import pyarrow as pa
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
-from framedex.enrichment_records import EnrichmentType
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.labels import LABELS, judge_labels
 from framedex.jobs.edits.rows import read_batches
@@ -24,21 +23,15 @@ from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.objects.objects import ObjectChange
 from framedex.jobs.restore import link_generation
 from framedex.progress import Progress
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
-from framedex.storage import datasets, snapshot_rows, tables
+from framedex.records import EmbeddingConfig, EnrichmentType
+from framedex.storage import tables
+from framedex.storage.generation import Generation
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_columns_of
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, flat
 from framedex.tasks import Commit, TaskProgress
-
-APPLIED = "enrichment_models"
-"""In a generation's summary: the ids of the models that were applied, by type."""
-CAPTIONED = "captioned_by"
-"""In a generation's summary: the weights of the captioner that wrote captions last."""
-OBJECTS_CAPTIONED = "objects_captioned_by"
-"""The same of captions of objects."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +102,18 @@ def enrich(
     """
     link_generation(source.head, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.0, 0.02))
     config = plan.config or source.config
-    inherited = {**source.head.summary, "namespace": source.namespace}
+    inherited = source.head.summary.with_(namespace=source.namespace)
     head = source.head.model_copy(update={"summary": inherited})
     base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
     run = _Run(base, media, plan, progress)
-    applied = {**applied_to(source.head), **plan.models}
-    summary: dict[str, Any] = {**inherited, APPLIED: applied}
+    summary = inherited.with_(enrichment_models={**applied_to(source.head), **plan.models})
     version = tables.roll_back(base.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     version = run.media_columns(version)
-    for key, captioner in ((CAPTIONED, plan.captioner), (OBJECTS_CAPTIONED, plan.object_captioner)):
-        if captioner is not None:
-            summary[key] = captioner.weights.model_dump(mode="json")
+    if plan.captioner is not None:
+        summary = summary.with_(captioned_by=plan.captioner.weights)
+    if plan.object_captioner is not None:
+        summary = summary.with_(objects_captioned_by=plan.object_captioner.weights)
     user = base.settings.user if base.settings.dataset_snapshots_enabled else None
     last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
     objects = run.objects(progress.stages(run.end, last))
@@ -129,7 +122,15 @@ def enrich(
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
-        return _as_it_was(base, versions, summary, user)
+        return generation_commit(
+            dataset_id,
+            tables=versions,
+            n_images=source.head.n_images,
+            config=config,
+            summary=summary,
+            roots=base.roots,
+            snapshot_by=user,
+        )
     indexed = index(
         Table(base.table, version),
         config.thresholds,
@@ -146,7 +147,6 @@ def enrich(
         dataset_id=dataset_id,
         table=base.table,
         rows=source.head.n_images,
-        status=DatasetStatus.READY,
         summary=summary,
         others=others,
         roots=base.roots,
@@ -156,27 +156,7 @@ def enrich(
 
 def applied_to(head: Generation) -> dict[EnrichmentType, str]:
     """Return the ids of the models that were applied to a state of a dataset, by type."""
-    return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
-
-
-def _as_it_was(base: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
-    """Return the commit of tables whose index is that of the source."""
-
-    def commit(connection: Any) -> None:
-        datasets.put_roots(connection, base.dataset_id, base.roots)
-        generation = datasets.commit_generation(
-            connection,
-            base.dataset_id,
-            tables=versions,
-            n_images=base.head.n_images,
-            status=DatasetStatus.READY,
-            config=base.config,
-            summary=summary,
-        )
-        if kept_by is not None:
-            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=SnapshotReason.CREATION)
-
-    return commit
+    return {EnrichmentType(kind): model_id for kind, model_id in head.summary.enrichment_models.items()}
 
 
 @dataclass
@@ -256,7 +236,7 @@ class _Run:
         for group in run_model(
             self.media,
             tagger,
-            lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
+            lambda batch: tagger.tags.select(tagger.probabilities(batch)),
             batch=batch,
             settings=self.base.settings,
             progress=progress,
@@ -282,7 +262,7 @@ def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float]
         column = batch.column(0)
         known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
         places = start + np.flatnonzero(known)
-        codes[places] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[known]))
+        codes[places] = tagger.tags.select(tagger.of_vectors(flat(column, dimension)[known]))
         start += len(column)
         progress(start / len(codes))
     return codes

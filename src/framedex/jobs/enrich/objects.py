@@ -9,7 +9,7 @@ from typing import Any
 from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
-from framedex.enrichers.found_boxes import found_boxes
+from framedex.enrichers.detected_boxes import detected_boxes
 from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
@@ -19,9 +19,10 @@ from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import Picture
 from framedex.progress import Progress, ShareProgress
 from framedex.storage import tables
+from framedex.storage.generation import ObjectSummary
 from framedex.storage.media import Media
 from framedex.storage.media_rows import VIDEO, index_columns_of
-from framedex.storage.objects import OBJECTS, TABLES, objects_generation, objects_path
+from framedex.storage.objects import TABLES, objects_generation, objects_path
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
@@ -53,7 +54,7 @@ class ObjectRun:
     @property
     def _objects(self) -> Media:
         """The objects as they are now, and where their pictures are."""
-        return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, found={})
+        return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, row_id_of={})
 
     def encode(self, encoder: Encoder, progress: ShareProgress) -> None:
         """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""
@@ -83,7 +84,7 @@ class ObjectRun:
             if picture is None:
                 return []
             seen.set()
-            return found_boxes(detector, picture, row["path"])
+            return detected_boxes(detector, picture, row["path"])
 
         rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, object_ids(self.base))
         total = max(self.media.table.count(), 1)
@@ -107,16 +108,15 @@ class ObjectRun:
     def settled(self, progress: Progress) -> ObjectChange | None:
         """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
         head = objects_generation(self.base.head)
-        known: dict[str, Any] = self.base.head.summary.get(OBJECTS, {})
+        known = self.base.head.summary.objects or ObjectSummary()
         if not self.version or (self._is_indexed and head is None):
             return None
         if self._is_indexed and head is not None:
             names = {name: version for name, version in head.tables.items() if name in TABLES}
             return ObjectChange({**names, MEDIA: self.version}, known)
         table, thresholds = Table(self.path, self.version), self.base.config.thresholds
-        free = known.get("first_free")
         return settled(
             self.base,
-            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.base.cannot_link),
+            index(table, thresholds, progress=progress, first_free=known.first_free, cannot_link=self.base.cannot_link),
             self.path,
         )

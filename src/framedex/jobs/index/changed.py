@@ -1,8 +1,6 @@
-"""The index of a table of which rows were added and replaced: anew, or as far as these touch it."""
+"""Index update after rows were added and replaced, or a rebuild of the index."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,69 +14,70 @@ from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
 from framedex.progress import Progress
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.tables import Table
 
-_MEASURING = 0.02  # of the whole; nothing is left to measure in all but the first index by a newer version
+_MEASURING = 0.02  # share of the progress; only the first rebuild by a newer version has images to measure
 
 
 def index_changed(
-    base: JobContext, before: Table, version: int, gone: npt.NDArray[np.bool_], progress: Progress, *, anew: bool
+    job: JobContext, before: Table, version: int, replaced: npt.NDArray[np.bool_], progress: Progress, *, rebuild: bool
 ) -> WrittenIndex:
-    """Delete replaced rows and index the others, anew or as far as the added ones touch them.
+    """Delete replaced rows, then update or rebuild the index.
 
     Args:
-        base: what the job started from.
-        before: the media table as it was.
-        version: of the table with the added rows.
-        gone: bool, shape (rows before,): the replaced ones.
-        progress: called with the stage and the share that is done.
-        anew: all rows.
+        job: the context of the job.
+        before: the media table before the change.
+        version: version of the table with the added rows.
+        replaced: bool, shape (rows before,): true for replaced rows.
+        progress: called with the stage and the completed share.
+        rebuild: True rebuilds the index of all rows; False updates the affected rows only.
     """
-    table, summary = Table(base.table, version), base.head.summary
-    centroids, sums = read_cells(base.table, base.head.tables), read_sums(base.table, base.head)
-    if gone.any():
-        everything = np.append(gone, np.zeros(table.count() - len(gone), dtype=bool))
-        table = Table(base.table, tables.delete_rows(table, everything))
-        table = Table(base.table, inherit_edits(before, table, gone))
-        if not anew:
-            # What was replaced leaves the index first; then the rows that took its place join it like all others.
-            left = index_removed(
+    table, summary = Table(job.table, version), job.head.summary
+    centroids, sums = read_cells(job.table, job.head.tables), read_sums(job.table, job.head)
+    if replaced.any():
+        mask = np.append(replaced, np.zeros(table.count() - len(replaced), dtype=bool))
+        table = Table(job.table, tables.delete_rows(table, mask))
+        table = Table(job.table, inherit_edits(before, table, replaced))
+        if not rebuild:
+            # Replaced rows are removed from the index first; then the new rows are added like all others.
+            removed = index_removed(
                 before,
                 table,
-                gone,
+                replaced,
                 summary,
                 centroids=centroids,
                 sums=sums,
                 progress=progress,
-                cannot_link=base.cannot_link,
+                cannot_link=job.cannot_link,
             )
-            table, summary, sums = Table(base.table, left.version), {**summary, **left.summary}, left.sums
-        summary = {**summary, "settled": int(np.count_nonzero(~gone[: base.head.summary["settled"]]))}
-    if anew:
-        return rebuild_index(base, table, progress, summary)
+            table, summary, sums = Table(job.table, removed.version), summary.with_index(removed.summary), removed.sums
+        summary = summary.with_(settled=int(np.count_nonzero(~replaced[: job.head.summary.settled])))
+    if rebuild:
+        return rebuild_index(job, table, progress, summary)
     return index_added(
         table,
-        base.config.thresholds,
+        job.config.thresholds,
         summary,
         centroids=centroids,
         sums=sums,
         progress=progress,
-        cannot_link=base.cannot_link,
+        cannot_link=job.cannot_link,
     )
 
 
-def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: Mapping[str, Any]) -> WrittenIndex:
-    """Index all rows of a table anew; *summary* is that of its last index.
+def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
+    """Rebuild the index of all rows of a table; *summary* is the summary of its last index.
 
-    Measures that the table lacks, because it was made before there were as many, are taken from the images first.
+    Measures that an older version of the program did not compute are measured on the images first.
     """
-    table, unread = fill_measures(base, table, lambda stage, share: progress(stage, _MEASURING * share))
+    table, unread = fill_measures(job, table, lambda stage, share: progress(stage, _MEASURING * share))
     indexed = index(
         table,
-        base.config.thresholds,
+        job.config.thresholds,
         progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
-        first_free=summary.get("first_free"),
-        settled=summary.get("settled"),
-        cannot_link=base.cannot_link,
+        first_free=summary.first_free,
+        settled=summary.settled,
+        cannot_link=job.cannot_link,
     )
     return replace(indexed, unread=unread)

@@ -1,17 +1,18 @@
-"""The end of a job that writes an index: what later additions need of it, and the commit that makes it the head."""
+"""Last step of a job that writes an index: the cells and sums for later updates, and the commit of the generation."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
 from framedex.arrays import Vectors
+from framedex.jobs.commits import generation_commit
 from framedex.jobs.index.index import WrittenIndex
-from framedex.records import DatasetStatus, EmbeddingConfig, Generation, SnapshotReason
-from framedex.storage import datasets, snapshot_rows, tables, videos
+from framedex.records import EmbeddingConfig
+from framedex.storage import tables, videos
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.objects import OBJECTS, TABLES
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
 from framedex.storage.tables import Table
@@ -25,70 +26,60 @@ def finish(
     dataset_id: str,
     table: Path,
     rows: int,
-    status: DatasetStatus,
-    summary: Mapping[str, Any],
+    summary: Summary,
+    partial: bool = False,
     others: Mapping[str, int] | None = None,
     roots: Sequence[str] = (),
     kept_by: str | None = None,
 ) -> Commit:
-    """Write what is left to write, wait until all is on the disk, and return the commit.
+    """Write the remaining tables, sync all tables to the disk, and return the commit.
 
     Args:
-        indexed: the index that was written.
-        config: how the media were encoded and grouped.
+        indexed: the index as written.
+        config: encoder and thresholds of the dataset.
         dataset_id: the dataset.
         table: folder of its media table.
-        rows: media in it.
-        status: of the dataset from then on.
-        summary: what else is stored with the generation.
+        rows: the number of media in it.
+        summary: summary of the generation, without the values of the index.
+        partial: True if rows were added to the index since its last rebuild.
         others: versions of further tables of the generation.
-        roots: source roots, by number; empty if they are as before.
-        kept_by: who a snapshot of this first index is made by; None for no snapshot.
+        roots: source roots, by number; empty if unchanged.
+        kept_by: creator of a snapshot of this first index; None for no snapshot.
     """
     versions = {**(others or {}), MEDIA: indexed.version}
     versions |= write_rest(indexed, table)
     tables.sync(table)
-    counts = _count_videos(table, versions)
-
-    def commit(connection: Any) -> None:
-        if roots:
-            datasets.put_roots(connection, dataset_id, roots)
-        generation = datasets.commit_generation(
-            connection,
-            dataset_id,
-            tables=versions,
-            n_images=rows,
-            status=status,
-            config=config,
-            summary={**summary, **indexed.summary, **counts, "partial": status is DatasetStatus.PARTIAL_INDEX},
-        )
-        if kept_by is not None:
-            reason = SnapshotReason.CREATION
-            snapshot_rows.insert_snapshot(connection, generation, created_by=kept_by, reason=reason)
-
-    return commit
+    return generation_commit(
+        dataset_id,
+        tables=versions,
+        n_images=rows,
+        config=config,
+        summary=summary.with_index(indexed.summary).with_(**_count_videos(table, versions), partial=partial),
+        roots=roots,
+        snapshot_by=kept_by,
+    )
 
 
 def _count_videos(table: Path, versions: Mapping[str, int]) -> dict[str, int]:
-    """Return how many videos a generation has, and how many rows of the media table are theirs; sync their table."""
-    found = videos.open_videos(table, versions)
-    if found is None:
+    """Return the numbers of videos and of their rows in the media table; sync the table of videos."""
+    video_table = videos.open_videos(table, versions)
+    if video_table is None:
         return {"n_videos": 0, "n_of_videos": 0}
-    tables.sync(found.path)
-    return {"n_videos": found.count(), "n_of_videos": videos.media_of_videos(Table(table, versions[MEDIA]))}
+    tables.sync(video_table.path)
+    return {"n_videos": video_table.count(), "n_of_videos": videos.media_of_videos(Table(table, versions[MEDIA]))}
 
 
 def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
-    """Return when batches were added, by number, with one that is added now; times are ISO 8601, in UTC."""
+    """Return the times of additions by batch number, with the current time for a new batch; ISO 8601, in UTC."""
     return {**times, str(batch): datetime.now(UTC).isoformat()}
 
 
 def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
-    """Write the cells and the sums of clusters, where there are any; return the tables' versions.
+    """Write the cells and the cluster sums, if there are any; return the versions of their tables.
 
     Args:
-        indexed: the index that was written.
-        table: folder of the media table, or of that of objects.
+        indexed: the index as written.
+        table: folder of the media table or the table of objects.
     """
     versions = {}
     if indexed.graph.cells is not None:
@@ -115,17 +106,17 @@ def _replace(path: Path, columns: dict[str, pa.Array]) -> int:
 
 
 def read_cells(table: Path, versions: Mapping[str, int]) -> Vectors | None:
-    """Return the centroids that a generation's index was found by: float32, shape (C, D); None without cells."""
+    """Read the centroids of the cells of a generation's index: float32, shape (C, D); None without cells."""
     if CELLS not in versions:
         return None
     return Table(_path(table, CELLS), versions[CELLS]).vectors("centroid")[1]
 
 
 def read_sums(table: Path, head: Generation) -> ClusterSums | None:
-    """Return the sums of clusters that were kept with a generation's index; None if there are none."""
+    """Read the cluster sums that are stored with a generation's index; None without sums."""
     if MEANS not in head.tables:
         return None
-    kept = Table(_path(table, MEANS), head.tables[MEANS])
-    held = kept.scan(["key", "weight"]).read_all()
-    keys, weights = (held.column(name).to_numpy() for name in ("key", "weight"))
-    return ClusterSums(keys, weights, kept.vectors("sum")[1])
+    stored = Table(_path(table, MEANS), head.tables[MEANS])
+    read = stored.scan(["key", "weight"]).read_all()
+    keys, weights = (read.column(name).to_numpy() for name in ("key", "weight"))
+    return ClusterSums(keys, weights, stored.vectors("sum")[1])

@@ -1,8 +1,7 @@
-"""Rows to an index: neighbours, clusters, duplicates, labels, scores and issues, as columns of the media table."""
+"""Index of all rows: neighbours, clusters, duplicates, labels, scores and issues, as columns of the media table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ from framedex.analysis.cluster_means import ClusterSums, cluster_sums
 from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import average_linkage
-from framedex.analysis.neighbours import Graph, nearest, unique_rows
+from framedex.analysis.neighbours import NeighbourGraph, nearest, unique_rows
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
@@ -24,34 +23,34 @@ from framedex.jobs.index.columns import (
     graph_columns,
     issue_columns,
     label_columns,
-    read_labels,
+    read_label_codes,
     scatter,
     to_batches,
 )
 from framedex.progress import Progress, ShareProgress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
 from framedex.storage.tables import Table
-
-"""Called with the name of the stage and the share of the whole that is done, 0 to 1; raises to stop."""
 
 FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(DUPLICATES, 0)
 
 
 @dataclass(frozen=True)
 class WrittenIndex:
-    """What indexing wrote.
+    """Result of indexing.
 
     Attributes:
-        version: of the media table.
-        thresholds: the limit of each issue in this dataset; None where it could not be set.
-        uniqueness_scale: the distance that has uniqueness 1.
-        first_free: by column of clusters and groups: the least number that was never used.
-        settled: how many of the table's first rows were grouped all at once; those behind them joined later.
-        graph: the neighbours, with the cells that they were found by.
-        sums: of large clusters.
-        unread: rows that lack measures because their image could not be read; they keep the values they had.
+        version: version of the media table.
+        thresholds: the limit of each issue in this dataset; None if it could not be computed.
+        uniqueness_scale: the distance with uniqueness 1.
+        first_free: by column of clusters and groups: the lowest number that was never used.
+        settled: the number of the table's first rows that were grouped by the last rebuild; further rows were added
+            later.
+        graph: the neighbour graph, with its cells.
+        sums: sums of large clusters.
+        unread: the number of rows without some measures because their image could not be read; they keep their values.
     """
 
     version: int
@@ -59,20 +58,20 @@ class WrittenIndex:
     uniqueness_scale: float
     first_free: dict[str, int]
     settled: int
-    graph: Graph = field(repr=False, compare=False)
+    graph: NeighbourGraph = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
     unread: int = field(default=0, compare=False)
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """What is stored of it with the generation."""
-        return {
-            "issue_thresholds": self.thresholds,
-            "uniqueness_scale": self.uniqueness_scale,
-            "first_free": self.first_free,
-            "settled": self.settled,
-            "reach": self.graph.cells.reach if self.graph.cells else None,
-        }
+    def summary(self) -> IndexSummary:
+        """The values of the index for the summary of the generation."""
+        return IndexSummary(
+            issue_thresholds=self.thresholds,
+            uniqueness_scale=self.uniqueness_scale,
+            first_free=self.first_free,
+            settled=self.settled,
+            reach=self.graph.cells.reach if self.graph.cells else None,
+        )
 
 
 def index(
@@ -84,17 +83,17 @@ def index(
     settled: int | None = None,
     cannot_link: Sequence[Sequence[str]] = (),
 ) -> WrittenIndex:
-    """Compute all index columns of a media table and write them; return what was written.
+    """Compute and write all index columns of a media table.
 
-    Where the table has been indexed before, clusters and groups that keep most of their members keep their numbers.
+    If the table was indexed before, clusters and groups with most of their previous members keep their numbers.
 
     Args:
         table: the media table, at its newest version.
         thresholds: five ascending cosine distances.
-        progress: called with the stage and the share that is done; raises to stop.
-        first_free: by column of clusters and groups: numbers below it were used before.
-        settled: how many rows the last index of all covered; by default all that there are.
-        cannot_link: sets of media ids of which no two are duplicates.
+        progress: called with the stage and the completed share; raises to stop.
+        first_free: by column of clusters and groups: lower numbers were used before.
+        settled: the number of rows in the last rebuild; by default all rows.
+        cannot_link: sets of media ids; no two of a set are duplicates.
     """
     count = table.count()
     progress("loading vectors", 0.0)
@@ -103,7 +102,7 @@ def index(
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
-    columns, limits, scale = _by_graph(table, vectors, graph, positions, inverse, cannot_link, progress, count)
+    columns, limits, scale = _graph_results(table, vectors, graph, positions, inverse, cannot_link, progress, count)
     weights = np.bincount(inverse, minlength=len(first))
     clusters = average_linkage(
         vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.9)
@@ -120,24 +119,24 @@ def index(
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
     columns |= issue_columns(table, columns, limits)
     progress("writing", 0.92)
-    bare = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
-    written = index_schema()
-    version = tables.put_columns(bare, to_batches(columns, count, written.names), written)
+    unindexed = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
+    schema = index_schema()
+    version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
     return WrittenIndex(version, finite(limits), scale, free, count, graph, sums)
 
 
-def _by_graph(
+def _graph_results(
     table: Table,
     vectors: Vectors,
-    graph: Graph,
+    graph: NeighbourGraph,
     positions: Positions,
     inverse: Positions,
     cannot_link: Sequence[Sequence[str]],
     progress: Progress,
     count: int,
 ) -> tuple[Columns, dict[str, float], float]:
-    """Return the columns that follow from the neighbours, the limit of outliers, and the scale of uniqueness."""
+    """Return the columns computed from the neighbours, the limits of issues, and the scale of uniqueness."""
     progress("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
         VectorsInMemory(vectors),
@@ -147,7 +146,7 @@ def _by_graph(
         cannot_link=cannot_link_items(table, positions, cannot_link),
         progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
     )
-    labels = read_labels(table, positions)
+    labels = read_label_codes(table, positions)
     quality = label_quality(
         graph, inverse, labels.labels, progress=stage_progress(progress, "checking labels", 0.45, 0.5)
     )
@@ -164,12 +163,12 @@ def _by_graph(
 
 
 def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:
-    """Return a progress of one stage, which takes the whole from *start* to *end*."""
+    """Return the progress of one stage, as the part from *start* to *end* of the whole progress."""
     return lambda share: progress(stage, start + (end - start) * share)
 
 
 def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
-    """Return some rows, ascending, moved to the front of the same memory, so that no second copy is needed."""
+    """Return a view of ascending rows, which are moved to the front of the array to save memory."""
     if len(rows) < len(vectors):
         for start in range(0, len(rows), 16384):
             some = rows[start : start + 16384]
@@ -180,36 +179,36 @@ def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:
 def cannot_link_items(
     table: Table, positions: Positions, cannot_link: Sequence[Sequence[str]]
 ) -> list[npt.NDArray[np.int64]]:
-    """Return sets of media ids as sets of places among the rows that have an embedding; what is gone is left out."""
+    """Return sets of media ids as sets of positions among the rows with an embedding, without deleted media."""
     if not cannot_link:
         return []
-    wanted = {identifier for each in cannot_link for identifier in each}
-    place_of: dict[str, int] = {}
+    requested = {identifier for each in cannot_link for identifier in each}
+    row_of: dict[str, int] = {}
     start = 0
     for batch in table.scan(["media_id"]):
-        place_of |= {
-            identifier: start + place
-            for place, identifier in enumerate(batch.column(0).to_pylist())
-            if identifier in wanted
+        row_of |= {
+            identifier: start + offset
+            for offset, identifier in enumerate(batch.column(0).to_pylist())
+            if identifier in requested
         }
         start += batch.num_rows
-    rows = [np.array([place_of[each] for each in ids if each in place_of], dtype=np.int64) for ids in cannot_link]
-    found = [np.searchsorted(positions, each[np.isin(each, positions)]) for each in rows]
-    return [each for each in found if len(each) > 1]
+    rows = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in cannot_link]
+    items = [np.searchsorted(positions, each[np.isin(each, positions)]) for each in rows]
+    return [each for each in items if len(each) > 1]
 
 
 def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int], settled: int) -> dict[str, int]:
-    """Give the new clusters and groups the numbers of those that they continue, in place; return the next free ones.
+    """Renumber clusters and groups, in place, to continue the previous ones; return the next free numbers.
 
-    What a cluster was is said by its settled members; those that joined it later count where it has no others.
+    The settled members of a previous cluster decide. Members that joined it later count only if it has no others.
     """
-    had = set(table.schema.names)
+    existing = set(table.schema.names)
     for name in FIRST_NUMBERS:
         new = columns[name]
         old = np.full(len(new), -1, dtype=np.int32)
-        if name in had:
-            held = table.scan([name]).read_all().column(0).fill_null(-1).to_numpy()
-            old = np.where(held < FIRST_NUMBERS[name], -1, held).astype(np.int32)
+        if name in existing:
+            previous = table.scan([name]).read_all().column(0).fill_null(-1).to_numpy()
+            old = np.where(previous < FIRST_NUMBERS[name], -1, previous).astype(np.int32)
             joined = old[settled:]
             joined[np.isin(joined, old[:settled])] = -1
         columns[name], first_free[name] = keep_numbers(old, new, first_free=first_free[name])
@@ -217,5 +216,5 @@ def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int], se
 
 
 def finite(limits: Mapping[str, float]) -> dict[str, float | None]:
-    """Return limits as JSON can hold them: None for infinite ones."""
+    """Return limits for JSON, with None for infinite ones."""
     return {name: limit if np.isfinite(limit) else None for name, limit in limits.items()}

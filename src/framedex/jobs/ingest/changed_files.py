@@ -14,7 +14,7 @@ from framedex.media.sources import Item, Source
 from framedex.regular_files import open_binary
 from framedex.storage.file_index import FileIndex
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import microseconds
+from framedex.storage.media_rows import file_time_us
 
 _ASKED = 1024  # files whose ids are looked up at a time
 _VIDEO_BYTES = 2**18  # of a video take about as long as a picture
@@ -39,7 +39,7 @@ class ExistingRows:
         """Return whether an earlier run of this ingestion wrote the frame of an id."""
         if self.media is None or not self.own_media:
             return False
-        return int(self.media.places([identifier])[0]) >= len(self.media) - self.own_media
+        return int(self.media.positions([identifier])[0]) >= len(self.media) - self.own_media
 
 
 class ChangedFiles:
@@ -90,10 +90,10 @@ class ChangedFiles:
             size, when = item.size_bytes, item.modified_ns
             if size is None or when is None:
                 return False
-            return not known.looks_same(row, size_bytes=size, modified_us=microseconds(when))
+            return not known.looks_same(row, size_bytes=size, modified_us=file_time_us(when))
         try:
             status = os.stat(path)  # noqa: PTH116
-            if known.looks_same(row, size_bytes=status.st_size, modified_us=microseconds(status.st_mtime_ns)):
+            if known.looks_same(row, size_bytes=status.st_size, modified_us=file_time_us(status.st_mtime_ns)):
                 return False
             if not known.has_size(row, status.st_size):
                 return True
@@ -105,7 +105,7 @@ class ChangedFiles:
 
 
 def _places(known: IdIndex | None, ids: list[str]) -> list[int]:
-    return [-1] * len(ids) if known is None else known.places(ids).tolist()
+    return [-1] * len(ids) if known is None else known.positions(ids).tolist()
 
 
 def weight(source: Source, item: Item) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.sources import BoxSource, find_boxes, given_boxes, read_annotations
+from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
@@ -119,7 +119,7 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
         raise InvalidInput(f"no pictures in {str(path)!r}" + (f"; it holds {seen}" if seen else "; it is empty"))
     is_folder = isinstance(files, FolderSource)
     annotations = read_annotations(files.root) if is_folder else Annotations()
-    boxes = tuple(find_boxes(files.root)) if is_folder else ()
+    boxes = tuple(find_box_sources(files.root)) if is_folder else ()
     config = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
     return FilesInput(files, annotations, chosen, reason, _for_all(config, encoder), boxes)
 
@@ -210,7 +210,7 @@ def with_boxes(content: Content, given: Any) -> Content:
     """
     if not isinstance(content, FilesInput):
         raise InvalidInput("boxes are in pictures; a table brings its own embeddings")
-    sources = given_boxes(given)
+    sources = resolve_box_sources(given)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     config = None if content.config is None else {**content.config, "boxes": paths}
     return replace(content, boxes=(*content.boxes, *sources), config=config)

@@ -219,7 +219,7 @@ class _Examiner(Generic[R]):
         self._of_objects = media.parents is not None
         self._work, self._failed, self._settings = work, failed, settings
         self._detail = None if self._of_objects else detail  # a box may be a small part of its picture
-        roles: dict[str, str] = media.generation.summary.get("roles", {})
+        roles = media.generation.summary.roles
         self._readers: Mapping[str | None, Reader] = {
             role: Reader(settings, role) for role in chain([None], roles.values())
         }

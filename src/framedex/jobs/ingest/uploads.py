@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
-from framedex.annotations.sources import BoxSource, find_boxes, read_annotations
+from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.errors import InvalidInput
 from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, open_archive
 from framedex.media.sources import Item, Source
@@ -61,7 +61,7 @@ class UploadSource(Source):
 
     def boxes(self) -> list[BoxSource]:
         """Return the files of boxes that came with an archive."""
-        return find_boxes(self._folder)
+        return find_box_sources(self._folder)
 
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:

@@ -48,14 +48,14 @@ def writer(
     """
     table = Table(base.table, versions[MEDIA])
     head = base.head.model_copy(
-        update={"tables": {**base.head.tables, **versions}, "summary": {**base.head.summary, "roles": roles}}
+        update={"tables": {**base.head.tables, **versions}, "summary": base.head.summary.with_(roles=dict(roles))}
     )
     media = Media(base.dataset_id, head, table, Sql(), tuple(roots))
     names = _Names(boxes, place)
     rows = ObjectRows(encoder, base.settings, base.namespace, names.boxes_in, known=known)
 
     def write(path: Path, progress: Callable[[float], None]) -> int:
-        total = max(boxes.pictures, 1)
+        total = max(boxes.n_images, 1)
         return rows.write(path, media, names.rows(media, first), progress=lambda done: progress(min(done / total, 1.0)))
 
     return write

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from framedex.jobs.index.index import WrittenIndex, index, stage_progress
 from framedex.jobs.index.measures import add_measure_columns
 from framedex.progress import Progress
 from framedex.storage import tables
+from framedex.storage.generation import ObjectSummary, Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import object_schema
 from framedex.storage.objects import OBJECTS, objects_generation, objects_path, with_objects
@@ -34,13 +34,13 @@ class ObjectChange:
 
     Attributes:
         versions: of the tables, by the names of those of media.
-        summary: what the generation's summary says of objects.
+        summary: of the objects.
     """
 
     versions: Mapping[str, int]
-    summary: Mapping[str, Any]
+    summary: ObjectSummary
 
-    def apply(self, tables: Mapping[str, int], summary: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Any]]:
+    def apply(self, tables: Mapping[str, int], summary: Summary) -> tuple[dict[str, int], Summary]:
         """Return tables and summary of a generation with these objects."""
         return with_objects(tables, summary, self.versions, self.summary)
 
@@ -80,7 +80,7 @@ def change_objects(
     if not (added or lost.any() or anew):
         return None
     if head is not None and lost.all() and not added:
-        return ObjectChange({}, {"first_free": head.summary["first_free"]})
+        return ObjectChange({}, ObjectSummary(first_free=head.summary.first_free))
     index_tell: Progress = lambda stage, share: progress(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
     indexed = _indexed(own, head is not None, table, start, lost, index_tell, anew=anew)
     return settled(base, indexed, path)
@@ -105,8 +105,8 @@ def settled(base: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange
     """Write what is left to write of an index of objects, wait until all is on the disk, and return the change."""
     versions = {MEDIA: indexed.version, **write_rest(indexed, path)}
     tables.sync(path)
-    counted = {"n_objects": Table(path, indexed.version).count()}
-    return ObjectChange(versions, {**base.head.summary.get(OBJECTS, {}), **indexed.summary, **counted})
+    summary = (base.head.summary.objects or ObjectSummary()).with_index(indexed.summary)
+    return ObjectChange(versions, summary.with_(n_objects=Table(path, indexed.version).count()))
 
 
 def _indexed(
@@ -120,8 +120,8 @@ def _indexed(
     anew: bool,
 ) -> WrittenIndex:
     if was_indexed:
-        return index_changed(own, Table(table.path, start), table.version, lost, progress, anew=anew)
-    free = own.head.summary.get(OBJECTS, {}).get("first_free")
+        return index_changed(own, Table(table.path, start), table.version, lost, progress, rebuild=anew)
+    free = None if own.head.summary.objects is None else own.head.summary.objects.first_free
     return index(table, own.config.thresholds, progress=progress, first_free=free, cannot_link=own.cannot_link)
 
 

@@ -27,7 +27,7 @@ _UNFINISHED = (".part", ".partial")
 def check_caches(inspection: Inspection, dataset_id: str) -> None:
     """Check all that is cached of a dataset and of its objects; of each file only a part is in memory at a time."""
     for folder in inspection.context.layout.cached(dataset_id):
-        for path, status in disk.files_below(folder):
+        for path, status in disk.walk_files(folder):
             inspection.step()
             inspection.counts["cached files"] += 1
             if fault := _fault(path, status.st_mtime):

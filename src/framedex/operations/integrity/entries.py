@@ -12,7 +12,13 @@ from framedex.storage import datasets, disk
 from framedex.storage.catalog_checks import file_faults, reference_faults
 from framedex.storage.layout import names_dataset
 from framedex.storage.manifest import MANIFEST, Manifest, has_manifest, note_change, read_manifest
-from framedex.storage.manifest_rows import Plain, describe, insert_described, remove_rows, snapshot_files
+from framedex.storage.manifest_rows import (
+    Plain,
+    describe_dataset,
+    insert_described,
+    remove_dataset_rows,
+    snapshot_files,
+)
 from framedex.storage.retention import check_unused
 from framedex.storage.table_checks import opening_fault
 
@@ -75,7 +81,7 @@ def _fault(connection: Any, folder: Path) -> _Fault | None:
     except WorkspaceError as error:
         return _Fault(str(error))
     record = datasets.find_dataset(connection, folder.name)
-    body, files = describe(connection, folder.name), list(snapshot_files(connection, folder.name))
+    body, files = describe_dataset(connection, folder.name), list(snapshot_files(connection, folder.name))
     if manifest is None:
         if datasets.embedding_config(connection, folder.name) is None:  # it is being made
             return None
@@ -134,7 +140,7 @@ def _rewrite(inspection: Inspection, dataset_id: str, without: Any = ()) -> None
 def _rebuild(inspection: Inspection, manifest: Manifest, *, replaces: bool) -> None:
     """Write the rows of a dataset as its manifest has them."""
     layout = inspection.context.layout
-    states = [manifest.body["head"], *(each.generation for each in manifest.kept)]
+    states = [manifest.body["head"], *(each.generation for each in manifest.snapshots)]
     for state in states:
         for name, version in state["tables"].items():
             if (fault := opening_fault(layout.table(manifest.dataset_id, name), version)) is not None:
@@ -142,8 +148,8 @@ def _rebuild(inspection: Inspection, manifest: Manifest, *, replaces: bool) -> N
     with inspection.context.catalog.write() as connection:
         if replaces:
             check_unused(connection, manifest.dataset_id)
-            remove_rows(connection, manifest.dataset_id)
+            remove_dataset_rows(connection, manifest.dataset_id)
         taken = {record.display_name for record in datasets.list_datasets(connection)}
         name = copy_name(manifest.name, "recovered", taken) if manifest.name in taken else manifest.name
-        insert_described(connection, manifest.body, manifest.kept, name=name)
+        insert_described(connection, manifest.body, manifest.snapshots, name=name)
         note_change(connection, manifest.dataset_id)

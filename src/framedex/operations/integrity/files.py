@@ -10,7 +10,7 @@ from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.media_rows import path_of_text
-from framedex.storage.retention import RetentionLimits, check_unused, named_uploads, read_retained
+from framedex.storage.retention import RetentionLimits, check_unused, read_retained, referenced_uploads
 from framedex.storage.table_checks import engine_fault
 from framedex.storage.table_files import rows_key
 from framedex.storage.table_names import MEDIA
@@ -30,7 +30,7 @@ class BlobChecks:
     def check(self, inspection: Inspection, dataset_id: str) -> None:
         """Check the uploaded files of a dataset, and that each row that needs one has it."""
         layout = inspection.context.layout
-        for path, status in disk.files_below(layout.blobs(dataset_id)):
+        for path, status in disk.walk_files(layout.blobs(dataset_id)):
             inspection.step()
             inspection.counts["uploaded files"] += 1
             inode = disk.inode_of(status)
@@ -92,7 +92,7 @@ def check_uploads(inspection: Inspection, dataset_id: str) -> None:
     """Check that each upload that is still listed has a task that reads it, or may be run again."""
     context, folder, limits = inspection.context, inspection.context.layout.dataset(dataset_id), RetentionLimits.ago(0)
     with context.catalog.read() as connection:
-        named = named_uploads(connection, dataset_id, limits)
+        named = referenced_uploads(connection, dataset_id, limits)
     for upload_id, changed_s, is_whole in blobs.uploads(folder):
         if upload_id in named or changed_s >= time.time() - (_PARTIAL_S if is_whole else _UPLOAD_S):
             continue

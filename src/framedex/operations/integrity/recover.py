@@ -55,7 +55,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
 
     def fill(connection: Any) -> None:
         for manifest, name in zip(plan.manifests, names, strict=True):
-            insert_described(connection, manifest.body, manifest.kept, name=name)
+            insert_described(connection, manifest.body, manifest.snapshots, name=name)
 
     kept_as = [str(path) for path in _set_catalog_aside(layout)]
     create_catalog(layout.catalog, fill)
@@ -66,7 +66,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
             note_change(connection, manifest.dataset_id)
     return RecoveryResult(
         datasets=names,
-        snapshots=sum(len(manifest.kept) for manifest in plan.manifests),
+        snapshots=sum(len(manifest.snapshots) for manifest in plan.manifests),
         kept_as=kept_as,
         left_out=plan.left_out,
     )
@@ -107,12 +107,12 @@ def _usable(layout: Layout, manifest: Manifest, left_out: list[str]) -> Manifest
         left_out.append(f"{name}: a change that was under way when its process ended is left out")
     left_out += [f"{name}: a snapshot is left out: {reason}" for reason in manifest.unread.values()]
     kept = []
-    for each in manifest.kept:
+    for each in manifest.snapshots:
         if (fault := _fault(layout, each.generation)) is None:
             kept.append(each)
         else:
             left_out.append(f"{name}: the snapshot {each.snapshot['name']!r} is left out: {fault}")
-    manifest = replace(manifest, kept=tuple(kept))
+    manifest = replace(manifest, snapshots=tuple(kept))
     if (fault := _fault(layout, manifest.body["head"])) is None:
         return manifest
     if not kept:

@@ -1,7 +1,8 @@
-"""The vectors of a dataset's captions by a text encoder, made when they are first searched.
+"""Embeddings of a dataset's captions by a text encoder, computed at the first search.
 
-Vectors belong to texts, and neither ever changes. So edits, restores, clones, deletions, kills and other processes need
-nothing of the cache; what a state lacks is added when it is first searched, each distinct text once.
+Each vector belongs to a text, and texts with their vectors never change. So edits, restores, clones, deletions and
+killed processes need no change of the cache. A search adds the missing vectors of its state, one for each distinct
+text.
 """
 
 import hashlib
@@ -28,35 +29,35 @@ from framedex.storage.failures import own_errors
 from framedex.storage.media import Media
 
 _FIELDS = TextFields(("caption",), {"caption": "nullif(trim(caption, ' ' || chr(9) || chr(10) || chr(13)), '')"})
-_ENCODED = 256  # texts that the encoder is given at a time
-_SEGMENT_TEXTS, _SEGMENT_S = 8192, 20.0  # after which vectors are written: a kill loses no more
-_ENCODING = 0.9  # of the work; sorting into cells is the rest
-_MOST_INDICES = 4  # that are held in memory
+_ENCODED = 256  # texts per batch of the encoder
+_SEGMENT_TEXTS, _SEGMENT_S = 8192, 20.0  # write vectors after so many texts or seconds: the most that a kill loses
+_ENCODING = 0.9  # share of the progress; sorting into cells is the rest
+_MOST_INDICES = 4  # held in memory
 _SHOWN = 60
 
 
 def open_captions(
     media: Media, encoder: TextEncoder, *, folder: Path, keep: bool, progress: ShareProgress | None = None
 ) -> CaptionIndex:
-    """Return the captions of a state of a dataset by their vectors; what is missing is made.
+    """Return the caption index of a dataset's state; missing embeddings are computed.
 
     Args:
-        media: the state.
-        encoder: what makes vectors of texts; each has a folder of its own.
-        folder: the cache of the dataset's captions; what is missing or damaged there is made anew.
-        keep: whether what is made now stays there.
-        progress: called while vectors are made.
+        media: the dataset's state.
+        encoder: the text encoder; each has its own folder.
+        folder: the cache of the dataset's captions; missing or damaged parts are rebuilt.
+        keep: whether new embeddings are written to the cache.
+        progress: called while embeddings are computed.
 
     Raises:
-        InvalidInput: the encoder does not return what it should.
-        WorkspaceError: the media table is damaged, or the disk refuses the vectors.
+        InvalidInput: the encoder returns invalid results.
+        WorkspaceError: the media table is damaged, or the vectors cannot be written.
     """
     with own_errors(f"index the captions of {media.table.path}"):
-        return _captions(folder / folder_of(encoder), encoder, keep=keep).states.at(media, progress)
+        return _captions(folder / folder_of(encoder), encoder, keep=keep).states.get(media, progress)
 
 
 def folder_of(encoder: TextEncoder) -> str:
-    """Return the name of the folder for what an encoder makes: of its name, its dimension and its weights."""
+    """Return the name of an encoder's folder, made from its name, dimension and weights."""
     weights = encoder.weights if isinstance(encoder, Weighted) else None
     stated = None if weights is None else {"sha256": weights.sha256, "settings": weights.settings}
     text = json.dumps([encoder.name, encoder.dimension, stated], sort_keys=True)
@@ -64,10 +65,10 @@ def folder_of(encoder: TextEncoder) -> str:
 
 
 def encode(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of texts: float32, shape (N, D), of unit length whatever the encoder returns.
+    """Return the embeddings of texts: float32, shape (N, D), scaled to unit length.
 
     Raises:
-        InvalidInput: they are of another shape, or one has no direction.
+        InvalidInput: the encoder returns another shape, or a vector that is zero or not finite.
     """
     vectors = np.asarray(encoder.encode_texts(texts), np.float32)
     if vectors.shape != (len(texts), encoder.dimension):
@@ -83,11 +84,11 @@ def encode(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
 
 
 class _Captions:
-    """The captions of one dataset by one encoder.
+    """The caption indices of one dataset by one encoder.
 
     Attributes:
-        states: that were searched last.
-        encoder: the one that was given last; others of the same name and weights make the same vectors.
+        states: the most recently searched states.
+        encoder: the encoder of the last call; encoders of the same name and weights return the same vectors.
     """
 
     def __init__(self, store: CaptionStore, encoder: TextEncoder) -> None:
@@ -99,12 +100,12 @@ _OPEN: LruCache[tuple[Path, bool], _Captions] = LruCache(_MOST_INDICES)
 
 
 def _captions(folder: Path, encoder: TextEncoder, *, keep: bool) -> _Captions:
-    found = _OPEN.get_or_make(
+    captions = _OPEN.get_or_make(
         (folder.absolute(), keep),
         lambda: _Captions(CaptionStore(folder, encoder.dimension, keep=keep), encoder),
     )
-    found.encoder = encoder
-    return found
+    captions.encoder = encoder
+    return captions
 
 
 def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: ShareProgress | None) -> CaptionIndex:
@@ -112,13 +113,13 @@ def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: Sh
     keys = read_keys(media, _FIELDS)
     store.refresh()
     if not store.segments():
-        with suppress(OSError):  # what cannot be copied is encoded
+        with suppress(OSError):  # texts that cannot be copied are encoded
             store.borrow(keys.keys[0][keys.present[0]], progress)
     texts = keys.texts(store.segments())
     if (keys.present & (texts < 0)).any():
         _add_texts(media, keys, texts, store, encoder, lambda share: progress(_ENCODING * share))
         texts = keys.texts(store.segments())
-    with suppress(OSError):  # many segments only cost time
+    with suppress(OSError):  # unmerged segments only cost time
         if store.merge_some(store.used(texts[0]), lambda share: progress(_ENCODING + (1 - _ENCODING) * share)):
             texts = keys.texts(store.segments())
     return CaptionIndex(keys.row_ids, texts[0], store.segments())
@@ -127,22 +128,22 @@ def _state(store: CaptionStore, encoder: TextEncoder, media: Media, progress: Sh
 def _add_texts(
     media: Media, keys: RowKeys, texts: Ints, store: CaptionStore, encoder: TextEncoder, progress: ShareProgress
 ) -> None:
-    """Encode the texts that are not known yet, each once."""
-    wanted = keys.first_missing(texts)[0]
-    batch, done, total = _Batch(store, encoder), 0, int(wanted.sum())
-    for places, block in read_texts(media, _FIELDS, keys.row_ids, wanted):
-        chosen = wanted[places]
-        new, new_keys = block["caption"].filter(pa.array(chosen)), keys.keys[0][places[chosen]]
+    """Encode each text that has no embedding yet once."""
+    missing = keys.first_missing(texts)[0]
+    batch, encoded, total = _Batch(store, encoder), 0, int(missing.sum())
+    for positions, block in read_texts(media, _FIELDS, keys.row_ids, missing):
+        mask = missing[positions]
+        new, new_keys = block["caption"].filter(pa.array(mask)), keys.keys[0][positions[mask]]
         for start in range(0, len(new), _ENCODED):
             stop = min(start + _ENCODED, len(new))
             batch.add(new[start:stop].to_pylist(), new_keys[start:stop])
-            done += stop - start
-            progress(done / total)
+            encoded += stop - start
+            progress(encoded / total)
     batch.flush()
 
 
 class _Batch:
-    """Vectors that become a segment when they are enough, or have waited."""
+    """Embeddings collected until they are written as a segment."""
 
     def __init__(self, store: CaptionStore, encoder: TextEncoder) -> None:
         self._store, self._encoder = store, encoder
@@ -162,7 +163,7 @@ class _Batch:
             self.flush()
 
     def flush(self) -> None:
-        """Make a segment of what there is."""
+        """Write the collected embeddings as a segment."""
         if self._count:
             low, high = (np.concatenate([getattr(keys, half) for keys in self._keys]) for half in ("low", "high"))
             self._store.add(Keys(low, high), np.concatenate(self._vectors))

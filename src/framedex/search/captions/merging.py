@@ -1,4 +1,4 @@
-"""Many segments of captions' vectors become one, whose texts are sorted into cells when they are many."""
+"""Merging of caption segments into one, with its texts in cells if there are many."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,43 +16,43 @@ from framedex.search.captions.segments import CaptionSegment, SegmentWriter
 from framedex.search.vectors.building import measure_candidates
 
 ONE_CELL_BYTES = 32 * 2**20
-"""Codes up to that size are in one cell, so that all of them are compared: that takes a few milliseconds."""
+"""Codes up to this size are stored in one cell, so that all are compared, which takes a few milliseconds."""
 _BLOCK = 8192
-_SAMPLED = 32  # texts for each cell, where cells are found
+_SAMPLED = 32  # sampled texts per cell for the clustering
 
 
-def merge_segments(
+def merge_caption_segments(
     segments: Sequence[CaptionSegment],
-    chosen: Sequence[npt.NDArray[np.bool_]],
+    masks: Sequence[npt.NDArray[np.bool_]],
     folder: Path,
     progress: Callable[[float], None],
 ) -> CaptionSegment:
-    """Write a segment with texts of others, each once, and return it.
+    """Write a segment with texts of others, each text once, and return it.
 
     Args:
         segments: at least one.
-        chosen: bool, for each of them: which of its texts; at least one of all.
-        folder: where it goes.
-        progress: called with the share that is done; raises to stop.
+        masks: bool, for each segment: mask of the texts to keep; at least one in all.
+        folder: folder of the new segment.
+        progress: called with the completed share; raises to stop.
 
     Raises:
-        OSError: the disk refuses it; nothing stays of it.
+        OSError: the segment cannot be written; no file remains.
     """
-    source = _Source(segments, chosen)
+    source = _Source(segments, masks)
     writer = SegmentWriter(folder, len(source.keys), segments[0].codes.int8.shape[1])
     try:
         centroids, cell = _cells(source, progress)
-        place, starts = sorted_by_cell(cell, len(centroids))
-        done = 0
+        positions, starts = sorted_by_cell(cell, len(centroids))
+        written = 0
         for codes, rows in source.blocks():
-            target = place[done : done + len(rows)]
+            target = positions[written : written + len(rows)]
             for name in ("int8", "residual", "scale"):
                 getattr(writer.codes, name)[target] = getattr(codes, name)[rows]
-            done += len(rows)
-            progress(0.6 + 0.2 * done / len(place))
-        order = np.empty_like(place)
-        order[place] = np.arange(len(place))
-        n_candidates = _compared(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
+            written += len(rows)
+            progress(0.6 + 0.2 * written / len(positions))
+        order = np.empty_like(positions)
+        order[positions] = np.arange(len(positions))
+        n_candidates = _candidate_count(QuantizedIvf(centroids, [Block(writer.codes, starts)]), progress)
         return writer.finish(source.keys[order], centroids, starts, n_candidates)
     except BaseException:
         writer.give_up()
@@ -60,35 +60,35 @@ def merge_segments(
 
 
 class _Source:
-    """Texts of some segments, numbered through in their order.
+    """The selected texts of several segments, numbered in their order.
 
     Attributes:
-        keys: of the texts.
+        keys: keys of the texts.
     """
 
-    def __init__(self, segments: Sequence[CaptionSegment], chosen: Sequence[npt.NDArray[np.bool_]]) -> None:
+    def __init__(self, segments: Sequence[CaptionSegment], masks: Sequence[npt.NDArray[np.bool_]]) -> None:
         self._segments = segments
         keys = [_keys_by_text(segment) for segment in segments]
         every = Keys(np.concatenate([each.low for each in keys]), np.concatenate([each.high for each in keys]))
-        held = np.flatnonzero(_first_of_each(every, np.concatenate(chosen)))
-        self.keys = every[held]
+        selected = np.flatnonzero(_first_of_each(every, np.concatenate(masks)))
+        self.keys = every[selected]
         ends = np.cumsum([0, *(len(segment) for segment in segments)])
-        bounds = np.searchsorted(held, ends)
+        bounds = np.searchsorted(selected, ends)
         self._rows: list[Rows] = [
-            held[first:last] - end for first, last, end in zip(bounds, bounds[1:], ends, strict=False)
+            selected[first:last] - end for first, last, end in zip(bounds, bounds[1:], ends, strict=False)
         ]
 
     def blocks(self) -> Iterator[tuple[Codes, Rows]]:
-        """Yield the texts, some thousand at a time: the codes of a segment, and rows of these."""
+        """Yield the texts in blocks of some thousand: the codes of a segment, and rows of these codes."""
         for segment, rows in zip(self._segments, self._rows, strict=True):
             for start in range(0, len(rows), _BLOCK):
                 yield segment.codes, rows[start : start + _BLOCK]
 
-    def vectors(self, wanted: npt.NDArray[np.bool_]) -> Iterator[Vectors]:
+    def vectors(self, requested: npt.NDArray[np.bool_]) -> Iterator[Vectors]:
         """Yield the vectors of some texts, in their order."""
         start = 0
         for codes, rows in self.blocks():
-            yield codes.vectors(rows[wanted[start : start + len(rows)]])
+            yield codes.vectors(rows[requested[start : start + len(rows)]])
             start += len(rows)
 
 
@@ -98,21 +98,21 @@ def _keys_by_text(segment: CaptionSegment) -> Keys:
     return segment.keys[order]
 
 
-def _first_of_each(keys: Keys, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which of the chosen texts are the first with their key: two processes may have made the same."""
-    places = np.flatnonzero(chosen)
-    some = keys[places]
-    order = np.lexsort((places, some.high, some.low))
-    some = some[order]
-    again = np.zeros(len(order), bool)
-    again[1:] = (some.low[1:] == some.low[:-1]) & (some.high[1:] == some.high[:-1])
-    found = chosen.copy()
-    found[places[order[again]]] = False
-    return found
+def _first_of_each(keys: Keys, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the mask of the first text of each key: two processes may have written the same text."""
+    positions = np.flatnonzero(mask)
+    selected = keys[positions]
+    order = np.lexsort((positions, selected.high, selected.low))
+    selected = selected[order]
+    repeated = np.zeros(len(order), bool)
+    repeated[1:] = (selected.low[1:] == selected.low[:-1]) & (selected.high[1:] == selected.high[:-1])
+    first = mask.copy()
+    first[positions[order[repeated]]] = False
+    return first
 
 
 def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors, npt.NDArray[np.int32]]:
-    """Return the centroids of cells, and the cell of each text."""
+    """Return the centroids of the cells, and the cell of each text."""
     texts = len(source.keys)
     first = next(source.vectors(np.ones(texts, bool)))
     if 2 * texts * first.shape[1] <= ONE_CELL_BYTES:
@@ -125,21 +125,21 @@ def _cells(source: _Source, progress: Callable[[float], None]) -> tuple[Vectors,
         sample, min(count, len(sample)), engine=engine, random=random, progress=lambda share: progress(0.3 * share)
     )
     cell = np.empty(texts, np.int32)
-    done = 0
+    assigned = 0
     for vectors in source.vectors(np.ones(texts, bool)):
-        cell[done : done + len(vectors)] = assign(vectors, centroids, engine=engine)
-        done += len(vectors)
-        progress(0.3 + 0.3 * done / texts)
+        cell[assigned : assigned + len(vectors)] = assign(vectors, centroids, engine=engine)
+        assigned += len(vectors)
+        progress(0.3 + 0.3 * assigned / texts)
     return centroids, cell
 
 
-def _compared(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
-    """Return how many texts a search has to compare; all where there is but one cell."""
+def _candidate_count(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
+    """Return the number of candidates that a search needs; all texts if there is only one cell."""
     if len(cells.centroids) == 1:
         return len(cells)
     return measure_candidates(cells, lambda share: progress(0.8 + 0.2 * share))
 
 
 def one_cell(texts: int, dimension: int) -> tuple[Vectors, Longs, int]:
-    """Return centroids, starts and how many texts to compare, for :meth:`SegmentWriter.finish` of a small segment."""
+    """Return centroids, starts and number of candidates for :meth:`SegmentWriter.finish` of a small segment."""
     return np.zeros((1, dimension), np.float32), np.array([0, texts]), texts

@@ -1,9 +1,9 @@
-"""Vectors of captions in a folder of the cache: by the hashes of the texts, as codes in cells, never changed.
+"""Segments of caption embeddings in a cache folder, stored as codes in cells by the hashes of the texts.
 
     <folder>/<segment>/*.npy, segment.json
 
-A segment appears whole, under a name of its own, when all of it is on the disk. What is damaged is not read, and made
-again. So other processes, kills, and the loss of all of it do no harm.
+A segment appears complete, under a unique name, after it is synced to disk, and never changes. Damaged segments are
+ignored and rebuilt. So other processes, kills and the deletion of the cache do no harm.
 """
 
 import json
@@ -26,20 +26,20 @@ from framedex.search.vectors.folder import publish
 UNFINISHED = ".part"
 _META = "segment.json"
 _FORMAT = 2
-_MAPPED = ("int8", "residual")  # the others are small, and held in memory
+_MAPPED = ("int8", "residual")  # the other arrays are small and held in memory
 _ARRAYS = (*_MAPPED, "scale", "starts", "centroids", "low", "high", "key_text")
 
 
 @dataclass(frozen=True)
 class CaptionSegment:
-    """Texts and their vectors; texts are numbered in the order of their cells.
+    """Texts and their embeddings; texts are numbered in the order of their cells.
 
     Attributes:
-        keys: of the texts, ascending by (low, high).
-        key_text: int32, shape (texts,): the text of each key.
-        cells: the vectors.
-        n_candidates: how many texts a search compares.
-        folder: where it lies.
+        keys: keys of the texts, ascending by (low, high).
+        key_text: int32, shape (texts,): number of the text of each key.
+        cells: the embeddings.
+        n_candidates: number of candidate texts in a search.
+        folder: folder of its files.
     """
 
     keys: Keys
@@ -53,30 +53,32 @@ class CaptionSegment:
 
     @property
     def codes(self) -> Codes:
-        """The vectors as they are stored."""
+        """The embeddings as stored codes."""
         return self.cells.parts[0].codes
 
     def find(self, keys: Keys) -> Ints:
-        """Return the text of each key, which ascend by ``low``; -1 where it is not here."""
-        place = self.keys.find(keys)
-        found = np.full(len(keys), -1, dtype=np.int32)
-        found[place >= 0] = self.key_text[place[place >= 0]]
-        return found
+        """Return the number of the text of each key, given ascending by ``low``; -1 if it is not in the segment."""
+        positions = self.keys.find(keys)
+        texts = np.full(len(keys), -1, dtype=np.int32)
+        texts[positions >= 0] = self.key_text[positions[positions >= 0]]
+        return texts
 
     def remove(self) -> None:
-        """Remove it from the disk; a process that uses it keeps what it has mapped."""
+        """Remove the segment from disk; a process that uses it keeps its mapped files."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class SegmentWriter:
-    """Writes a segment to files while its vectors come. Nothing stays of one that is not finished.
+    """A writer of one segment, which receives the vectors one after another.
+
+    No file remains of an unfinished segment.
 
     Args:
-        folder: where segments are kept.
-        texts, dimension: how many vectors there will be, at least one, and of which length.
+        folder: the folder that contains the segments.
+        texts, dimension: number of vectors, at least one, and their length.
 
     Raises:
-        OSError: the disk refuses it.
+        OSError: the files cannot be written.
     """
 
     def __init__(self, folder: Path, texts: int, dimension: int) -> None:
@@ -94,13 +96,13 @@ class SegmentWriter:
     def finish(
         self, keys: Keys, centroids: npt.NDArray[np.float32], starts: Longs, n_candidates: int
     ) -> CaptionSegment:
-        """Make the segment appear, and return it.
+        """Publish the segment and return it.
 
         Args:
-            keys: of the texts, in the order of the codes.
-            centroids: float32, shape (C, D), unit length: of the cells.
-            starts: int64, shape (C + 1,): where the texts of each cell begin.
-            n_candidates: how many texts a search is to compare.
+            keys: keys of the texts, in the order of the codes.
+            centroids: float32, shape (C, D), unit length: centroids of the cells.
+            starts: int64, shape (C + 1,): position of the first text of each cell.
+            n_candidates: number of candidate texts in a search.
         """
         order = keys.order()
         small: dict[str, npt.NDArray[Any]] = {
@@ -119,12 +121,12 @@ class SegmentWriter:
         return _segment(arrays, n_candidates, publish(self._path))
 
     def give_up(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
         shutil.rmtree(self._path, ignore_errors=True)
 
 
 def read_caption_segment(folder: Path, dimension: int) -> CaptionSegment | None:
-    """Return the segment of a folder; None if it is damaged, unfinished, gone, or of another format or dimension."""
+    """Return the segment in a folder; None if damaged, unfinished, missing, or of another format or dimension."""
     if folder.name.endswith(UNFINISHED):
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
@@ -144,5 +146,5 @@ def _segment(arrays: dict[str, npt.NDArray[Any]], n_candidates: int, folder: Pat
 
 
 def _sum(array: npt.NDArray[Any]) -> int:
-    """Return the CRC-32 of an array's content, by which damage of the disk is noticed."""
+    """Return the CRC-32 of an array's content, which reveals damage on disk."""
     return zlib.crc32(np.ascontiguousarray(array).data)

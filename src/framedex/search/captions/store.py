@@ -1,4 +1,4 @@
-"""The vectors of a dataset's captions by one text encoder: a cache that may be deleted at any time."""
+"""A cache of a dataset's caption embeddings by one text encoder; it may be deleted at any time."""
 
 import shutil
 import tempfile
@@ -13,19 +13,20 @@ import numpy.typing as npt
 from framedex.arrays import Vectors
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import find_texts, n_to_merge
-from framedex.search.captions.merging import merge_segments, one_cell
+from framedex.search.captions.merging import merge_caption_segments, one_cell
 from framedex.search.captions.segments import UNFINISHED, CaptionSegment, SegmentWriter, read_caption_segment
 
-_LOOKS = 3  # at a folder in which another process merges
+_ATTEMPTS = 3  # attempts to read a folder in which another process merges
 
 
 class CaptionStore:
-    """Texts with their vectors. One thread at a time changes it; what it gives out never changes.
+    """Texts with their embeddings. Only one thread at a time may change it; returned segments never change.
 
     Args:
-        folder: where segments are kept. Other processes may add to it and merge what is in it.
-        dimension: length D of the vectors.
-        keep: whether new segments are written there; else they are in a temporary folder, which goes with the store.
+        folder: the folder with the segments. Other processes may add and merge segments.
+        dimension: length D of the embeddings.
+        keep: whether new segments are written to the folder; else they are in a temporary folder that is removed with
+            the store.
     """
 
     def __init__(self, folder: Path, dimension: int, *, keep: bool) -> None:
@@ -36,12 +37,12 @@ class CaptionStore:
         self._merged: set[Path] = set()
 
     def segments(self) -> tuple[CaptionSegment, ...]:
-        """Return all segments, those of most texts first."""
+        """Return all segments, the largest first."""
         return tuple(sorted(self._segments.values(), key=lambda each: (-len(each), each.folder)))
 
     def refresh(self) -> None:
-        """Read the segments that others wrote since the last time; remove damaged ones."""
-        for _ in range(_LOOKS):
+        """Read the segments that other processes added; remove damaged ones."""
+        for _ in range(_ATTEMPTS):
             new = [path for path in self._folders() if path not in self._segments and path not in self._merged]
             for path in new:
                 segment = read_caption_segment(path, self.dimension)
@@ -59,11 +60,11 @@ class CaptionStore:
             return []
 
     def borrow(self, keys: Keys, progress: Callable[[float], None]) -> None:
-        """Copy what other datasets of the workspace have by the same encoder; so a clone encodes nothing again.
+        """Copy embeddings by the same encoder from other datasets of the workspace, so that a clone encodes nothing.
 
         Args:
-            keys: of the texts that are wanted.
-            progress: called with the share of a dataset's texts that is done; raises to stop.
+            keys: keys of the requested texts.
+            progress: called with the completed share of a dataset's texts; raises to stop.
         """
         for folder in sorted(self.folder.parent.parent.glob(f"*/{self.folder.name}")):
             other = CaptionStore(folder, self.dimension, keep=False)
@@ -71,32 +72,35 @@ class CaptionStore:
                 other.refresh()
             texts = find_texts(other.segments(), keys)
             if (texts >= 0).any():
-                merged = merge_segments(other.segments(), other.used(texts), self._target(), progress)
+                merged = merge_caption_segments(other.segments(), other.used(texts), self._target(), progress)
                 self._segments[merged.folder] = merged
                 keys = keys[texts < 0]
 
     def used(self, texts: Ints) -> list[npt.NDArray[np.bool_]]:
-        """Return for each of :meth:`segments` which of its texts are named by numbers, which count over all."""
+        """Return for each of :meth:`segments` the mask of the given texts.
+
+        Texts are given by number, counted through all segments.
+        """
         ends = np.cumsum([0, *map(len, self.segments())])
         used = np.bincount(texts[texts >= 0], minlength=int(ends[-1])) > 0
         return [used[first:last] for first, last in pairwise(ends)]
 
     def add(self, keys: Keys, vectors: Vectors) -> None:
-        """Add texts.
+        """Add texts with their embeddings.
 
         Args:
-            keys: of the texts, at least one.
+            keys: keys of the texts, at least one.
             vectors: float32, shape (texts, D), unit length.
 
         Raises:
-            OSError: there is no place even for temporary files.
+            OSError: not even temporary files can be written.
         """
         try:
             segment = self._written(keys, vectors)
         except OSError:
             if not self._keep:
                 raise
-            self._keep = False  # a cache that cannot be written only costs time
+            self._keep = False  # an unwritable cache only costs time
             segment = self._written(keys, vectors)
         self._segments[segment.folder] = segment
 
@@ -110,27 +114,27 @@ class CaptionStore:
             raise
 
     def merge_some(self, used: Sequence[npt.NDArray[np.bool_]], progress: Callable[[float], None]) -> bool:
-        """Merge the smaller segments where there are many of them; return whether that was done.
+        """Merge the smaller segments if there are many; return whether segments were merged.
 
-        Texts that no row has stay while they are the fewer: a restore may bring them back.
+        Texts without rows stay while they are a minority, because a restore may need them.
 
         Args:
-            used: for each of :meth:`segments`, which of its texts some row has.
-            progress: called with the share that is done; raises to stop.
+            used: for each of :meth:`segments`, the mask of its texts that occur in some row.
+            progress: called with the completed share; raises to stop.
 
         Raises:
-            OSError: the disk refuses it; all is as before.
+            OSError: the segment cannot be written; the store stays unchanged.
         """
         before = self.segments()
         run = n_to_merge([len(segment) for segment in before])
         if not run:
             return False
-        chosen = used[-run:]
-        wanted = sum(int(each.sum()) for each in chosen)
-        if 2 * wanted >= sum(map(len, chosen)):
-            chosen = [np.ones_like(each) for each in chosen]
-        if wanted:
-            merged = merge_segments(before[-run:], chosen, self._target(), progress)
+        masks = used[-run:]
+        n_used = sum(int(each.sum()) for each in masks)
+        if 2 * n_used >= sum(map(len, masks)):
+            masks = [np.ones_like(each) for each in masks]
+        if n_used:
+            merged = merge_caption_segments(before[-run:], masks, self._target(), progress)
             self._segments[merged.folder] = merged
         for segment in before[-run:]:
             del self._segments[segment.folder]

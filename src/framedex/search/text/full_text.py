@@ -25,24 +25,23 @@ from framedex.storage.media import Media
 
 _FIELDS = TextFields(
     ("caption", "labels", SOURCE),
-    {  # in the order of TextField
+    {  # the order of TextField
         "caption": "nullif(caption, '')",
         "labels": f"nullif(array_to_string(labels, ' ' || chr({ord(GAP)}) || ' '), '')",
         "file_name": f"nullif({FILE_STEM.sql}, '')",
     },
 )
-_BATCH_TEXTS, _BATCH_BYTES = 2**18, 32 * 2**20  # of a segment when it is new
-_MOST_INDICES = 4  # that are held in memory
+_BATCH_TEXTS, _BATCH_BYTES = 2**18, 32 * 2**20  # limits of a new segment
+_MOST_INDICES = 4  # held in memory
 
 
 @dataclass(frozen=True)
 class FullTextResult:
-    """The rows that a query finds, all of them.
+    """All rows that match a query.
 
     Attributes:
         row_ids: uint64, shape (M,), ascending.
-        scores: float32, shape (M,): BM25F, from 0 and the higher the better; 0 where a query only says what rows
-            must not have.
+        scores: float32, shape (M,): BM25F, at least 0, higher is better; 0 for a query that only excludes words.
     """
 
     row_ids: RowIds
@@ -52,25 +51,25 @@ class FullTextResult:
 def full_text(
     media: Media, query: str, *, folder: Path, keep: bool, language: str, progress: ShareProgress | None = None
 ) -> FullTextResult:
-    """Return what a query finds among a dataset's media; :mod:`framedex.fulltext.query` says what queries mean.
+    """Return the rows of a dataset's media that match a query in the syntax of :mod:`framedex.fulltext.query`.
 
-    The first search after texts were changed looks which texts the rows have, and indexes those that are new. Several
-    threads may search at once.
+    The first search after texts changed reads the keys of all texts and indexes the new ones. Several threads may
+    search at once.
 
     Args:
-        media: where to search.
-        query: what for.
-        folder: the cache of the dataset's texts; what is missing or damaged there is made anew.
-        keep: whether what is indexed now stays there.
-        language: one of Snowball's, or ``none``.
+        media: the media to search.
+        query: the query.
+        folder: the cache of the dataset's texts; missing or damaged parts are rebuilt.
+        keep: whether new index segments are written to the cache.
+        language: a Snowball language, or ``none``.
         progress: called while texts are indexed.
 
     Raises:
-        InvalidInput: the query cannot be understood, or there is no such language.
+        InvalidInput: the query cannot be parsed, or the language does not exist.
         WorkspaceError: the media table is damaged.
     """
     node = parse_query(query, language)
-    state = _index(folder / check_language(language), language, keep=keep).states.at(media, progress)
+    state = _index(folder / check_language(language), language, keep=keep).states.get(media, progress)
     hits = search(node, state.texts)
     return FullTextResult(state.row_ids[hits.rows], hits.scores.astype(np.float32))
 
@@ -85,7 +84,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Index:
-    """The index of one dataset in one language, and the states that were searched last."""
+    """The full-text index of one dataset in one language, with its most recently searched states."""
 
     store: SegmentStore
     states: StateCache[_State]
@@ -117,21 +116,21 @@ def _state(store: SegmentStore, media: Media, progress: ShareProgress | None) ->
 
 
 def _add_texts(media: Media, keys: RowKeys, texts: Ints, store: SegmentStore, progress: ShareProgress | None) -> None:
-    """Index the texts that are not known yet, each once."""
-    wanted = keys.first_missing(texts)
-    batch, done, total = _Batch(store), 0, int(wanted.sum())
-    for places, columns in read_texts(media, _FIELDS, keys.row_ids, np.logical_or.reduce(wanted)):
+    """Index each new text once."""
+    missing = keys.first_missing(texts)
+    batch, indexed, total = _Batch(store), 0, int(missing.sum())
+    for positions, columns in read_texts(media, _FIELDS, keys.row_ids, np.logical_or.reduce(missing)):
         for field, name in zip(TextField, _FIELDS.texts, strict=True):
-            chosen = wanted[field, places]
-            batch.add(columns[name].filter(pa.array(chosen)), field, keys.keys[field][places[chosen]])
-            done += int(chosen.sum())
+            mask = missing[field, positions]
+            batch.add(columns[name].filter(pa.array(mask)), field, keys.keys[field][positions[mask]])
+            indexed += int(mask.sum())
         if progress is not None:
-            progress(done / total)
+            progress(indexed / total)
     batch.flush()
 
 
 class _Batch:
-    """Texts that become a segment when they are enough."""
+    """Texts collected until they are indexed as a segment."""
 
     def __init__(self, store: SegmentStore) -> None:
         self._store = store
@@ -154,7 +153,7 @@ class _Batch:
             self.flush()
 
     def flush(self) -> None:
-        """Make a segment of what there is."""
+        """Write the collected texts as a segment."""
         texts = pa.chunked_array(self._texts, pa.string()).combine_chunks()
         if len(texts):
             low, high = (np.concatenate([getattr(keys, half) for keys in self._keys]) for half in ("low", "high"))

@@ -1,4 +1,4 @@
-"""The texts of a dataset's rows: what they are known by, and reading those that are new, each once."""
+"""Texts of a dataset's rows: their keys, and reading of new texts, each once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from framedex.fulltext.store import KeyedTexts, find_texts
 from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.tables import ROW_ID
 
-_SCANNED = 8  # where more than one row in so many is needed, all are read
+_SCANNED = 8  # above a share of 1/8 of the rows, all are read
 
 
 @dataclass(frozen=True)
 class TextFields:
-    """Which texts rows have.
+    """The texts of rows as SQL expressions.
 
     Attributes:
-        columns: of the table, that the texts are made of.
-        texts: by name, in SQL over these columns; null for a row that has none.
+        columns: the table's columns that the expressions read.
+        texts: SQL expressions by field name; null for a row without a text.
     """
 
     columns: tuple[str, ...]
@@ -30,18 +30,18 @@ class TextFields:
 
     @property
     def selected(self) -> str:
-        """The texts as a statement selects them."""
+        """The select list of the texts in a statement."""
         return ", ".join(f"{text} AS {name}" for name, text in self.texts.items())
 
 
 @dataclass(frozen=True)
 class RowKeys:
-    """The texts of all rows by their keys, rows ascending by id.
+    """The keys of the texts of all rows, with rows ascending by id.
 
     Attributes:
         row_ids: uint64, shape (N,).
-        keys: of each field; the number of the field is added to a key, so that fields have none in common.
-        present: bool, shape (fields, N): whether there is a text.
+        keys: for each field; the field's number is added to a key, so that keys differ between fields.
+        present: bool, shape (fields, N): whether the row has a text.
     """
 
     row_ids: RowIds
@@ -49,83 +49,91 @@ class RowKeys:
     present: npt.NDArray[np.bool_]
 
     def texts(self, segments: Sequence[KeyedTexts]) -> Ints:
-        """Return the text of each field of each row, counted over the segments: int32, (fields, N); -1 if not known."""
-        found = np.full(self.present.shape, -1, dtype=np.int32)
+        """Return the numbers of the texts: int32, (fields, N); -1 for missing or unindexed texts.
+
+        Texts are numbered through the segments.
+        """
+        numbers = np.full(self.present.shape, -1, dtype=np.int32)
         for field, keys in enumerate(self.keys):
-            there = np.flatnonzero(self.present[field])
-            found[field, there] = find_texts(segments, keys[there])
-        return found
+            rows = np.flatnonzero(self.present[field])
+            numbers[field, rows] = find_texts(segments, keys[rows])
+        return numbers
 
     def first_missing(self, texts: Ints) -> npt.NDArray[np.bool_]:
-        """Return the first row with each text that is not known: bool, (fields, N); *texts* as of :meth:`texts`."""
+        """Return the mask of the first row of each unindexed text: bool, (fields, N).
+
+        *texts* is the result of :meth:`texts`.
+        """
         return np.array([_first(keys, self.present[f] & (texts[f] < 0)) for f, keys in enumerate(self.keys)])
 
 
 def read_keys(media: Media, fields: TextFields) -> RowKeys:
-    """Return what the texts of all rows are known by: 128 bits of MD5.
+    """Return the keys of the texts of all rows: 128 bits of MD5.
 
     Raises:
         WorkspaceError: the media table is damaged.
     """
     hashes = ", ".join(f"unhex(md5({name})) AS {name}" for name in fields.texts)
     statement = f"SELECT {ROW_ID}, {hashes} FROM (SELECT {ROW_ID}, {fields.selected} FROM chosen)"
-    found = media.query(statement, EVERYTHING, fields.columns)
-    row_ids = np.asarray(found[ROW_ID].to_numpy(), dtype=np.uint64)
+    rows = media.query(statement, EVERYTHING, fields.columns)
+    row_ids = np.asarray(rows[ROW_ID].to_numpy(), dtype=np.uint64)
     order = np.argsort(row_ids)
     keys, present = [], []
     for number, name in enumerate(fields.texts):
-        column = found[name].combine_chunks()
-        there = column.is_valid().to_numpy(zero_copy_only=False)
+        column = rows[name].combine_chunks()
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
         halves = np.zeros((len(column), 2), dtype="<u8")
-        halves[there] = _halves(column.drop_null())
+        halves[valid] = _halves(column.drop_null())
         keys.append(Keys(halves[order, 0], halves[order, 1] + np.uint64(number)))
-        present.append(there[order])
+        present.append(valid[order])
     return RowKeys(row_ids[order], tuple(keys), np.array(present))
 
 
 def _halves(hashes: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return hashes of 16 bytes as two numbers each."""
+    """Return hashes of 16 bytes as pairs of integers."""
     fixed = hashes.cast(pa.binary(16))
     data = np.frombuffer(fixed.buffers()[1], dtype="<u8", count=2 * len(fixed), offset=16 * fixed.offset)
     return data.reshape(-1, 2)
 
 
 def _first(keys: Keys, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return for each distinct key of some rows the first row of it."""
-    places = np.flatnonzero(missing)
-    some = keys[places]
-    order = some.order()
-    some = some[order]
-    is_new = np.concatenate([[True], (some.low[1:] != some.low[:-1]) | (some.high[1:] != some.high[:-1])])
+    """Return the mask of the first row of each distinct key among some rows."""
+    positions = np.flatnonzero(missing)
+    candidates = keys[positions]
+    order = candidates.order()
+    candidates = candidates[order]
+    is_new = np.concatenate(
+        [[True], (candidates.low[1:] != candidates.low[:-1]) | (candidates.high[1:] != candidates.high[:-1])]
+    )
     out = np.zeros(len(missing), dtype=np.bool_)
-    out[places[order[is_new[: len(order)]]]] = True
+    out[positions[order[is_new[: len(order)]]]] = True
     return out
 
 
 def read_texts(
-    media: Media, fields: TextFields, row_ids: RowIds, wanted: npt.NDArray[np.bool_]
+    media: Media, fields: TextFields, row_ids: RowIds, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Table]]:
-    """Yield (places, texts) of some rows, some thousand at a time; where they are many, of all.
+    """Yield (positions, texts) of some rows in blocks of some thousand; of all rows if many are requested.
 
     Args:
-        media: the state.
-        fields: which texts; they are columns of the tables.
-        row_ids: uint64, shape (N,), ascending: of all rows.
-        wanted: bool, shape (N,): the rows whose texts are needed.
+        media: the dataset's state.
+        fields: the texts; they become columns of the tables.
+        row_ids: uint64, shape (N,), ascending: ids of all rows.
+        requested: bool, shape (N,): mask of the requested rows.
     """
-    for places, block in _blocks(media, fields.columns, row_ids, wanted):
-        yield places, media.sql.query(f"SELECT {fields.selected} FROM block", (), {"block": block})
+    for positions, block in _blocks(media, fields.columns, row_ids, requested):
+        yield positions, media.sql.query(f"SELECT {fields.selected} FROM block", (), {"block": block})
 
 
 def _blocks(
-    media: Media, columns: Sequence[str], row_ids: RowIds, wanted: npt.NDArray[np.bool_]
+    media: Media, columns: Sequence[str], row_ids: RowIds, requested: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Table]]:
-    places = np.flatnonzero(wanted)
-    if len(places) * _SCANNED > len(row_ids):
+    positions = np.flatnonzero(requested)
+    if len(positions) * _SCANNED > len(row_ids):
         for batch in media.table.scan(columns, row_ids=True):
             yield np.searchsorted(row_ids, batch[ROW_ID].to_numpy()), pa.Table.from_batches([batch])
         return
-    done = 0
-    for block in media.blocks(row_ids[places], columns):
-        yield places[done : done + len(block)], block
-        done += len(block)
+    start = 0
+    for block in media.blocks(row_ids[positions], columns):
+        yield positions[start : start + len(block)], block
+        start += len(block)

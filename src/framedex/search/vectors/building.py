@@ -1,4 +1,4 @@
-"""Making an index of vectors: cells, codes, and how many rows a search has to compare."""
+"""Building of a vector index: cells, codes, and the number of candidates that a search needs."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -27,27 +27,25 @@ from framedex.storage.objects import table_path
 from framedex.storage.tables import Table
 from framedex.storage.vector_files import Addresses, FileRows, files_with, row_ids_of, vector_blocks
 
-"""Told what is being done and how much of it, 0 to 1; raises to stop."""
-
 RECALL = 0.98
-"""The share of the true nearest that a search is set to find, on queries taken from the dataset."""
+"""The recall that searches are calibrated for, with queries from the dataset."""
 _NEAREST, _QUERIES = 100, 24
 _LEAST_COMPARED = 2048
-_AHEAD = 16  # blocks of vectors that are turned into codes at a time
-_SAMPLED = 32  # rows for each cell, where cells are found anew
+_AHEAD = 16  # blocks of vectors that are encoded at a time
+_SAMPLED = 32  # sampled rows per cell for a new clustering
 _CELLS, _CENTROID, _EMBEDDING = "cells", "centroid", "embedding"
 
 
 @dataclass(frozen=True)
 class IndexSource:
-    """The vectors of a dataset at one state, as an index is made of them.
+    """The vectors of a dataset at one state, as input of an index.
 
     Attributes:
-        media: the state.
-        column: which vectors.
-        dimension: their length.
-        files: that hold them, by name, in row order.
-        row_ids: uint64, shape (N,), ascending: of all rows.
+        media: the dataset's state.
+        column: name of the vector column.
+        dimension: length of the vectors.
+        files: the files with the vectors, by name, in row order.
+        row_ids: uint64, shape (N,), ascending: ids of all rows.
     """
 
     media: Media
@@ -58,42 +56,42 @@ class IndexSource:
 
     @classmethod
     def of(cls, media: Media, column: str) -> "IndexSource":
-        """Return the vectors of a state."""
+        """Return the source for the vectors of a state."""
         dimension = int(media.table.schema.field(column).type.list_size)
         return cls(media, column, dimension, files_with(media.table, column), row_ids_of(media.table))
 
-    def known_cells(self) -> tuple[Vectors | None, npt.NDArray[np.int32]]:
-        """Return what the dataset's own index says of cells.
+    def stored_cells(self) -> tuple[Vectors | None, npt.NDArray[np.int32]]:
+        """Return the cells of the dataset's neighbour search.
 
         Returns:
-            centroids: float32, shape (C, D); None if there are no cells of these vectors.
-            cell: int32, shape (N,): of each row; -1 where it is not known.
+            centroids: float32, shape (C, D); None if these vectors have no cells.
+            cell: int32, shape (N,): the cell of each row; -1 if unknown.
         """
         unknown = np.full(len(self.row_ids), -1, np.int32)
         media, version = self.media, self.media.generation.tables.get(_CELLS)
         if version is None or self.column != _EMBEDDING:
             return None, unknown
         centroids = Table(table_path(media, _CELLS), version).vectors(_CENTROID)[1]
-        held = media.table.scan(["original", "cell"]).read_all()
-        original, cell = (held.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
-        found = np.where(original >= 0, cell[original], -1).astype(np.int32)
-        return centroids, np.where(found < len(centroids), found, -1)
+        columns = media.table.scan(["original", "cell"]).read_all()
+        original, cell = (columns.column(name).fill_null(-1).to_numpy() for name in ("original", "cell"))
+        of_original = np.where(original >= 0, cell[original], -1).astype(np.int32)
+        return centroids, np.where(of_original < len(centroids), of_original, -1)
 
 
 def make_small(source: IndexSource) -> StoredIndex:
-    """Return an index in memory that compares all rows."""
+    """Return an in-memory index that compares all rows."""
     one = np.zeros((1, source.dimension), np.float32)
     part = _make_part(source, source.files, one, np.full(len(source.row_ids), -1, np.int32), None, _quietly)
     return StoredIndex(one, len(source.row_ids), [part])
 
 
 def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredIndex:
-    """Make an index of all rows in a folder, and return it.
+    """Build an index of all rows in a folder, and return it.
 
     Raises:
-        OSError: it cannot be written; nothing stays but what is removed with the next one.
+        OSError: the index cannot be written; leftovers are removed with the next index.
     """
-    centroids, cell = source.known_cells()
+    centroids, cell = source.stored_cells()
     if centroids is None:
         centroids = _find_cells(source, progress)
     path = begin_index(folder, centroids)
@@ -110,7 +108,7 @@ def make_index(source: IndexSource, folder: Path, progress: Progress) -> StoredI
 
 
 def extend_index(source: IndexSource, index: StoredIndex, *, keep: bool, progress: Progress) -> StoredIndex:
-    """Return an index with the files that it lacks, as one more part: in its folder, or in memory only."""
+    """Return an index extended by a part with the missing files, in its folder or in memory only."""
     missing = {name: each for name, each in source.files.items() if not any(name in part.files for part in index.parts)}
     if not missing:
         return index
@@ -131,23 +129,23 @@ def _make_part(
     folder: Path | None,
     progress: Progress,
 ) -> FilePart:
-    """Return the rows of some files in cells; *cell* has those that are known."""
+    """Return the rows of some files in cells; *cell* has the known cells."""
     counts = {name: each.rows for name, each in files.items()}
     numbers = Addresses(counts, source.files).numbers(source.row_ids)
     cell = _assigned(source, numbers >= 0, centroids, np.where(numbers >= 0, cell, -1), progress)
-    places = np.flatnonzero(cell >= 0)
-    target, starts = sorted_by_cell(cell[places], len(centroids))
-    place_of = np.full(len(cell), -1, np.int64)
-    place_of[places] = target
-    sorted_numbers = np.empty(len(places), np.int64)
-    sorted_numbers[target] = numbers[places]
+    positions = np.flatnonzero(cell >= 0)
+    target, starts = sorted_by_cell(cell[positions], len(centroids))
+    code_of = np.full(len(cell), -1, np.int64)
+    code_of[positions] = target
+    sorted_numbers = np.empty(len(positions), np.int64)
+    sorted_numbers[target] = numbers[positions]
     if folder is None:
-        codes = empty_codes(len(places), source.dimension)
-        _encode(source, codes, place_of, progress)
+        codes = empty_codes(len(positions), source.dimension)
+        _encode(source, codes, code_of, progress)
         return FilePart(counts, Block(codes, starts), sorted_numbers)
-    writer = PartWriter(folder, len(places), source.dimension)
+    writer = PartWriter(folder, len(positions), source.dimension)
     try:
-        _encode(source, writer.codes, place_of, progress)
+        _encode(source, writer.codes, code_of, progress)
         return writer.finish(counts, starts, sorted_numbers)
     except BaseException:
         writer.give_up()
@@ -156,43 +154,43 @@ def _make_part(
 
 def _assigned(
     source: IndexSource,
-    wanted: npt.NDArray[np.bool_],
+    requested: npt.NDArray[np.bool_],
     centroids: Vectors,
     cell: npt.NDArray[np.int32],
     progress: Progress,
 ) -> npt.NDArray[np.int32]:
-    """Return the cell of each wanted row that has a vector, -1 for others."""
-    cell, unknown = cell.copy(), wanted & (cell < 0)
-    engine, done, count = best_products(), 0, max(int(unknown.sum()), 1)
-    for places, vectors in vector_blocks(source.media.table, source.column, unknown):
-        cell[places] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
-        done += len(places)
-        progress("vectors into cells", done / count)
+    """Return the cell of each requested row with a vector, -1 for other rows."""
+    cell, unknown = cell.copy(), requested & (cell < 0)
+    engine, assigned, count = best_products(), 0, max(int(unknown.sum()), 1)
+    for positions, vectors in vector_blocks(source.media.table, source.column, unknown):
+        cell[positions] = 0 if len(centroids) == 1 else assign(vectors, centroids, engine=engine)
+        assigned += len(positions)
+        progress("vectors into cells", assigned / count)
     return cell
 
 
-def _encode(source: IndexSource, codes: Codes, place_of: npt.NDArray[np.int64], progress: Progress) -> None:
-    """Fill codes with the vectors of the rows that have a place in them."""
-    done, count = 0, max(len(codes), 1)
+def _encode(source: IndexSource, codes: Codes, code_of: npt.NDArray[np.int64], progress: Progress) -> None:
+    """Fill codes with the vectors of the rows that have a position in them."""
+    encoded, count = 0, max(len(codes), 1)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as pool:
         pending = []
-        for places, vectors in vector_blocks(source.media.table, source.column, place_of >= 0):
-            pending.append(pool.submit(codes.put, place_of[places], vectors))
+        for positions, vectors in vector_blocks(source.media.table, source.column, code_of >= 0):
+            pending.append(pool.submit(codes.put, code_of[positions], vectors))
             if len(pending) > _AHEAD:
                 pending.pop(0).result()
-            done += len(places)
-            progress("vectors", done / count)
+            encoded += len(positions)
+            progress("vectors", encoded / count)
         for each in pending:
             each.result()
 
 
 def _find_cells(source: IndexSource, progress: Progress) -> Vectors:
-    """Return centroids for the rows, found on a sample of them."""
+    """Return centroids computed from a sample of the rows."""
     count = cell_count(len(source.row_ids))
     random = np.random.default_rng(0)
-    chosen = np.zeros(len(source.row_ids), bool)
-    chosen[random.choice(len(chosen), min(len(chosen), _SAMPLED * count), replace=False)] = True
-    blocks = [vectors for _, vectors in vector_blocks(source.media.table, source.column, chosen)]
+    sampled = np.zeros(len(source.row_ids), bool)
+    sampled[random.choice(len(sampled), min(len(sampled), _SAMPLED * count), replace=False)] = True
+    blocks = [vectors for _, vectors in vector_blocks(source.media.table, source.column, sampled)]
     sample = np.concatenate([np.empty((0, source.dimension), np.float32), *blocks])
     return find_centroids(
         sample,
@@ -204,26 +202,26 @@ def _find_cells(source: IndexSource, progress: Progress) -> Vectors:
 
 
 def measure_candidates(cells: QuantizedIvf, progress: Callable[[float], None]) -> int:
-    """Return how many rows a search has to compare to find the wanted share of the true nearest.
+    """Return the number of candidates that a search needs for the target recall.
 
-    It is measured on rows of the dataset, for twice the number that finds it: queries from outside are harder.
+    The measurement uses rows of the dataset as queries. The result is doubled, because queries from outside are harder.
     """
     everything = cells.select(np.ones(len(cells), bool))
     rows = np.random.default_rng(0).choice(len(cells), min(_QUERIES, len(cells)), replace=False)
-    wanted, n_candidates = [], _LEAST_COMPARED
+    targets, n_candidates = [], _LEAST_COMPARED
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="framedex-codes") as threads:
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             query = cells.vector(int(row))
             similarity = cells.all(query, threads)
             k = min(_NEAREST, len(similarity))
-            wanted.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
-            progress(place / len(rows))
+            targets.append((query, k, np.partition(similarity, len(similarity) - k)[len(similarity) - k]))
+            progress(number / len(rows))
     while n_candidates < len(cells):
-        found = [
-            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= least - 1e-6).sum() / k
-            for query, k, least in wanted
+        recalls = [
+            (cells.nearest(query, k, everything, n_candidates=n_candidates)[1] >= lowest - 1e-6).sum() / k
+            for query, k, lowest in targets
         ]
-        if np.mean(found) >= RECALL:
+        if np.mean(recalls) >= RECALL:
             break
         n_candidates *= 2
     return min(2 * n_candidates, max(len(cells), 1))

@@ -1,10 +1,10 @@
-"""Vectors of a dataset as codes in cells, in a folder of the cache: made when first needed, and never part of a commit.
+"""Vector index files in a cache folder: built on first use, and never part of a commit.
 
-    <folder>/<index>/centroids.npy, index.json         the cells, and how many rows to compare
+    <folder>/<index>/centroids.npy, index.json         the cells, and the number of candidates
     <folder>/<index>/<part>/*.npy, part.json           the rows of some files of the table
 
-What is written appears whole, under a name of its own, and never changes. So other processes, kills, and the loss of
-all of it do no harm: what an index lacks of a table is made from the table.
+Each part appears complete, under a unique name, and never changes. Rows that the index lacks are read from the table.
+So other processes, kills and the deletion of the cache do no harm.
 """
 
 import json
@@ -34,9 +34,9 @@ class FilePart:
     """Rows of some files, as codes in cells.
 
     Attributes:
-        files: how many rows each file has, by name; together they number the rows.
-        part: those with a vector, in the order of cells.
-        numbers: int64, shape (M,): which row each of these is.
+        files: number of rows by file name; rows are numbered through the files in this order.
+        part: the rows with a vector, in the order of cells.
+        numbers: int64, shape (M,): row number of each code.
     """
 
     files: Mapping[str, int]
@@ -46,13 +46,13 @@ class FilePart:
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """An index in a folder.
+    """An index in a folder or in memory.
 
     Attributes:
         centroids: float32, shape (C, D), unit length.
-        n_candidates: how many rows a search compares.
-        parts: the rows.
-        folder: where it lies; None if it is in memory only.
+        n_candidates: number of candidates in a search.
+        parts: the parts with the rows.
+        folder: its folder; None if it is in memory only.
     """
 
     centroids: npt.NDArray[np.float32]
@@ -62,10 +62,10 @@ class StoredIndex:
 
 
 def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredIndex]:
-    """Return the indices in a folder; what is damaged, or of another format or column, is passed over."""
+    """Return the indices in a folder; damaged ones, and those of another format or column, are skipped."""
     if not folder.is_dir():
         return []
-    found = []
+    indices = []
     for each in sorted(folder.iterdir()):
         with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
             meta = _meta(each / "index.json")
@@ -73,8 +73,8 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
                 continue
             centroids = np.load(each / "centroids.npy")
             parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
-            found.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each))
-    return found
+            indices.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each))
+    return indices
 
 
 def _meta(path: Path) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
         files = _meta(path / "part.json")["files"]
-        held = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        codes = Codes(held["int8"], held["residual"], np.asarray(held["scale"]))
-        starts, numbers = np.asarray(held["starts"]), np.asarray(held["numbers"])
+        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        codes = Codes(arrays["int8"], arrays["residual"], np.asarray(arrays["scale"]))
+        starts, numbers = np.asarray(arrays["starts"]), np.asarray(arrays["numbers"])
         rows = len(numbers)
         fits = codes.int8.shape == codes.residual.shape == (rows, centroids.shape[1]) and codes.scale.shape == (rows,)
         if fits and len(starts) == len(centroids) + 1 and starts[-1] == rows:
@@ -100,7 +100,7 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
 
 
 def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
-    """Make a folder for an index and return it; :func:`finish_index` makes it one."""
+    """Create a folder for an unfinished index and return it; :func:`finish_index` publishes it."""
     path = folder / f"{new_id()}{_UNFINISHED}"
     path.mkdir(parents=True)
     np.save(path / "centroids.npy", centroids)
@@ -108,18 +108,20 @@ def begin_index(folder: Path, centroids: npt.NDArray[np.float32]) -> Path:
 
 
 def finish_index(path: Path, *, column: str, dimension: int, n_candidates: int) -> Path:
-    """Make an index appear under its name, and return its folder."""
+    """Publish an index under its final name, and return its folder."""
     meta = {"format": _FORMAT, "column": column, "dimension": dimension, "n_candidates": n_candidates}
     (path / "index.json").write_text(json.dumps(meta))
     return publish(path)
 
 
 class PartWriter:
-    """Writes the codes of a part to files while they are computed. Nothing stays of one that is not finished.
+    """A writer of a part's codes, which receives them while they are computed.
+
+    No file remains of an unfinished part.
 
     Args:
         index: folder of the index.
-        rows, dimension: how many codes there will be, and of which length.
+        rows, dimension: number and length of the codes.
     """
 
     def __init__(self, index: Path, rows: int, dimension: int) -> None:
@@ -134,7 +136,7 @@ class PartWriter:
     def finish(
         self, files: Mapping[str, int], starts: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
     ) -> FilePart:
-        """Make the part appear, and return it."""
+        """Publish the part and return it."""
         np.save(self._path / "starts.npy", starts)
         np.save(self._path / "numbers.npy", numbers)
         (self._path / "part.json").write_text(json.dumps({"format": _FORMAT, "files": list(files.items())}))
@@ -142,34 +144,34 @@ class PartWriter:
         return FilePart(files, Block(self.codes, starts), numbers)
 
     def give_up(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
         shutil.rmtree(self._path, ignore_errors=True)
 
 
 def _array(path: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    if not shape[0]:  # nothing can be mapped of an empty file
+    if not shape[0]:  # an empty file cannot be mapped
         np.save(path, np.empty(shape, dtype))
         return np.empty(shape, dtype)
     return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
 
 
 def publish(path: Path) -> Path:
-    """Give something unfinished its name, once it is on the disk; return that."""
+    """Sync an unfinished file or folder to disk and rename it to its final name; return the new path."""
     for each in _entries(path):
         if each.is_file():
             sync_file(each)
     return path.rename(path.with_name(path.name.removesuffix(_UNFINISHED)))
 
 
-def remove_others(folder: Path, kept: Path, *, is_old: Callable[[Path], bool]) -> None:
-    """Remove the indices of a folder but one; unfinished ones, which may be another process's work, only if old.
+def remove_superseded(folder: Path, current: Path, *, is_old: Callable[[Path], bool]) -> None:
+    """Remove all indices of a folder except one; unfinished ones only if old, as another process may build them.
 
-    A process that still uses one of them keeps what it has mapped.
+    A process that still uses one keeps its mapped files.
     """
     for each in _entries(folder):
-        if each != kept and (not each.name.endswith(_UNFINISHED) or is_old(each)):
+        if each != current and (not each.name.endswith(_UNFINISHED) or is_old(each)):
             shutil.rmtree(each, ignore_errors=True)
-    for each in _entries(kept):
+    for each in _entries(current):
         if each.name.endswith(_UNFINISHED) and is_old(each):
             shutil.rmtree(each, ignore_errors=True)
 

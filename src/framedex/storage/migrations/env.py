@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that the catalog hands over; there is no command-line mode."""
+"""The Alembic environment: runs migrations on the catalog's connection; it has no command-line mode."""
 
 from alembic import context
 

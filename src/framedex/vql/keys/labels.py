@@ -23,7 +23,7 @@ class LabelsTest(KeyTest):
 
     @property
     def is_negated(self) -> bool:
-        """Whether the op is one of the complements."""
+        """True for the negated ops."""
         return self.op in ("is_not", "not_one_of")
 
     def sql(self, query: SqlBuilder, path: str) -> str:

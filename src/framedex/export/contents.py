@@ -1,4 +1,4 @@
-"""What an export is made of: which media of which generation, read block by block ahead of the writer."""
+"""The selection of an export: some media of one generation, read block by block ahead of the writer."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,30 +9,31 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from framedex.arrays import RowIds
-from framedex.export.columns import export_batches, gathered
+from framedex.export.columns import export_batches, merge_blocks
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
 from framedex.progress import ShareProgress
-from framedex.records import Condition, DatasetRecord
+from framedex.records import DatasetRecord
 from framedex.settings import Settings
+from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The media that are exported, and the objects in them.
+class ExportContents:
+    """The media of an export, and the objects in them.
 
     Attributes:
         media: the dataset's media, at the one generation that the export reads.
-        dataset: whose media they are.
-        rows: which of them.
-        total: how many.
-        include_images: whether the pictures' files are exported too.
-        exported_by: who is named as the exporter.
-        settings: limits, and how buckets are reached.
-        objects: the objects that are exported with them; None if the dataset has none.
-        boxes_only: whether objects were chosen, and media are those that they are in.
+        dataset: the dataset.
+        rows: the selected media.
+        total: the number of selected media.
+        include_images: whether the image files are exported, too.
+        exported_by: the exporter's name.
+        settings: limits, and access to buckets.
+        objects: the objects that are exported, or None if the dataset has no objects.
+        boxes_only: whether objects were selected; the media are those that contain them.
     """
 
     media: Media
@@ -47,28 +48,28 @@ class Chosen:
 
     @property
     def entities(self) -> int:
-        """How many media were chosen, or objects."""
+        """The number of selected objects if objects were selected, else of selected media."""
         return self.n_objects if self.boxes_only else self.total
 
     @property
     def n_objects(self) -> int:
-        """How many objects are exported."""
+        """The number of exported objects."""
         return 0 if self.objects is None else self.objects.total
 
     @property
     def with_objects(self) -> bool:
-        """Whether the export is one with objects, of which there may be none all the same."""
+        """True if objects are exported; their number may be 0."""
         return self.objects is not None or self.boxes_only
 
     def blocks(self, schema: pa.Schema, progress: ShareProgress, *, ahead: int = 1) -> Iterator[pa.Table]:
         """Yield the columns of a schema, some ten thousand rows at a time, in the order of ingestion.
 
-        The next ones, so many as *ahead*, are made while the caller works on the last.
+        A thread prepares the next *ahead* blocks while the caller processes the current one.
         """
         return self._counted(self._batches(schema), lambda block: block, progress, ahead=ahead)
 
-    def made_of(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: ShareProgress) -> Iterator[T]:
-        """Yield what *make*, which runs ahead of the caller too, makes of each such block."""
+    def map_blocks(self, schema: pa.Schema, make: Callable[[pa.Table], T], progress: ShareProgress) -> Iterator[T]:
+        """Yield the result of *make* for each block of :meth:`blocks`. *make* runs ahead of the caller, too."""
         return self._counted(self._batches(schema), make, progress)
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -78,13 +79,13 @@ class Chosen:
         return self.objects.added_to(export_batches(self.media, self.rows, own), schema)
 
     def object_blocks(self, schema: pa.Schema, progress: ShareProgress, *, ahead: int = 1) -> Iterator[pa.Table]:
-        """Yield the columns of a schema of :mod:`framedex.export.object_columns`, a row an object."""
+        """Yield columns of a schema of :mod:`framedex.export.object_columns`, one row for each object."""
         blocks = iter(()) if self.objects is None else self.objects.blocks(schema)
         return self._counted(blocks, lambda block: block, progress, ahead=ahead, total=self.n_objects)
 
-    def places(self, progress: ShareProgress) -> Iterator[pa.Table]:
-        """Yield what :mod:`framedex.export.places` and the names of pictures need: stored columns."""
-        blocks = gathered(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
+    def locations(self, progress: ShareProgress) -> Iterator[pa.Table]:
+        """Yield the stored columns that locations and image names depend on."""
+        blocks = merge_blocks(self.media.blocks(self.rows, [*self.media.location, "media_id", "format", "error"]))
         return self._counted(blocks, lambda block: block, progress)
 
     def _counted(
@@ -97,14 +98,14 @@ class Chosen:
         total: int | None = None,
     ) -> Iterator[T]:
         done, total = 0, self.total if total is None else total
-        for rows, made in _ahead(((len(block), make(block)) for block in blocks), ahead):
-            yield made
+        for rows, result in _ahead(((len(block), make(block)) for block in blocks), ahead):
+            yield result
             done += rows
             progress(done / max(total, 1))
 
 
 def _ahead(values: Iterator[T], count: int) -> Iterator[T]:
-    """Yield values, while a thread makes the next ones, so many as *count*."""
+    """Yield values while a thread prepares the next *count* values."""
     with ThreadPoolExecutor(1, thread_name_prefix="framedex-export-read") as pool:
         try:
             following: deque[Future[Any]] = deque(pool.submit(next, values, None) for _ in range(count))

@@ -1,4 +1,4 @@
-"""Annotated images as the writers of the formats take them, and the files that they write to."""
+"""Interfaces of the format writers: the annotated images that they take, and the files that they write."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,7 +12,7 @@ from framedex.annotations.boxes import Box
 from framedex.progress import ShareProgress
 
 IMAGES = "images/"
-"""The folder of the image files beside the annotation files."""
+"""The folder of the image files, beside the annotation files."""
 FILE_NAME, OBJECTS = "file_name", "objects"
 _LEFT_OUT = {
     "original_id": "ids",
@@ -24,22 +24,22 @@ _LEFT_OUT = {
 
 
 class Output(Protocol):
-    """A file that is being written."""
+    """A file open for writing."""
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append bytes and return how many."""
+        """Append bytes, and return their number."""
         ...
 
 
 class Files(Protocol):
-    """A place for new files, such as a ZIP archive; one is written at a time."""
+    """A target for new files, such as a ZIP archive. Files are written one at a time."""
 
     def add(self, name: str, data: bytes, /) -> None:
         """Write a file."""
         ...
 
     def member(self, name: str, /, *, compressed: bool = ...) -> AbstractContextManager[Output]:
-        """Return a file to write in parts."""
+        """Return a file that can be written in parts."""
         ...
 
 
@@ -48,10 +48,10 @@ class AnnotatedImages(Protocol):
 
     Attributes:
         title: the name of the dataset.
-        author: who writes the files.
-        folder: :data:`IMAGES` if the image files are written too, else empty.
+        author: the person who exports the files.
+        folder: :data:`IMAGES` if the image files are written too, otherwise empty.
         with_labels: whether labels and captions of whole images are written.
-        with_boxes: whether boxes are written, of which there may be none all the same.
+        with_boxes: whether boxes are written; their number may be 0.
     """
 
     @property
@@ -69,48 +69,48 @@ class AnnotatedImages(Protocol):
         """Yield some columns of the images, some ten thousand rows at a time.
 
         Args:
-            columns: of ``file_name`` (without :attr:`folder`), ``media_id``, ``width``, ``height`` (in pixels, null
-                where unknown), ``labels`` (a list), ``caption`` (null where there is none) and ``objects``: a list of
-                structs with ``label``, ``bbox`` (x, y, width, height in pixels), ``confidence``, ``original_id``,
-                ``iscrowd``, ``truncated`` and ``difficult``, named as in :class:`framedex.annotations.boxes.Box`.
-            progress: called with the share that is done.
+            columns: some of ``file_name`` (without :attr:`folder`), ``media_id``, ``width``, ``height`` (in pixels,
+                null if unknown), ``labels`` (a list), ``caption`` (null if missing) and ``objects``: a list of structs
+                with ``label``, ``bbox`` (x, y, width, height in pixels), ``confidence``, ``original_id``,
+                ``iscrowd``, ``truncated`` and ``difficult``, as in :class:`framedex.annotations.boxes.Box`.
+            progress: called with the fraction that is done.
         """
         ...
 
     def image_labels(self, progress: ShareProgress) -> pa.Array:
-        """Return the labels of whole images, each once, sorted."""
+        """Return the distinct labels of whole images, sorted."""
         ...
 
     def box_labels(self) -> pa.Array:
-        """Return the labels of boxes, each once, sorted."""
+        """Return the distinct labels of boxes, sorted."""
         ...
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
-        """Return, for each of some columns of boxes, how many boxes have a value there that is not null or false."""
+        """Return, by column, the number of boxes whose value is neither null nor false."""
         ...
 
     def highest_id(self, pattern: str) -> int:
-        """Return the highest original id among those that match a regular expression; 0 where none does."""
+        """Return the highest original id that matches a regular expression, or 0."""
         ...
 
 
 def column(block: pa.Table, name: str) -> pa.Array:
-    """Return a column of a block in one piece."""
+    """Return a column of a block as one array."""
     return block[name].combine_chunks()
 
 
 def file_names(images: AnnotatedImages, block: pa.Table) -> pa.Array:
-    """Return the paths of a block's images, beside the annotation files."""
+    """Return the paths of a block's images, relative to the annotation files."""
     return pc.binary_join_element_wise(images.folder, column(block, FILE_NAME), "")
 
 
-def left_out(images: AnnotatedImages, columns: Sequence[str], format_: str) -> list[str]:
-    """Return in words which values of boxes a format has no place for.
+def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> list[str]:
+    """Return sentences about the values of boxes that a format cannot hold.
 
     Args:
-        images: the images whose boxes are written.
+        images: the images with their boxes.
         columns: the columns that the format lacks.
-        format_: its name, as people write it.
+        format_: the format's name for messages.
     """
     counts = images.box_counts(columns)
     return [
@@ -121,7 +121,7 @@ def left_out(images: AnnotatedImages, columns: Sequence[str], format_: str) -> l
 
 
 def all_labels(images: AnnotatedImages, progress: ShareProgress) -> pa.Array:
-    """Return the labels of whole images and of boxes, as far as they are written, each once, sorted."""
+    """Return the distinct labels of whole images and of boxes, as far as they are exported, sorted."""
     labels = images.box_labels()
     if images.with_labels:
         labels = pc.unique(pa.concat_arrays([labels, images.image_labels(progress)]))
@@ -129,14 +129,14 @@ def all_labels(images: AnnotatedImages, progress: ShareProgress) -> pa.Array:
 
 
 def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:
-    """Return the position, from 0, of each value of all lists among *labels*."""
+    """Return the position of each list value in *labels*, from 0."""
     return pc.index_in(lists.flatten(), value_set=labels)
 
 
 def boxes_by_image(block: pa.Table) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
-    """Yield (file name, (width, height) in pixels, boxes) of each image of a block that has boxes.
+    """Yield (file name, (width, height) in pixels, boxes) of each image with boxes in a block.
 
-    The size is None for an image that could not be read.
+    The size is None for an image that could not be decoded.
 
     Args:
         block: with ``file_name``, ``width``, ``height`` and ``objects``.

@@ -1,8 +1,8 @@
-"""Files that a link within a source folder leads out of it: which of them an export may hold.
+"""Links out of a source folder: a check that an export copies only indexed images through them.
 
-Whoever shares a folder can put a link to any file of the machine into it. A link to another place for images is common,
-too: caches of downloads and versioned data consist of nothing else. So a file outside of its source is copied only if
-it still is the image that the dataset shows: ingestion could decode it, and its content is as it was then.
+Anyone who shares a folder can add a link to any file of the machine. Links to images elsewhere are common, too:
+download caches and versioned data consist of them. So a file outside of its source is copied only if it is still the
+image of the dataset: ingestion decoded it, and its content has not changed.
 """
 
 import hashlib
@@ -17,21 +17,21 @@ from framedex.settings import Settings
 
 
 class LeadsOutside(CannotDecode):
-    """A file outside of its source folder that is not the image that the dataset shows."""
+    """A file outside of its source folder that is not the indexed image."""
 
 
 def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[str, Any], settings: Settings) -> None:
     """Check that a file lies within its source folder, or is the image that ingestion decoded.
 
     Args:
-        file: opened, at its start, where it is left.
+        file: an open file at its start, where it is left.
         location: its absolute path.
-        root: the source folder; None for a file that was named by itself.
+        root: the source folder, or None for a file that was added by its own path.
         row: with ``error`` and ``content_hash``.
         settings: limits.
 
     Raises:
-        LeadsOutside: it does neither.
+        LeadsOutside: the file is outside of the folder, and is not the indexed image.
     """
     if root is None or _is_within(file, location, root):
         return
@@ -41,10 +41,10 @@ def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[s
 
 
 def _is_within(file: BinaryIO, location: str, root: str) -> bool:
-    """Return whether an open file is the one that its path leads to, and that is below a folder."""
+    """Return whether an open file is the one at its path, and the resolved path is below the root."""
     real, home = os.path.realpath(location), _real(root)
     try:
-        # The way there may have changed since the file was opened.
+        # The path may lead to another file since the file was opened.
         is_same = os.path.samestat(os.fstat(file.fileno()), os.stat(real))  # noqa: PTH116
     except OSError:
         return False
@@ -59,7 +59,7 @@ def _real(root: str) -> str:
 def _is_as_ingested(file: BinaryIO, content_hash: bytes | None, settings: Settings) -> bool:
     if content_hash is not None:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest() == content_hash  # type: ignore[arg-type]
-    data = file.read(settings.max_file_bytes + 1)  # a dataset that brought its embeddings has read no file
+    data = file.read(settings.max_file_bytes + 1)  # datasets with imported embeddings have no hash of the file
     try:
         decode(data, max_pixels=settings.max_pixels, detail=1)
     except CannotDecode:

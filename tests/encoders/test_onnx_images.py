@@ -1,4 +1,4 @@
-"""Pictures get the size of the input by one of three rules."""
+"""Images are resized to the input by one of three rules."""
 
 from itertools import product
 from typing import Any
@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.encoders.onnx_pictures import fitted, normalised
+from framedex.encoders.onnx_images import fit_image, normalise_image
 from tests.laws import examples
 from tests.pictures import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 
 
 def fit(pixels: Pixels, height: int, width: int, resize: Any, *, crop: float = 1.0, fill: int = 114) -> Pixels:
-    """Return a fitted picture."""
-    return fitted(pixels, height, width, resize=resize, crop=crop, fill=fill)
+    """Return a resized image."""
+    return fit_image(pixels, height, width, resize=resize, crop=crop, fill=fill)
 
 
 def test_stretch__shows_everything() -> None:
-    """All four corners are there, in other proportions."""
+    """All four corners are visible, in other proportions."""
     found = fit(quadrants(width=64, height=48), 20, 20, "stretch")
     assert [tuple(found[y, x]) for y, x in product((2, 17), (2, 17))] == [RED, GREEN, BLUE, WHITE]
 
 
 def test_crop__shows_the_middle() -> None:
-    """Of a wide picture both ends are cut off, of a tall one both ends; a share takes less of both sides."""
+    """Both ends of the longer side are cropped; a smaller fraction crops all sides."""
     wide = flat(RED, width=300, height=100)
     wide[:, 100:200] = GREEN
     for picture in (wide, wide.transpose(1, 0, 2)):
@@ -38,7 +38,7 @@ def test_crop__shows_the_middle() -> None:
 
 
 def test_letterbox__shows_everything_between_bars() -> None:
-    """The whole picture in its proportions is in the middle; the rest has the level that was asked for."""
+    """The whole image is centred in its proportions; the rest has the fill level."""
     found = fit(flat(RED, width=40, height=20), 32, 32, "letterbox", fill=7)
     assert (found[8:24] == RED).all()
     assert (found[:8] == 7).all()
@@ -47,13 +47,13 @@ def test_letterbox__shows_everything_between_bars() -> None:
 
 @pytest.mark.parametrize("resize", ["stretch", "crop", "letterbox"])
 def test_size__kept_as_it_is(resize: Any) -> None:
-    """A picture that has the size already stays as it is, pixel for pixel."""
+    """An image in the right size is unchanged."""
     pixels = photo(1, width=40, height=40)
     np.testing.assert_array_equal(fit(pixels, 40, 40, resize), pixels)
 
 
 def test_shrinking__averages() -> None:
-    """What shrinks is averaged over areas, also where the other side grows; a fine pattern becomes an even grey."""
+    """Sides that shrink are averaged, even if the other side grows; a fine pattern becomes an even grey."""
     stripes = np.zeros((4, 400, 3), np.uint8)
     stripes[:, ::2] = 200
     found = fit(stripes, 40, 40, "stretch")
@@ -74,7 +74,7 @@ def test_shrinking__averages() -> None:
     st.floats(0.01, 1),
 )
 def test_fitted__law(height: int, width: int, rows: int, columns: int, resize: Any, crop: float) -> None:
-    """Any picture gets any size by any rule; one of a single colour stays so, but for bars of the fill."""
+    """Any image gets any size by any rule; a single colour stays, except for bars."""
     pixels = flat((10, 20, 30), width=width, height=height)
     found = fit(pixels, rows, columns, resize, crop=crop, fill=99)
     assert found.shape == (rows, columns, 3)
@@ -88,10 +88,10 @@ def test_fitted__law(height: int, width: int, rows: int, columns: int, resize: A
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_normalised__as_pixel_by_pixel(reverse: bool) -> None:
-    """Values are those that whole pixels would give, to the last bit, with the colours in the asked order."""
+    """Values equal those of whole pixels exactly, with the colours in the requested order."""
     pixels, step = photo(3), np.array([0.0171, 0.0175, 1 / 255], np.float32)
     black = np.array([2.1, 0.0, 1.8], np.float32)
     ordered = pixels[:, :, ::-1] if reverse else pixels
-    found = normalised(pixels, step, black, reverse=reverse)
+    found = normalise_image(pixels, step, black, reverse=reverse)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, (ordered * step - black).transpose(2, 0, 1))

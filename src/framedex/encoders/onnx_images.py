@@ -1,4 +1,4 @@
-"""Pictures in the size that a model takes."""
+"""Resizing and normalisation of images for a model's input."""
 
 from typing import Literal
 
@@ -11,50 +11,50 @@ from framedex.arrays import Pixels
 Resize = Literal["crop", "stretch", "letterbox"]
 
 
-def fitted(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: float, fill: int) -> Pixels:
-    """Return a picture in a given size: uint8, shape (height, width, 3).
+def fit_image(pixels: Pixels, height: int, width: int, *, resize: Resize, crop: float, fill: int) -> Pixels:
+    """Return an image in another size: uint8, shape (height, width, 3).
 
     Args:
         pixels: uint8, shape (H, W, 3).
         height: of the result, in pixels.
         width: of the result, in pixels.
-        resize: ``stretch`` changes the proportions; ``crop`` takes a part around the centre that has the proportions of
-            the result; ``letterbox`` shows the whole picture, centred, with bars beside it.
-        crop: the part's share of the largest one, in (0, 1].
+        resize: ``stretch`` changes the proportions. ``crop`` keeps a centred part with the proportions of the result.
+            ``letterbox`` keeps the whole image, centred between bars.
+        crop: the part's fraction of the largest possible part, in (0, 1].
         fill: grey level of the bars.
     """
     match resize:
         case "stretch":
-            return resized(pixels, height, width)
+            return resize_image(pixels, height, width)
         case "crop":
-            return resized(_middle(pixels, height, width, crop), height, width)
+            return resize_image(_middle(pixels, height, width, crop), height, width)
         case "letterbox":
             return _in_box(pixels, height, width, fill)
 
 
-def resized(pixels: Pixels, height: int, width: int) -> Pixels:
-    """Return a picture in another size: averaged along what shrinks, interpolated along what grows."""
+def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Return an image in another size: averaged along sides that shrink, interpolated along sides that grow."""
     shrunk = (min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if shrunk != (pixels.shape[1], pixels.shape[0]):
-        # OpenCV averages over areas only where neither side grows.
+        # OpenCV averages over areas only if neither side grows.
         pixels = np.asarray(cv2.resize(pixels, shrunk, interpolation=cv2.INTER_AREA), dtype=np.uint8)
     if shrunk != (width, height):
         pixels = np.asarray(cv2.resize(pixels, (width, height), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
     return pixels
 
 
-def normalised(
+def normalise_image(
     pixels: Pixels, step: npt.NDArray[np.float32], black: npt.NDArray[np.float32], *, reverse: bool
 ) -> npt.NDArray[np.float32]:
     """Return ``pixels * step - black`` by colour: float32, shape (3, height, width).
 
-    Colour by colour it takes a fifth of the time that it takes pixel by pixel.
+    The computation colour by colour takes a fifth of the time of one pixel by pixel.
 
     Args:
         pixels: uint8, shape (height, width, 3).
-        step: shape (3,), what each colour of the result is multiplied by.
-        black: shape (3,), what is taken off then.
-        reverse: whether the last colour of the pixels comes first.
+        step: shape (3,), the factor of each colour of the result.
+        black: shape (3,), the offset that is subtracted afterwards.
+        reverse: whether the order of the colours is reversed.
     """
     colours = cv2.split(pixels)[::-1] if reverse else cv2.split(pixels)
     out = np.empty((3, *pixels.shape[:2]), np.float32)
@@ -78,5 +78,5 @@ def _in_box(pixels: Pixels, height: int, width: int, fill: int) -> Pixels:
     rows, columns = max(round(there * factor), 1), max(round(across * factor), 1)
     top, left = (height - rows) // 2, (width - columns) // 2
     box = np.full((height, width, 3), fill, np.uint8)
-    box[top : top + rows, left : left + columns] = resized(pixels, rows, columns)
+    box[top : top + rows, left : left + columns] = resize_image(pixels, rows, columns)
     return box

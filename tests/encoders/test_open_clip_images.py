@@ -1,4 +1,4 @@
-"""Pictures are prepared as open_clip's own transforms do it."""
+"""Images are prepared as by open_clip's own transforms."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from framedex.arrays import Pixels
-from framedex.encoders.open_clip_loading import load_engine
-from framedex.encoders.open_clip_pictures import Preparation
+from framedex.encoders.open_clip_images import ClipPreparation
+from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput
 from tests.encoders import clip as _needs_the_extra  # noqa: F401 - skips without it
 from tests.laws import examples
@@ -21,8 +21,8 @@ MODES = st.sampled_from(["shortest", "longest", "squash"])
 
 
 def by_open_clip(pixels: Pixels, config: dict[str, Any]) -> Pixels:
-    """Return what open_clip's transform makes of a picture, before it is normalised."""
-    load_engine()
+    """Return the result of open_clip's transform of an image before normalisation."""
+    load_open_clip()
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
     normalised = image_transform_v2(PreprocessCfg(**config), is_train=False)(Image.fromarray(pixels))
@@ -49,7 +49,7 @@ def test_prepare__equals_open_clip(width: int, height: int, size: Any, mode: str
     config = {
         "size": size, "mean": MEAN, "std": STD, "interpolation": interpolation, "resize_mode": mode, "fill_color": 7
     }  # fmt: skip
-    ours, theirs = Preparation.of(config)(pixels), by_open_clip(pixels, config)
+    ours, theirs = ClipPreparation.of(config)(pixels), by_open_clip(pixels, config)
     assert ours.dtype == np.uint8
     assert ours.shape == theirs.shape
     difference = np.abs(ours.astype(int) - theirs)
@@ -60,9 +60,9 @@ def test_prepare__equals_open_clip(width: int, height: int, size: Any, mode: str
 @given(width=st.integers(1, 3), height=st.integers(20_000, 60_000), turned=st.booleans(), mode=MODES)
 @examples(20)
 def test_prepare__extreme_proportions(width: int, height: int, turned: bool, mode: str) -> None:
-    """A picture that is nearly a line has the model's size like any other; all of it resized would be gigabytes."""
+    """A very long image has the model's size; resizing the whole image would take gigabytes."""
     pixels = np.full((height, width, 3), 90, np.uint8)
-    made = Preparation(64, 64, MEAN, STD, resize_mode=mode, fill_color=90)(
+    made = ClipPreparation(64, 64, MEAN, STD, resize_mode=mode, fill_color=90)(
         np.ascontiguousarray(pixels.transpose(1, 0, 2)) if turned else pixels
     )
     assert made.shape == (64, 64, 3)
@@ -70,16 +70,16 @@ def test_prepare__extreme_proportions(width: int, height: int, turned: bool, mod
 
 
 def test_prepare__fills_what_is_left() -> None:
-    """Where the longer side fits, the rest has the fill colour."""
-    made = Preparation(40, 40, MEAN, STD, resize_mode="longest", fill_color=9)(np.full((50, 100, 3), 200, np.uint8))
+    """If the longer side fits, the rest has the fill colour."""
+    made = ClipPreparation(40, 40, MEAN, STD, resize_mode="longest", fill_color=9)(np.full((50, 100, 3), 200, np.uint8))
     assert (made[10:30] == 200).all()
     assert (made[:10] == 9).all()
     assert (made[30:] == 9).all()
 
 
 def test_min_side_px__three_times_the_size() -> None:
-    """Pictures are decoded with three times the pixels that the model takes."""
-    assert Preparation(224, 224, MEAN, STD).min_side_px == 672
+    """Images are decoded with three times the side of the input."""
+    assert ClipPreparation(224, 224, MEAN, STD).min_side_px == 672
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_min_side_px__three_times_the_size() -> None:
     ],
 )
 def test_preparation__values_that_cannot_be(change: dict[str, Any], message: str) -> None:
-    """What open_clip does not know is refused."""
+    """Values that open_clip does not support are rejected."""
     usual: dict[str, Any] = {"height": 8, "width": 8, "mean": MEAN, "std": STD}
     with pytest.raises(InvalidInput, match=message):
-        Preparation(**(usual | change))
+        ClipPreparation(**(usual | change))

@@ -1,4 +1,4 @@
-"""Pixels to the input of a CLIP model, as open_clip prepares them: resized with Pillow's filters and cropped."""
+"""Preparation of images for CLIP models, as in open_clip: resized with Pillow's filters and cropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ _FILTERS = ("bicubic", "bilinear")
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """The steps from an image to the input of a model, by the names of open_clip's ``preprocess_cfg`` (3.3).
+class ClipPreparation:
+    """The steps from an image to a model's input, named as in open_clip's ``preprocess_cfg`` (3.3).
 
     Attributes:
         height, width: of the model's input, in pixels.
-        mean, std: of red, green and blue, as shares of full intensity.
-        interpolation: ``bicubic`` or ``bilinear``; both average over what is left out.
-        resize_mode: ``shortest``: the shorter side fits, the middle is cut out; ``longest``: the longer side fits, the
-            rest is filled; ``squash``: both sides fit, the proportions change.
-        fill_color: of what is filled, 0 to 255.
+        mean, std: of red, green and blue, as fractions of full intensity.
+        interpolation: ``bicubic`` or ``bilinear``; both average when they shrink.
+        resize_mode: ``shortest``: the shorter side fits, and the centre is cropped; ``longest``: the longer side fits,
+            and the rest is filled; ``squash``: both sides fit, and the proportions change.
+        fill_color: of the filled part, 0 to 255.
     """
 
     height: int
@@ -41,7 +41,7 @@ class Preparation:
         """Check the values.
 
         Raises:
-            InvalidInput: one is none that open_clip knows.
+            InvalidInput: a value is not supported by open_clip.
         """
         if self.resize_mode not in _RESIZE_MODES or self.interpolation not in _FILTERS:
             raise InvalidInput(
@@ -52,8 +52,8 @@ class Preparation:
             raise InvalidInput(f"mean and std have three values, std above 0; found {self.mean} and {self.std}")
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "Preparation":
-        """Return what a ``preprocess_cfg`` says; its size is one number, or height and width."""
+    def of(cls, config: Mapping[str, Any]) -> "ClipPreparation":
+        """Return the steps of a ``preprocess_cfg``; its size is one number, or height and width."""
         size = config["size"]
         height, width = (size, size) if isinstance(size, int) else size
         mean, std = (tuple(float(each) for each in config[name]) for name in ("mean", "std"))
@@ -62,11 +62,11 @@ class Preparation:
 
     @property
     def min_side_px(self) -> int:
-        """Pixels of the shorter side that pictures are to be decoded with.
+        """The shorter side, in pixels, at which images should be decoded.
 
-        Of 68 photographs that were decoded so, vectors of a small trained model had a cosine of at least 0.9987 with
-        those of the full picture, and 19 in 20 above 0.9997; with twice the pixels that the model takes, instead of
-        three times as many, these were 0.9954 and 0.9988.
+        It is three times the side of the input. For 68 photographs decoded in this way, the vectors of a small
+        trained model had a cosine of at least 0.9987 with those of the full image, and 19 in 20 above 0.9997. With
+        twice the side, these values were 0.9954 and 0.9988.
         """
         return _OVERSAMPLED * max(self.height, self.width)
 
@@ -75,9 +75,9 @@ class Preparation:
         return {name: str(value) for name, value in vars(self).items()}
 
     def __call__(self, pixels: Pixels) -> Pixels:
-        """Return the model's input, not yet normalised: uint8, shape (height, width, 3).
+        """Return the model's input before normalisation: uint8, shape (height, width, 3).
 
-        Only what is seen is computed, so that also a picture of 10,000 × 1 pixels takes little memory.
+        Only the visible part is computed, so an image of 10,000 × 1 pixels takes little memory, too.
 
         Args:
             pixels: uint8, shape (H, W, 3), RGB, upright.
@@ -86,21 +86,21 @@ class Preparation:
 
         height, width = pixels.shape[:2]
         across, down = self._resized(width, height)
-        # Parts of the resized picture that are seen, and where they come to lie in the input.
-        left, seen_across, to_left = _window(across, self.width)
-        top, seen_down, to_top = _window(down, self.height)
+        # The visible part of the resized image, and its position in the input.
+        left, visible_across, to_left = _window(across, self.width)
+        top, visible_down, to_top = _window(down, self.height)
         x, y = width / across, height / down
-        box = (left * x, top * y, min((left + seen_across) * x, width), min((top + seen_down) * y, height))
+        box = (left * x, top * y, min((left + visible_across) * x, width), min((top + visible_down) * y, height))
         method = Image.Resampling.BILINEAR if self.interpolation == "bilinear" else Image.Resampling.BICUBIC
-        seen = np.asarray(Image.fromarray(pixels).resize((seen_across, seen_down), method, box=box))
-        if seen.shape[:2] == (self.height, self.width):
-            return seen
+        visible = np.asarray(Image.fromarray(pixels).resize((visible_across, visible_down), method, box=box))
+        if visible.shape[:2] == (self.height, self.width):
+            return visible
         out = np.full((self.height, self.width, 3), self.fill_color, np.uint8)
-        out[to_top : to_top + seen_down, to_left : to_left + seen_across] = seen
+        out[to_top : to_top + visible_down, to_left : to_left + visible_across] = visible
         return out
 
     def _resized(self, width: int, height: int) -> tuple[int, int]:
-        """Return the size of the whole resized picture: pixels across and down."""
+        """Return the size of the whole resized image: width and height in pixels."""
         if self.resize_mode == "squash":
             return self.width, self.height
         if self.resize_mode == "shortest" and self.width == self.height:  # torchvision rounds down here
@@ -112,8 +112,8 @@ class Preparation:
         return max(1, round(width / ratio)), max(1, round(height / ratio))
 
 
-def _window(length: int, wanted: int) -> tuple[int, int, int]:
-    """Return of one side: where the part that is seen begins, its length, and where it goes in the input."""
-    if length >= wanted:
-        return round((length - wanted) / 2), wanted, 0
-    return 0, length, (wanted - length) // 2
+def _window(length: int, target: int) -> tuple[int, int, int]:
+    """Return, for one side, the start of the visible part, its length, and its position in the input."""
+    if length >= target:
+        return round((length - target) / 2), target, 0
+    return 0, length, (target - length) // 2

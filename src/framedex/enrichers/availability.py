@@ -1,4 +1,4 @@
-"""Registered models, with whether they can run on this machine."""
+"""Registered models and their availability on this machine."""
 
 from pathlib import Path
 
@@ -7,18 +7,18 @@ from framedex.enrichers.captioner_files import check_packages, find_captioner
 from framedex.enrichers.detectors import check_detector
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.vocabulary import read_lines, read_vocabulary
-from framedex.enrichment_records import EnrichmentModel, ModelStatus
 from framedex.errors import Error
+from framedex.records import EnrichmentModel, ModelStatus
 from framedex.settings import Settings
 
 
-def describe(entry: ModelEntry, settings: Settings, *, unfit: str | None = None) -> EnrichmentModel:
-    """Return a model as the interface shows it: Active, or Coming Soon with what is missing in the description.
+def describe_model(entry: ModelEntry, settings: Settings, *, unfit: str | None = None) -> EnrichmentModel:
+    """Return a model as the interface shows it: Active, or Coming Soon with the missing part in the description.
 
     Args:
         entry: the model.
-        settings: whether weights may be fetched.
-        unfit: why it does not fit the dataset; None if it does.
+        settings: whether weights may be downloaded.
+        unfit: the reason why the model does not fit the dataset; None if it fits.
     """
     missing = _missing(entry, settings) or unfit
     return EnrichmentModel(
@@ -33,7 +33,7 @@ def describe(entry: ModelEntry, settings: Settings, *, unfit: str | None = None)
 
 
 def _missing(entry: ModelEntry, settings: Settings) -> str | None:
-    """Return what keeps a model from running on this machine; None for nothing."""
+    """Return the reason why a model cannot run on this machine; None if it can."""
     try:
         if entry.encoder is not None:
             check_multimodal(entry.encoder, settings)

@@ -1,14 +1,14 @@
-"""Records of enrichments, as the interface has them: models, and what was applied to a dataset."""
+"""Records of enrichments: models, and the models that were applied to a dataset."""
 
 from enum import StrEnum
 
 from pydantic import Field
 
-from framedex.records import Record
+from framedex.records.base import Record
 
 
 class EnrichmentType(StrEnum):
-    """What a model adds to the media of a dataset."""
+    """Kind of information that a model adds to the media of a dataset."""
 
     MULTIMODEL_IMAGE_ENCODING = "MULTIMODEL_IMAGE_ENCODING"
     IMAGE_TAGGING = "IMAGE_TAGGING"
@@ -18,16 +18,16 @@ class EnrichmentType(StrEnum):
 
 
 class ModelStatus(StrEnum):
-    """Whether a model can be applied."""
+    """Availability of a model."""
 
     ACTIVE = "Active"
     COMING_SOON = "Coming Soon"
 
 
 class EnrichmentModel(Record):
-    """A model that a dataset can be enriched by, as the interface returns it.
+    """A model that can enrich a dataset, as the interface returns it.
 
-    ``dependencies`` are types of enrichment that must be applied before; None for none.
+    ``dependencies`` are the types of enrichment that must be applied before; None if there are no such types.
     """
 
     id: str
@@ -40,7 +40,7 @@ class EnrichmentModel(Record):
 
 
 class EnrichmentStatus(StrEnum):
-    """Whether a dataset was enriched."""
+    """Enrichment state of a dataset."""
 
     NEW = "NEW"
     ENRICHED = "ENRICHED"
@@ -53,9 +53,9 @@ class AppliedModels(Record):
 
 
 class EnrichmentContext(Record):
-    """What a dataset was enriched by, as the interface returns it.
+    """The enrichment of a dataset, as the interface returns it.
 
-    The id is that of the dataset with these models: it changes with them, and not else.
+    The id stands for the dataset with these models: it changes if and only if the models change.
     """
 
     enrichment_context_id: str

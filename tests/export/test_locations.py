@@ -1,4 +1,4 @@
-"""Paths, URIs and names of whole columns are those that are found row by row."""
+"""Paths, URIs and names of whole columns equal those of single rows."""
 
 import os
 from datetime import UTC, datetime
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from framedex.export.places import file_paths, image_names, marked_name, uris
+from framedex.export.locations import file_paths, image_names, marked_name, uris
 from framedex.ids import media_id
-from framedex.records import Generation
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path
 
@@ -49,14 +49,14 @@ def block_of(rows: list[tuple[int | None, str]]) -> pa.Table:
 
 
 def _can_be(root: int | None, path: str) -> bool:
-    """Return whether a row can have that place: what is below a root is relative to it."""
+    """Return whether a row can have that location: a path below a root is relative."""
     return "\0" not in path and (root is None or not path.startswith("/"))
 
 
 def media_of(*roots: str) -> Media:
-    """Return media of which only the roots are looked at."""
+    """Return media with roots only."""
     generation = Generation(
-        id=DATASET, dataset_id=DATASET, tables={"media": 1}, n_images=0, created_at=datetime.now(UTC), summary={}
+        id=DATASET, dataset_id=DATASET, tables={"media": 1}, n_images=0, created_at=datetime.now(UTC), summary=Summary()
     )
     return Media(DATASET, generation, cast("Any", None), cast("Any", None), roots)
 
@@ -65,7 +65,7 @@ def media_of(*roots: str) -> Media:
 @example([(0, path) for path in PATHS])
 @example([(None, uri) for uri in URIS])
 def test_places__law(rows: list[tuple[int | None, str]]) -> None:
-    """Whole columns say what single rows do."""
+    """Whole columns equal the values of single rows."""
     try:
         block = block_of(rows)
     except UnicodeEncodeError:
@@ -83,7 +83,7 @@ def test_places__law(rows: list[tuple[int | None, str]]) -> None:
 @example([(0, path) for path in PATHS])
 @example([(None, uri) for uri in URIS])
 def test_image_names__law(rows: list[tuple[int | None, str]]) -> None:
-    """Names differ, lead nowhere else, and are such that file systems take them."""
+    """Names are distinct, stay within the folder, and are valid on file systems."""
     try:
         block = block_of(rows)
     except UnicodeEncodeError:
@@ -116,14 +116,14 @@ def test_image_names__law(rows: list[tuple[int | None, str]]) -> None:
     ],
 )
 def test_image_names__of_one_source(path: str, name: str) -> None:
-    """A path is its own name where it can be; else it is changed, and a part of the id comes before the suffix."""
+    """A valid path is its own name; other paths are changed, with a part of the id before the suffix."""
     block = block_of([(0, path)])
     (found,) = image_names(media_of("/photos"), block).to_pylist()
     assert found == name.replace("ID", block["media_id"][0].as_py()[:8])
 
 
 def test_image_names__below_no_source() -> None:
-    """Of several sources, what is below none of them is in no folder of theirs."""
+    """With several sources, images without a source are in no folder of a source."""
     block = block_of([(None, "https://example.org/a.jpg"), (1, "a.jpg")])
     first, second = image_names(media_of("/a", "/b"), block).to_pylist()
     assert first == f"example.org/a-{block['media_id'][0].as_py()[:8]}.jpg"
@@ -131,7 +131,7 @@ def test_image_names__below_no_source() -> None:
 
 
 def test_image_names__stay_when_a_source_is_added() -> None:
-    """The first source's names are the same whether there are others or not, also where they look like those of one."""
+    """Names of the first source do not depend on further sources, even if they look like names of one."""
     block = block_of([(0, "a.jpg"), (0, "source-1/a.jpg"), (0, "source-x/a.jpg"), (0, "x/source-1/a.jpg")])
     names = image_names(media_of("/a"), block).to_pylist()
     assert names == image_names(media_of("/a", "/b"), block).to_pylist()
@@ -140,14 +140,14 @@ def test_image_names__stay_when_a_source_is_added() -> None:
 
 
 def test_marked_name__many_folders() -> None:
-    """A path that is too long as a whole loses its first folders."""
+    """A path that is too long loses its first folders."""
     name = marked_name("f/" * 5000 + "a.jpg", "0123456789")
     assert name.endswith("/f/a-01234567.jpg")
     assert len(name) < 2100
 
 
 def test_uris__of_plain_paths(tmp_path: Path) -> None:
-    """What needs no escaping stands in a URI as it is."""
+    """Characters that need no escape are unchanged in a URI."""
     block = block_of([(0, "a-b_c.d~e/F0.jpg"), (0, "a b.jpg")])
     found = uris(media_of(str(tmp_path)), block).to_pylist()
     assert found == [(tmp_path / "a-b_c.d~e/F0.jpg").as_uri(), f"file://{quote(str(tmp_path))}/a%20b.jpg"]

@@ -1,4 +1,4 @@
-"""What people edited, as columns and as items of the JSON export: tags with their dates, and custom fields."""
+"""User edits as columns and as JSON items: tags with their dates, and custom fields."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.export.places import column
+from framedex.annotations.output import column
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_of, tag_names, tags_of
 from framedex.storage.media import Media
 
 TAG_DATES = TAGGED_SCHEMA.field(TAGGED_AT)
-"""When the tags were put on, parallel to ``tags``; a column of the JSON export only."""
-_STORED, _TYPE = b"custom_field", b"field_type"  # metadata that tell the columns of custom fields from others
+"""The dates of the tags, parallel to ``tags``; a column of the JSON export only."""
+_STORED, _TYPE = b"custom_field", b"field_type"  # metadata that mark the columns of custom fields
 
 
 def custom_fields(media: Media) -> list[pa.Field]:
@@ -25,18 +25,18 @@ def custom_fields(media: Media) -> list[pa.Field]:
 
 
 def stored_name(field: pa.Field) -> str | None:
-    """Return the column of the media table that a custom field's column is; None for other columns."""
+    """Return the name of the stored column of a custom field; None for other columns."""
     name = (field.metadata or {}).get(_STORED)
     return None if name is None else name.decode()
 
 
 def edited_column(media: Media, block: pa.Table, field: pa.Field) -> Any:
-    """Return a column of what people edited; None if the field is another column.
+    """Return a column of user edits; None if the field is another column.
 
     Args:
-        media: whose block it is.
-        block: rows with the stored columns, as far as the table has them yet.
-        field: ``tags`` (the names, in the order in which they were put on), ``TAG_DATES`` or a custom field.
+        media: the dataset's media.
+        block: rows with the stored columns that exist in the table.
+        field: ``tags`` (the names, in the order of assignment), ``TAG_DATES`` or a custom field.
     """
     if (stored := stored_name(field)) is not None:
         return block[stored] if stored in block.column_names else pa.nulls(len(block), field.type)
@@ -54,29 +54,31 @@ def _lists(lengths: Any, values: pa.Array) -> pa.ListArray:
 
 
 def edited_items(block: pa.Table) -> list[pa.Array]:
-    """Return texts of JSON items of a block with ``tags``, ``TAG_DATES`` and custom fields; null where there are none.
+    """Return the JSON items of tags and custom fields, one array for each kind; null for rows without a value.
 
-    First ``user_tag`` with tag_name and assigned_date; then, for each field, ``custom_field`` with field_name,
-    field_type and value.
+    Items of tags are ``user_tag`` with tag_name and assigned_date. Items of fields are ``custom_field`` with
+    field_name, field_type and value.
     """
     return [_user_tags(block), *(_values(block, field) for field in block.schema if stored_name(field) is not None)]
 
 
 def _user_tags(block: pa.Table) -> pa.Array:
     tags, dates = column(block, TAGS), column(block, TAGGED_AT)
-    properties = json.objects({"tag_name": json.strings(tags.flatten()), "assigned_date": _plain(dates.flatten())})
-    return json.grouped(json.objects({"type": '"user_tag"', "properties": properties}), tags)
+    properties = json.object_texts({"tag_name": json.strings(tags.flatten()), "assigned_date": _plain(dates.flatten())})
+    return json.join_lists(json.object_texts({"type": '"user_tag"', "properties": properties}), tags)
 
 
 def _values(block: pa.Table, field: pa.Field) -> pa.Array:
     values = column(block, field.name)
     if pa.types.is_list(field.type):
-        texts = pc.binary_join_element_wise("[", json.grouped(_plain(values.flatten()), values), "]", "")
+        texts = pc.binary_join_element_wise("[", json.join_lists(_plain(values.flatten()), values), "]", "")
     else:
         texts = _plain(values)
     name, kind = json.strings(pa.array([field.name, field.metadata[_TYPE].decode()])).to_pylist()
-    properties = json.objects({"field_name": name, "field_type": kind, "value": texts})
-    return pc.if_else(pc.is_valid(values), json.objects({"type": '"custom_field"', "properties": properties}), None)
+    properties = json.object_texts({"field_name": name, "field_type": kind, "value": texts})
+    return pc.if_else(
+        pc.is_valid(values), json.object_texts({"type": '"custom_field"', "properties": properties}), None
+    )
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Links within a source folder that lead out of it: what they lead to is exported only where the dataset shows it."""
+"""Links out of a source folder: their targets are exported only if they are images of the dataset."""
 
 import zipfile
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SECRET = b"root:secret"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A source folder with two images of its own."""
+    """A source folder with two images."""
     for number in range(2):
         write(tmp_path / "source" / f"{number}.png", photo(number))
     return tmp_path / "source"
@@ -26,7 +26,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A folder of the machine that is no source."""
+    """A folder outside of the source."""
     folder = tmp_path / "elsewhere"
     write(folder / "image.png", photo(7))
     (folder / "secret").write_bytes(SECRET)
@@ -34,7 +34,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def exported(dataset: Dataset, path: Path) -> tuple[ExportResult, dict[str, bytes]]:
-    """Export a dataset with its images; return what was said, and the images by name."""
+    """Export a dataset with its images; return the message, and the images by name."""
     result = dataset.export(path, include_images=True)
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -42,7 +42,7 @@ def exported(dataset: Dataset, path: Path) -> tuple[ExportResult, dict[str, byte
 
 
 def test_outside__what_is_no_image_stays(workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path) -> None:
-    """A link to a file of the machine that is no image is left out, and the message says so."""
+    """A link to a file that is not an image is left out, and the message says so."""
     (source / "link.jpg").symlink_to(elsewhere / "secret")
     (source / "folder").symlink_to(elsewhere)
     (elsewhere / "more.png").write_bytes(SECRET)
@@ -57,7 +57,7 @@ def test_outside__what_is_no_image_stays(workspace: Workspace, source: Path, els
 def test_outside__linked_images_are_exported(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """Images that are linked into a source one by one, or as a whole folder, are exported."""
+    """Images that are linked into a source, one by one or as a folder, are exported."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
     (source / "folder").symlink_to(elsewhere)
     result, images = exported(workspace.create_dataset("d", source), tmp_path / "out.zip")
@@ -82,7 +82,7 @@ def file_that_becomes_a_link(link: Path, elsewhere: Path) -> None:
 def test_outside__what_has_changed_stays(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path, change: Callable[[Path, Path], None]
 ) -> None:
-    """A link that led to an image when it was indexed, and leads to something else now, is left out."""
+    """A link whose target is no longer the indexed image is left out."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
     dataset = workspace.create_dataset("d", source)
     change(source / "link.png", elsewhere)
@@ -95,7 +95,7 @@ def test_outside__what_has_changed_stays(
 def test_outside__another_image_than_was_indexed_stays(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """An image that takes the place of another one outside of the source is not the one that the dataset shows."""
+    """An image that replaced the indexed image outside of the source is left out."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
     dataset = workspace.create_dataset("d", source)
     write(elsewhere / "image.png", photo(8))
@@ -106,7 +106,7 @@ def test_outside__another_image_than_was_indexed_stays(
 def test_outside__broken_files_within_the_source_are_exported(
     workspace: Workspace, source: Path, tmp_path: Path
 ) -> None:
-    """Files of the source itself are exported as they are, also by way of a link, and where the source is a link."""
+    """Files of the source are exported unchanged, also through a link, and if the source is a link."""
     (source / "broken.png").write_bytes(SECRET)
     (source / "sub").mkdir()
     (source / "sub/link.png").symlink_to(source / "broken.png")
@@ -118,7 +118,7 @@ def test_outside__broken_files_within_the_source_are_exported(
 def test_outside__lists_of_links_are_exported(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """A link that a list names, or that is the source itself, is exported when it leads to an image."""
+    """A link in a list, or as the source itself, is exported if its target is an image."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
     (tmp_path / "list.txt").write_text("source/link.png\nsource/0.png\n")
     of_list = exported(workspace.create_dataset("list", tmp_path / "list.txt"), tmp_path / "list.zip")
@@ -130,7 +130,7 @@ def test_outside__lists_of_links_are_exported(
 def test_outside__datasets_that_brought_embeddings(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """A dataset whose files were never read exports what a link leads to only if it is an image."""
+    """A dataset with imported embeddings exports the target of a link only if it is an image."""
     (source / "link.png").symlink_to(elsewhere / "image.png")
     (source / "secret.png").symlink_to(elsewhere / "secret")
     names = ["0.png", "link.png", "secret.png"]
@@ -144,7 +144,7 @@ def test_outside__datasets_that_brought_embeddings(
 def test_outside__frames_of_another_video_stay(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """Frames of a linked video are exported, and left out once the link leads to another video."""
+    """Frames of a linked video are exported, and left out if the link leads to another video."""
     write_video(elsewhere / "one.mp4", numbered(20))
     (source / "link.mp4").symlink_to(elsewhere / "one.mp4")
     dataset = workspace.create_dataset("d", source)

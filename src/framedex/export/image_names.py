@@ -1,0 +1,102 @@
+"""Names of exported images, under which ingestion of the unpacked export finds them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.annotations.folders import stems
+from framedex.export.contents import ExportContents
+from framedex.export.file_names import find_repeats, hash_names
+from framedex.export.locations import image_names, marked_name
+from framedex.progress import ShareProgress
+from framedex.storage.media import Media
+from framedex.suffixes import IMAGE_SUFFIXES, is_image
+
+Names = Callable[[Media, pa.Table], pa.Array]
+"""Return the names of images below ``images/`` for a block of :meth:`ExportContents.places`."""
+_ANNOTATIONS = ("annotations", "Annotations")
+_ODD = r"(^|/)\.|\\"
+_IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
+
+
+def readable_names(media: Media, block: pa.Table) -> pa.Array:
+    """Return names that ingestion reads: visible, with an image suffix, and without backslashes."""
+    names = image_names(media, block)
+    odd = pc.or_(pc.match_substring_regex(names, _ODD), pc.invert(pc.match_substring_regex(names, _IMAGE)))
+    return _replaced(names, odd, block, _readable)
+
+
+def _readable(name: str, row: dict[str, str | None]) -> str:
+    name = re.sub(r"(^|/)\.", r"\1_.", name.replace("\\", "_"))
+    by_format = f"{name}.{row['format']}"
+    return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
+
+
+def plain_names(_contents: ExportContents, _progress: ShareProgress) -> Names:
+    """Return :func:`readable_names`, for formats whose files are not named after images."""
+    return readable_names
+
+
+def yolo_names(contents: ExportContents, progress: ShareProgress) -> Names:
+    """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
+
+    An image's label file has its name with another suffix, and ``labels`` instead of the last ``images`` of its path.
+    The check for equal names takes eight bytes of memory an image.
+    """
+    return _without_folders(contents, progress, ("images",))
+
+
+def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
+    """Return names as :func:`yolo_names` does, for files below ``annotations`` beside ``images``.
+
+    Without image files, the annotation files have the paths that the source would have, with unchanged folder names.
+    """
+    return _without_folders(contents, progress, _ANNOTATIONS if contents.include_images else ())
+
+
+def with_clashes(contents: ExportContents) -> ExportContents:
+    """Return the selection with the hashes of names that some file system treats as equal."""
+    clashes = find_repeats(
+        hash_names(image_names(contents.media, block)) for block in contents.locations(lambda _share: None)
+    )
+    if contents.objects is not None:
+        contents.objects.objects = replace(contents.objects.objects, name_clashes=clashes)
+    return replace(contents, media=replace(contents.media, name_clashes=clashes))
+
+
+def _without_folders(contents: ExportContents, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
+    shared = find_repeats(
+        hash_names(stems(readable_names(contents.media, block))) for block in contents.locations(progress)
+    )
+    reserved = f"(^|/)({'|'.join(folders)})"
+
+    def names(media: Media, block: pa.Table) -> pa.Array:
+        readable = readable_names(media, block)
+        odd = (
+            pc.match_substring_regex(readable, f"{reserved}/")
+            if folders
+            else pa.repeat(pa.scalar(False), len(readable))
+        )
+        if shared:
+            odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(readable)), np.array(list(shared), np.int64))))
+        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{reserved}(?=/)", r"\1pictures", name))
+
+    return names
+
+
+def _replaced(
+    names: pa.Array, odd: pa.Array, block: pa.Table, better: Callable[[str, dict[str, str | None]], str]
+) -> pa.Array:
+    """Return names in which odd ones are replaced, with a part of the media id to keep them distinct."""
+    if not pc.any(odd, min_count=0).as_py():
+        return names
+    rows = block.select(["media_id", "format"]).filter(odd).to_pylist()
+    texts = [
+        marked_name(better(name, row), row["media_id"])
+        for name, row in zip(names.filter(odd).to_pylist(), rows, strict=True)
+    ]
+    return pc.replace_with_mask(names, odd, pa.array(texts, pa.string()))

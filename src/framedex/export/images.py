@@ -1,0 +1,208 @@
+"""The image files of an export: unchanged copies of image files, and video frames as JPEGs."""
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from framedex.annotations.output import IMAGES
+from framedex.errors import CannotDecode
+from framedex.export.contents import ExportContents
+from framedex.export.frames import Frames
+from framedex.export.image_names import Names
+from framedex.export.links import LeadsOutside, check_inside
+from framedex.export.locations import display_path
+from framedex.export.zip_writer import ZipWriter
+from framedex.media.files import Reader
+from framedex.media.remote import is_remote
+from framedex.progress import ShareProgress
+from framedex.settings import Settings
+
+_PART = 2**20
+MAX_MISSING = 10_000
+"""Maximum number of missing images that are listed by path; a dataset may have a million of them."""
+
+
+@dataclass
+class CopyResult:
+    """The result of copying images.
+
+    Attributes:
+        count: the number of copied images.
+        failed: the number of images that could not be read.
+        outside: the number of images left out because a link leads out of their source to a file that is not indexed.
+        missing: the paths of the first failed and left-out images.
+    """
+
+    count: int = 0
+    failed: int = 0
+    outside: int = 0
+    missing: list[str] = field(default_factory=list)
+
+    def miss(self, path: str, *, outside: bool = False) -> None:
+        """Count an image that could not be read, or that was left out because it lies outside of its source."""
+        self.failed += not outside
+        self.outside += outside
+        if len(self.missing) < MAX_MISSING:
+            self.missing.append(path)
+
+
+def write_images(archive: ZipWriter, contents: ExportContents, names: Names, progress: ShareProgress) -> CopyResult:
+    """Copy the image files into the archive; return the counts and the missing paths.
+
+    Raises:
+        Unavailable: images are in a bucket that cannot be reached or read.
+    """
+    copied, sources = CopyResult(), _Sources(contents.settings)
+    with closing(sources.frames), closing(_ahead(_images(contents, names), sources)) as images:
+        for image, fetched in images:
+            try:
+                with sources.open(image, fetched) as (modified_s, content):
+                    _copy(archive, IMAGES + image.name, modified_s, content)
+                copied.count += 1
+            except CannotDecode as error:
+                copied.miss(display_path(image.path_shown), outside=isinstance(error, LeadsOutside))
+            progress((copied.count + copied.failed + copied.outside) / max(contents.total, 1))
+    sources.check_any_read()
+    return copied
+
+
+@dataclass(frozen=True)
+class _Image:
+    """An image to copy.
+
+    Attributes:
+        name: its name in the archive.
+        path_shown: its path for messages.
+        location: its path or URI.
+        root: the folder of its source; None without a folder, or if no link can lead out of it.
+        role_arn: the role for reading it.
+        row: the stored values of its row.
+        frame: number and time of a video frame; None for an image file.
+    """
+
+    name: str
+    path_shown: str
+    location: str | None
+    root: str | None
+    role_arn: str | None
+    row: Mapping[str, Any]
+    frame: tuple[int, float] | None = None
+
+
+def _images(contents: ExportContents, names: Names) -> Iterator[_Image]:
+    media = contents.media
+    for block in contents.locations(lambda _share: None):
+        for row, name in zip(block.to_pylist(), names(media, block).to_pylist(), strict=True):
+            number = row.get("frame_number")
+            frame = None if number is None else (number, row["frame_time_s"])
+            root = None if row["root"] is None else media.roots[row["root"]]
+            yield _Image(
+                name,
+                media.shown_path(row),
+                media.location_of(row),
+                root if root is not None and os.path.isabs(root) else None,  # noqa: PTH117 - any bytes
+                media.role_of(row),
+                row,
+                frame,
+            )
+
+
+_Fetched = Future[tuple[int | None, bytes]] | None
+
+
+class _Sources:
+    """Access to files and objects. Objects are fetched ahead of the writer, because each takes long to arrive."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self.frames = settings, Frames(settings)
+        self._readers: dict[str | None, Reader] = {}
+        self.window = settings.s3_connections
+
+    def fetch(self, pool: ThreadPoolExecutor, image: _Image) -> _Fetched:
+        """Begin to fetch an object. Local files and videos of frames are opened later."""
+        if image.location is None or image.frame is not None or not is_remote(image.location):
+            return None
+        return pool.submit(self._reader(image).read, image.location)
+
+    @contextmanager
+    def open(self, image: _Image, fetched: _Fetched) -> Iterator[tuple[float | None, BinaryIO]]:
+        """Yield (time of the last change in seconds since 1970, content).
+
+        Raises:
+            CannotDecode: the image has no readable location, is not a regular file, or lies outside of its source.
+        """
+        if image.location is None:
+            raise CannotDecode("neither a local file nor an object in a bucket")
+        if image.frame is not None:
+            reader, check = self._reader(image), partial(self._check, image)
+            changed_s, jpeg = self.frames.jpeg(reader, image.location, *image.frame, check=check)
+            yield changed_s, BytesIO(jpeg)
+            return
+        if fetched is not None:
+            modified_ns, data = fetched.result()
+            yield (None if modified_ns is None else modified_ns / 1e9), BytesIO(data)
+            return
+        with self._reader(image).open(image.location) as (modified_s, content):
+            self._check(image, content)
+            yield modified_s, content
+
+    def _check(self, image: _Image, file: BinaryIO) -> None:
+        check_inside(file, str(image.location), image.root, image.row, self._settings)
+
+    def check_any_read(self) -> None:
+        """Check that at least one object could be read.
+
+        Raises:
+            Unavailable: all objects failed.
+        """
+        for reader in self._readers.values():
+            reader.check_any_read()
+
+    def _reader(self, image: _Image) -> Reader:
+        if image.role_arn not in self._readers:
+            self._readers[image.role_arn] = Reader(self._settings, image.role_arn)
+        return self._readers[image.role_arn]
+
+
+def _ahead(images: Iterator[_Image], sources: _Sources) -> Generator[tuple[_Image, _Fetched], None, None]:
+    waiting: deque[tuple[_Image, _Fetched]] = deque()
+    with ThreadPoolExecutor(sources.window, thread_name_prefix="framedex-export-fetch") as pool:
+        try:
+            for image in images:
+                waiting.append((image, sources.fetch(pool, image)))
+                if len(waiting) >= sources.window:
+                    yield waiting.popleft()
+            while waiting:
+                yield waiting.popleft()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _copy(archive: ZipWriter, name: str, modified_s: float | None, content: BinaryIO) -> None:
+    with archive.member(name, modified=_local_time(modified_s)) as member:
+        for data in _parts(content):
+            member.write(data)
+
+
+def _local_time(seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds)
+    except (OverflowError, ValueError, OSError):  # file times may be outside the range of datetime
+        return datetime.min
+
+
+def _parts(image: BinaryIO) -> Iterator[bytes]:
+    try:
+        while data := image.read(_PART):
+            yield data
+    except OSError as error:
+        raise CannotDecode(f"cannot be read: {error}") from None

@@ -1,0 +1,74 @@
+"""Plain records without behaviour: the interface's resources, and further ones of our own."""
+
+from framedex.records.base import Record
+from framedex.records.cleanup import CleanupResult, CleanupSummary
+from framedex.records.datasets import DatasetRecord, DatasetStatus, EmbeddingConfig, Weights
+from framedex.records.duplicates import DUPLICATE_LEVELS, DuplicateDecision, DuplicateGroup
+from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, Tag
+from framedex.records.enrichment import (
+    AppliedModels,
+    EnrichmentContext,
+    EnrichmentModel,
+    EnrichmentStatus,
+    EnrichmentType,
+    ModelStatus,
+)
+from framedex.records.explore import (
+    CLUSTER_LEVELS,
+    Cluster,
+    EntityType,
+    ExploreMetadata,
+    ExploreResult,
+    IssueSummary,
+    Preview,
+)
+from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
+from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
+from framedex.records.snapshots import Snapshot, SnapshotReason
+from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
+
+__all__ = [
+    "CLUSTER_LEVELS",
+    "DUPLICATE_LEVELS",
+    "AppliedModels",
+    "CheckResult",
+    "CleanupResult",
+    "CleanupSummary",
+    "Cluster",
+    "DatasetRecord",
+    "DatasetStatus",
+    "DuplicateDecision",
+    "DuplicateGroup",
+    "EmbeddingConfig",
+    "EnrichmentContext",
+    "EnrichmentModel",
+    "EnrichmentStatus",
+    "EnrichmentType",
+    "EntityType",
+    "ExploreMetadata",
+    "ExploreResult",
+    "ExportRecord",
+    "ExportResult",
+    "ExportStatus",
+    "Field",
+    "FieldError",
+    "FieldResult",
+    "FieldType",
+    "FieldValue",
+    "Finding",
+    "IssueSummary",
+    "ModelStatus",
+    "Preview",
+    "Record",
+    "RecoveryResult",
+    "Snapshot",
+    "SnapshotReason",
+    "Tag",
+    "TaskFilters",
+    "TaskPage",
+    "TaskRecord",
+    "TaskStatus",
+    "TaskType",
+    "VacuumResult",
+    "Weights",
+]

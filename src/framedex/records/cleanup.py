@@ -1,0 +1,33 @@
+"""Records of clean-up plans."""
+
+from framedex.records.base import Record
+from framedex.records.snapshots import Snapshot
+
+
+class CleanupSummary(Record):
+    """The totals of a clean-up plan.
+
+    ``removed`` media leave the dataset, and ``kept`` media stay in place of others of their groups. ``size_bytes`` is
+    the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue, or
+    ``duplicates``. Each media item is counted once.
+    """
+
+    removed: int
+    kept: int
+    size_bytes: int
+    counts: dict[str, int]
+
+
+class CleanupResult(Record):
+    """The outcome of a clean-up.
+
+    ``removed`` media left the dataset. ``snapshot`` holds the state before; it is None if no media were to be removed.
+    Of the files that were to be deleted, ``files_deleted`` were deleted and ``files_left`` were left alone.
+    ``files_failed`` lists the first thousand of the latter, each with the reason.
+    """
+
+    removed: int
+    snapshot: Snapshot | None
+    files_deleted: int
+    files_left: int
+    files_failed: list[tuple[str, str]]

@@ -1,0 +1,64 @@
+"""Records of datasets and of their configuration."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from framedex.records.base import Record
+
+
+class DatasetStatus(StrEnum):
+    """Status of a dataset (``status_new`` of the interface)."""
+
+    READY = "READY"
+    READ_ONLY = "READ ONLY"
+    PARTIAL_INDEX = "PARTIAL INDEX"
+    INDEXING = "INDEXING"
+    ERROR = "ERROR"
+
+
+class DatasetRecord(Record):
+    """A dataset, as the interface's status endpoint returns it.
+
+    ``progress`` is in percent, 0 to 100; ``created_at`` is in UTC.
+    """
+
+    id: str
+    display_name: str
+    status: str
+    status_new: DatasetStatus
+    progress: int
+    owned_by: str
+    created_at: datetime
+    n_images: int
+    n_videos: int
+
+
+class Weights(Record):
+    """The identity of a model's weights: all that its vectors or captions depend on.
+
+    ``path`` is the file of the model; ``sha256`` is the hash of its content, in hexadecimal digits. ``settings`` holds
+    every other setting that changes the output, by name and as text: the preprocessing of images, the chosen output,
+    the hashes of further files.
+    """
+
+    path: str
+    sha256: str
+    settings: dict[str, str] = Field(default_factory=dict)
+
+
+class EmbeddingConfig(Record):
+    """The configuration of a dataset's index: the encoder, its dimension, and five ascending cosine distances.
+
+    ``weights`` is the identity of an encoder's files, and None for an encoder without files. ``frames_per_second`` and
+    ``scene_changes`` say which frames of videos become media: that many a second, and the first frame of each scene.
+    """
+
+    encoder: str
+    dimension: int
+    thresholds: tuple[float, float, float, float, float]
+    reason: str = ""
+    weights: Weights | None = None
+    frames_per_second: float = 1.0
+    scene_changes: bool = False

@@ -1,0 +1,42 @@
+"""Records of near-duplicates."""
+
+from datetime import datetime
+
+from framedex.records.base import Record
+
+DUPLICATE_LEVELS = (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
+
+
+class DuplicateGroup(Record):
+    """Images that are near-duplicates of each other at one of the eight levels.
+
+    ``similarity`` is the highest cosine similarity of a member to any other image of the dataset, in [-1, 1]. Without a
+    filter, that other image is a member, too. ``paths`` are relative to the source; ``file_names`` are their last
+    parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
+
+    ``keep`` is the id of the member that is best to keep, and ``keep_reason`` names the criterion that decided. The
+    criteria, in order: the most pixels, the highest ``sharpness``, the most bytes per pixel, the oldest time of the
+    last change (UTC), the first. Each criterion keeps all members that are as good as the best one, within 1 % of the
+    pixels, 0.02 of sharpness, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known ones. In a filtered
+    group, ``keep`` is the best of the members that the filter leaves. ``confidence``, in [0, 1], is the lowest
+    similarity of a member to the image most similar to it.
+    """
+
+    group_id: str
+    threshold: float
+    similarity: float
+    media_ids: list[str]
+    file_names: list[str]
+    paths: list[str]
+    keep: str
+    keep_reason: str
+    confidence: float
+
+
+class DuplicateDecision(Record):
+    """A user's decision that the listed media are not duplicates of one another."""
+
+    decision_id: str
+    media_ids: list[str]
+    decided_by: str
+    decided_at: datetime

@@ -1,0 +1,140 @@
+"""Generations of a dataset: the versions of tables that belong together, and the summary stored with them."""
+
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from framedex.records import DatasetStatus, EmbeddingConfig, Record, Weights
+
+
+class IndexSummary(BaseModel):
+    """The numbers of an index that later additions and deletions continue.
+
+    Only values that were set are stored. Keys of newer versions are kept as they are, so that a dataset that this
+    version changes loses nothing.
+
+    Attributes:
+        issue_thresholds: the limit of each issue that the dataset itself determines, by the name of the issue, in the
+            unit of its measure; None for an infinite limit. Empty before the first index.
+        uniqueness_scale: the cosine distance that has uniqueness 1.
+        first_free: the least number that was never used, by the column of clusters or duplicate groups. Numbers below
+            it are never used again, so ids stay unique.
+        settled: the number of first rows that were clustered together; the rows behind them joined later. None for all
+            rows.
+        reach: the difference of similarities within which a row looks into cells for its neighbours. None for an index
+            without cells.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    issue_thresholds: dict[str, float | None] = {}
+    uniqueness_scale: float = 0.0
+    first_free: dict[str, int] = {}
+    settled: int | None = None
+    reach: float | None = None
+
+    def with_(self, **changes: Any) -> Self:
+        """Return a copy with other values of some fields.
+
+        Raises:
+            TypeError: a name is not a field.
+        """
+        unknown = changes.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)[0]!r}")
+        return type(self).model_validate(self._stored() | changes)
+
+    def with_index(self, index: "IndexSummary") -> Self:
+        """Return a copy with the values of another index, as far as they are set there."""
+        return type(self).model_validate(self._stored() | index._stored())
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the values that were set, by key, with those of newer versions."""
+        return {name: value for name, value in self if name in self.model_fields_set}
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if name in self.model_fields_set}
+
+
+class ObjectSummary(IndexSummary):
+    """The summary of a dataset's objects.
+
+    Attributes:
+        n_objects: the number of objects.
+    """
+
+    n_objects: int = 0
+
+
+class Summary(IndexSummary):
+    """The values stored with a generation beside its tables, as a JSON object.
+
+    Attributes:
+        partial: whether rows joined the index since all rows were last indexed together.
+        n_videos: the number of videos.
+        n_of_videos: the number of media that are frames of videos.
+        objects: the summary of the objects; None if the dataset never had objects.
+        skipped: the number of files and annotations that the last addition left out, by reason.
+        box_problems: the first hundred problems of the annotations that the last addition read, a sentence each.
+        batches: the number of additions, the creation included.
+        added_at: the time of an addition, ISO 8601 in UTC, by the number of its batch in decimal digits. Batches of
+            older versions have no time.
+        roles: the role to assume for a source root in a bucket, by the number of the root in decimal digits.
+        namespace: the id of the dataset from which media ids are computed; None for the dataset's own id. A clone has
+            that of its source.
+        next_numbers: the least number of a tag or field that was never used, by the table of definitions.
+        enrichment_models: the ids of the applied models, by type of enrichment.
+        captioned_by: the weights of the captioner that wrote captions last.
+        objects_captioned_by: the weights of the captioner that wrote captions of objects last.
+    """
+
+    partial: bool = False
+    n_videos: int = 0
+    n_of_videos: int = 0
+    objects: ObjectSummary | None = None
+    skipped: dict[str, int] = {}
+    box_problems: list[str] = []
+    batches: int = 1
+    added_at: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    namespace: str | None = None
+    next_numbers: dict[str, int] = {}
+    enrichment_models: dict[str, str] = {}
+    captioned_by: Weights | None = None
+    objects_captioned_by: Weights | None = None
+
+    def of_objects(self) -> Self:
+        """Return a copy with the index of the objects in the place of that of the media."""
+        return self if self.objects is None else self.with_index(self.objects)
+
+
+class Generation(Record):
+    """The versions of a dataset's tables that belong together, and the summary stored with them.
+
+    ``n_images`` counts all media, frames of videos included.
+    """
+
+    id: str
+    dataset_id: str
+    tables: dict[str, int]
+    n_images: int
+    created_at: datetime
+    summary: Summary
+    embedding_config: EmbeddingConfig | None = None
+
+    @property
+    def status(self) -> DatasetStatus:
+        """The status of a dataset that has this head and no task under way."""
+        return DatasetStatus.PARTIAL_INDEX if self.summary.partial else DatasetStatus.READY
+
+    @property
+    def n_videos(self) -> int:
+        """The number of videos."""
+        return self.summary.n_videos
+
+    @property
+    def n_pictures(self) -> int:
+        """The number of media that are not frames of videos."""
+        return self.n_images - self.summary.n_of_videos
