@@ -14,7 +14,7 @@ def test_demo__finds_what_was_planted(tmp_path: Path, capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit) as exit_:
             main(["demo", "--workspace", str(tmp_path / "ws"), "--output", str(tmp_path / "report.html")])
         assert exit_.value.code == 0
-    assert "found of them" in capsys.readouterr().out
+    assert "also found" in capsys.readouterr().out
     assert "Planted and found" in (tmp_path / "report.html").read_text()
 
 

@@ -189,5 +189,5 @@ def _source(file_name: str) -> str:
 def outcome_html(outcomes: list[Outcome]) -> str:
     """Return the comparison as an HTML table for the report."""
     rows = [(outcome.what, outcome.planted, outcome.found, ", ".join(outcome.others) or "none") for outcome in outcomes]
-    header = ("what", "planted", "found of them", "found besides")
+    header = ("fault", "planted", "found", "also found")
     return html.heading("Planted and found") + html.table(header, rows)

@@ -443,7 +443,7 @@ class TestDuplicates:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"similarity": 2}, "similarity must be a similarity"),
+            ({"similarity": 2}, "similarity must be a "),
             ({"limit": -1}, "limit"),
             ({"entity_type": "FILMS"}, "entity_type must be one of IMAGES, OBJECTS, VIDEOS, not 'FILMS'"),
         ],

@@ -101,7 +101,7 @@ def test_dataset__without_content(workspace: Workspace, folder: Path) -> None:
 def test_page__shows_the_largest_clusters(workspace: Workspace) -> None:
     """A page shows its first twelve clusters, and says how many more there are; nothing breaks without files."""
     html = workspace.create_dataset("d", grouped([3] * 20)).explore()._repr_html_()
-    assert html.count("<h3>3 pictures") == 12
+    assert html.count("<h3>3 images") == 12
     assert "and 8 more on this page" in html
     assert html.count("cannot be shown") == 36
 
@@ -117,7 +117,7 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     for summary in gallery.dataset.where([]).issue_summaries():
         assert (f"{summary.issue_type}: {summary.count:,}" in texts) == (summary.count > 0)
     for group in gallery.dataset.duplicates():
-        assert f"{len(group.media_ids)} pictures, similarity up to {group.similarity:.4f}" in texts
+        assert f"{len(group.media_ids)} images, similarity up to {group.similarity:.4f}" in texts
     assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
     assert len(pictures_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)
@@ -154,7 +154,7 @@ def test_duplicates__shows_the_largest_groups(workspace: Workspace) -> None:
     """The first twelve groups are shown with at most eight members, and how many more there are."""
     dataset = workspace.create_dataset("d", grouped([10] * 14))
     html = dataset.duplicates()._repr_html_()
-    assert html.count("<h3>10 pictures") == html.count("★ best to keep") == html.count("and 2 more<") == 12
+    assert html.count("<h3>10 images") == html.count("★ best to keep") == html.count("and 2 more<") == 12
     assert html.count("cannot be shown") == 12 * 8
     assert "and 2 more groups" in html
     assert "no duplicates found" in dataset.duplicates(exact=True)._repr_html_()

@@ -103,7 +103,7 @@ def test_parse__keep_rules() -> None:
     [
         (None, (), "best", "name what to remove"),
         (None, {}, "best", "name what to remove"),
-        (1.01, (), "best", r"\(if not 'exact'\) must be a similarity from 0\.96 to 1, not 1\.01"),
+        (1.01, (), "best", r"\(if not 'exact'\) must be a number from 0\.96 to 1, not 1\.01"),
         (float("nan"), (), "best", "not nan"),
         (True, (), "best", "not True"),
         (0.5, (), "best", "not 0.5: near-duplicates are known at the levels 0.96, 0.97"),
@@ -112,7 +112,7 @@ def test_parse__keep_rules() -> None:
         (0.99, [7], "best", "no issue 7"),
         (0.99, [["blur"]], "best", r"no issue \['blur'\]"),
         (0.99, [{}], "best", "no issue {}"),
-        (np.array([0.9, 0.99]), (), "best", r"duplicates \(if not 'exact'\) must be a similarity"),
+        (np.array([0.9, 0.99]), (), "best", r"duplicates \(if not 'exact'\) must be a number"),
         (0.99, (), np.array(["best", "first"]), "keep must be one of"),
         (0.99, 7, "best", "issues must be a list of names"),
         (0.99, {"blur": 1.5}, "best", r"issues\['blur'\] must be a confidence from 0 to 1, not 1.5"),

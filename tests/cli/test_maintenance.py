@@ -66,9 +66,9 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--keep", "first")
     status, out, _ = run(*arguments, "--apply", "--delete-files", "--yes")
     assert status == 0
-    assert "removed 2 pictures, 1 files" in out
-    assert "the state before is the snapshot 'before clean-up " in out
-    assert f"1 files were left alone, the first is {home / 'pictures' / 'broken.jpg'}" in out
+    assert "removed 2 images, deleted 1 files" in out
+    assert "snapshot of the dataset before: 'before clean-up " in out
+    assert f"1 files were not deleted; the first is {home / 'pictures' / 'broken.jpg'}" in out
     assert not (home / "pictures" / "copy.png").exists()
     assert count(home) == 3
 
@@ -109,11 +109,11 @@ def test_du_and_vacuum(run: Run) -> None:
     run("untag", "pets", "x", "--vql", "[]")
     status, out, _ = run("du")
     assert status == 0
-    for part in ("embeddings", "index columns", "old versions", "catalog", "to be freed by vacuum"):
+    for part in ("embeddings", "index columns", "old versions", "catalog", "`framedex vacuum` can free"):
         assert part in out
     before: Any = json.loads(run("du", "--json")[1])
     status, out, _ = run("vacuum", "--older-than", "0", "--yes")
-    assert (status, out.endswith(" freed\n")) == (0, True)
+    assert (status, out.startswith("freed ")) == (0, True)
     after: Any = json.loads(run("du", "--json")[1])
     assert before["freeable_bytes"] > after["freeable_bytes"] == 0
     assert json.loads(run("vacuum", "--json")[1])["skipped"] == {}
@@ -124,9 +124,9 @@ DESTRUCTIVE = [
     (("rm", "pets"), "Delete 'pets' with 5 images, its tags, fields and snapshots?"),
     (
         ("cleanup", "pets", "--duplicates", "exact", "--keep", "first", "--apply", "--delete-files"),
-        "Delete the files of 1 pictures for good?",
+        "Delete the files of 1 images for good?",
     ),
-    (("vacuum", "--older-than", "0"), "Free states of the last 600 s, which others may still read"),
+    (("vacuum", "--older-than", "0"), "Delete versions of the last 600 s, which other processes may still read"),
 ]
 
 

@@ -23,7 +23,7 @@ def test_boxes__of_a_new_dataset_and_more(tmp_path: Path, capsys: pytest.Capture
     table = write_table(tmp_path / "some.csv", [*things[:3], ("a.png", (900.0, 0.0, 5.0, 5.0), "ghost")])
     status, out, _ = call(tmp_path, capsys, "create", "s", str(tmp_path / "pictures"), "--boxes", str(table))
     assert status == 0
-    assert "2 pictures, 3 objects" in out
+    assert "2 images, 3 objects" in out
     assert "outside of the picture" in out
     more = write_table(tmp_path / "more.csv", things)
     status, out, _ = call(tmp_path, capsys, "add-objects", "s", str(more), "--json")

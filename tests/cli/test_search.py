@@ -58,7 +58,7 @@ def test_search__by_words(run: Run) -> None:
     assert names(run, "search", "pets", "house", "--relevance", "0.9") == ["003.png"]
     status, out, _ = run("search", "pets", "red")
     assert (status, "002.png" in out, "bm25" in out) == (0, True, True)
-    assert run("search", "pets", "zebra") == (0, "nothing fits\n", "")
+    assert run("search", "pets", "zebra") == (0, "no matches\n", "")
 
 
 def test_similar(run: Run, home: Path) -> None:

@@ -213,7 +213,7 @@ def test_archive__many_missing_pictures(workspace: Workspace, tmp_path: Path) ->
     dataset = workspace.create_dataset("d", grouped([5500, 5500]))
     result = dataset.export(tmp_path / "out.zip", "csv", include_images=True)
     assert len(result.missing_images) == 10_000
-    assert result.message == "11,000 media, 0 pictures; 11,000 pictures could not be read"
+    assert result.message == "11,000 media, 0 images; 11,000 images could not be read"
 
 
 def test_archive__odd_times_of_files(workspace: Workspace, folder: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_outside__linked_images_are_exported(
     (source / "folder").symlink_to(elsewhere)
     result, images = exported(workspace.create_dataset("d", source), tmp_path / "out.zip")
     assert images["link.png"] == images["folder/image.png"] == (elsewhere / "image.png").read_bytes()
-    assert (result.images, result.missing_images, result.message) == (4, [], "4 media, 4 pictures")
+    assert (result.images, result.missing_images, result.message) == (4, [], "4 media, 4 images")
 
 
 def changed_target(link: Path, elsewhere: Path) -> None:

@@ -175,11 +175,11 @@ def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
     """Media and objects are counted separately; an export of objects counts objects."""
     result = dataset.export(tmp_path / "out.zip", format_, include_images=True)
     assert (result.total_media_items, result.total_objects, result.images) == (3, 5, 3)
-    assert result.message.startswith("3 media, 5 objects, 3 pictures")
+    assert result.message.startswith("3 media, 5 objects, 3 images")
     assert dataset.exports()[0].entities_count == 3
     result = dataset.export(tmp_path / "out.zip", format_, include_images=True, entity_type="OBJECTS")
     assert (result.total_media_items, result.total_objects, result.images) == (2, 5, 2)
-    assert result.message.startswith("5 objects in 2 media, 2 pictures")
+    assert result.message.startswith("5 objects in 2 media, 2 images")
     assert dataset.exports()[0].entities_count == 5
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert len([name for name in archive.namelist() if name.endswith(".png")]) == 2
@@ -348,7 +348,7 @@ def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, t
     """The export of a dataset without objects is empty and has all columns."""
     dataset = workspace.create_dataset("d", folder)
     result = dataset.export(tmp_path / "out.zip", format_, True, entity_type="OBJECTS")
-    assert (result.message, result.total_objects) == ("0 objects in 0 media, 0 pictures", 0)
+    assert (result.message, result.total_objects) == ("0 objects in 0 media, 0 images", 0)
     files = exported(dataset, tmp_path, format_, entity_type="OBJECTS")
     if format_ == "parquet":
         assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == OBJECT_ROWS.names

@@ -231,7 +231,7 @@ def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
 def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) -> None:
     """An empty export is valid."""
     result = gallery.dataset.where([{"any": []}]).export(tmp_path / "out.zip", format_, include_images=True)
-    assert result.message == "0 media, 0 pictures"
+    assert result.message == "0 media, 0 images"
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         archive.extractall(tmp_path / "out")
     found = read_annotations(str(tmp_path / "out"))

@@ -43,7 +43,7 @@ def report_html(
         f"Framedex report: {dataset.display_name}",
         html.heading(dataset.display_name, 1),
         html.note(
-            f"{view.count():,} pictures · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
+            f"{view.count():,} images · {dataset.status_new} · encoder {config.encoder} ({config.dimension} values)"
         ),
         extra,
         html.heading("Issues"),
@@ -63,7 +63,7 @@ def _issues(view: View, summaries: Sequence[IssueSummary], progress: Progress) -
 
 def _issue(view: View, summary: IssueSummary) -> Iterator[str]:
     rows = view.issues(summary.issue_type, limit=_ISSUE_MEDIA).to_pylist()
-    limit = "" if summary.threshold is None else f", limit {summary.threshold:.3g}"
+    limit = "" if summary.threshold is None else f", threshold {summary.threshold:.3g}"
     yield html.heading(f"{summary.issue_type}: {summary.count:,}", 3)
     yield html.note(f"{summary.meaning}{limit}; worst first")
     jpegs = view.thumbnails([row["media_id"] for row in rows], size=_SIDE)
@@ -85,7 +85,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
 def _duplicates(view: View, progress: Progress) -> Iterator[str]:
     groups = view.duplicates(limit=_GROUPS)
     yield html.heading("Near-duplicates")
-    yield html.note(f"groups of images with a similarity of {0.96} or more, largest first" if groups else "none found")
+    yield html.note("groups of images with a similarity of 0.96 or more, largest first" if groups else "none found")
     for number, group in enumerate(groups):
         progress("near-duplicates", 0.4 + 0.4 * number / len(groups))
         yield duplicate_card(group, view)

@@ -74,8 +74,8 @@ def _counted(cluster: Cluster) -> str:
     """Return the contents of a cluster in words."""
     if cluster.n_objects > 0:
         return f"{cluster.n_objects:,} objects"
-    parts = {"pictures": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
-    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 pictures"
+    parts = {"images": cluster.n_images, "frames": cluster.n_frames, "videos": cluster.n_videos}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items() if count > 0) or "0 images"
 
 
 class DuplicateGroups(list[DuplicateGroup]):
@@ -104,7 +104,7 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     others = [media_id for media_id in group.media_ids if media_id != group.keep]
     shown = [group.keep, *others[: _SHOWN_MEMBERS - 1]]
     rest = len(names) - len(shown)
-    noun = "objects" if view.entity_type == EntityType.OBJECTS else "pictures"
+    noun = "objects" if view.entity_type == EntityType.OBJECTS else "images"
     return html.card(
         html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
         html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),

@@ -67,7 +67,7 @@ def check_similarity(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not lowest <= value <= 1:
         *levels, last = map(str, DUPLICATE_LEVELS)
         raise InvalidInput(
-            f"{name} must be a similarity from {lowest} to 1, not {value!r}: near-duplicates are known at the levels "
+            f"{name} must be a number from {lowest} to 1, not {value!r}: near-duplicates are known at the levels "
             f"{', '.join(levels)} and {last}"
         )
 

@@ -1,4 +1,4 @@
-"""Commands that make, fill, list and delete datasets."""
+"""Commands that create, extend, list and delete datasets."""
 
 import time
 from pathlib import Path
@@ -25,25 +25,29 @@ if TYPE_CHECKING:
 
 BoxesOption = Annotated[
     list[Path] | None,
-    typer.Option(help="Boxes around objects: a COCO file, a table, or a folder of VOC or YOLO files; may be repeated."),
+    typer.Option(help="Bounding boxes: a COCO file, a table, or a folder of VOC or YOLO files. Repeatable."),
 ]
 _SHOWN_PROBLEMS = 5
 
 
 def create(
-    name: Annotated[str, typer.Argument(help="The new dataset's name.")],
+    name: Annotated[str, typer.Argument(help="Name of the new dataset.")],
     source: Annotated[
         str,
-        typer.Argument(help="A folder, a file, a .txt, .csv or .parquet list, a Parquet with embeddings, or s3://…"),
+        typer.Argument(
+            help="A folder, an image, a .txt, .csv or .parquet list, a Parquet file with embeddings, or s3://…"
+        ),
     ],
-    encoder: Annotated[str, typer.Option(help="auto, or an encoder's name.")] = "auto",
-    frames_per_second: Annotated[float, typer.Option(help="Frames of videos that become media.")] = 1.0,
-    scene_changes: Annotated[bool, typer.Option("--scene-changes", help="And the first frames of scenes.")] = False,
+    encoder: Annotated[str, typer.Option(help="Name of the encoder, or auto.")] = "auto",
+    frames_per_second: Annotated[float, typer.Option(help="Video frames to keep for each second.")] = 1.0,
+    scene_changes: Annotated[
+        bool, typer.Option("--scene-changes", help="Also keep the first frame of each scene.")
+    ] = False,
     boxes: BoxesOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a dataset of the pictures and videos in SOURCE."""
+    """Create a dataset from the images and videos in SOURCE."""
     with framedex.Workspace(workspace_folder(workspace)) as ws:
         start = time.perf_counter()
         dataset = ws.create_dataset(
@@ -65,7 +69,7 @@ def create(
 
 
 def _objects(dataset: "framedex.Dataset") -> str:
-    """Return in words how many objects a dataset has; nothing where it has none."""
+    """Return the number of objects in words; empty for a dataset without objects."""
     return f", {count:,} objects" if (count := dataset.objects.count()) else ""
 
 
@@ -77,33 +81,33 @@ def _say_left_out(dataset: "framedex.Dataset") -> None:
     from framedex.jobs.create import UNUSABLE_BOXES
 
     for reason, count in dataset.skipped.items():
-        say(f"left out: {count:,} {reason}")
+        say(f"skipped: {count:,} {reason}")
     problems = dataset.box_problems if UNUSABLE_BOXES in dataset.skipped else []
     for problem in problems[:_SHOWN_PROBLEMS]:
         say(f"  {problem}")
 
 
 def _kind(info: "DatasetRecord") -> str:
-    """Return what the media of a dataset are called."""
-    return "pictures and frames" if info.n_videos else "pictures"
+    """Return the plural noun for the media of a dataset."""
+    return "images and frames" if info.n_videos else "images"
 
 
 def add(
     name: NameArgument,
     source: Annotated[
         str | None,
-        typer.Argument(help="A folder, a picture, a .txt, .csv or .parquet list, or a Parquet with embeddings."),
+        typer.Argument(help="A folder, an image, a .txt, .csv or .parquet list, or a Parquet file with embeddings."),
     ] = None,
-    archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE a .zip, .tar or .tar.gz file.")] = None,
-    s3: Annotated[str | None, typer.Option(help="Instead of SOURCE a folder or manifest, s3://bucket/….")] = None,
-    role: Annotated[str | None, typer.Option(help="ARN of a role to assume for reading it.")] = None,
-    settle: Annotated[bool, typer.Option("--reindex", help="Then find clusters and duplicates of all anew.")] = False,
+    archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE: a .zip, .tar or .tar.gz file.")] = None,
+    s3: Annotated[str | None, typer.Option(help="Instead of SOURCE: s3://bucket/…, a folder or a manifest.")] = None,
+    role: Annotated[str | None, typer.Option(help="ARN of the role to assume for S3.")] = None,
+    settle: Annotated[bool, typer.Option("--reindex", help="Rebuild the index afterwards.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add the pictures in SOURCE to a dataset; those that it has already are left out."""
+    """Add images and videos to a dataset; files that it already has are skipped."""
     if sum(each is not None for each in (source, archive, s3)) != 1:
-        raise InvalidInput("give one of SOURCE, --archive and --s3: where the pictures are that are added")
+        raise InvalidInput("give exactly one source: SOURCE, --archive or --s3")
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
@@ -119,8 +123,8 @@ def add(
         say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
         _say_left_out(dataset)
         if info.status_new == "PARTIAL INDEX":
-            joined = "they joined the clusters that were there" if added else "earlier additions are not settled"
-            say(f"{joined}; `framedex reindex` finds all anew")
+            state = "added to existing clusters" if added else "the index is partial"
+            say(f"{state}; run `framedex reindex` to rebuild the index")
 
 
 def add_objects(
@@ -132,7 +136,7 @@ def add_objects(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add boxes around objects in the pictures of a dataset; those that it has already are left out."""
+    """Add bounding boxes to the images of a dataset; boxes that it already has are skipped."""
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
@@ -152,12 +156,12 @@ def reindex(
     name: NameArgument,
     threshold: Annotated[
         list[float] | None,
-        typer.Option(help="Cosine distance of a cluster level; give it five times, ascending, for levels 0 to 4."),
+        typer.Option(help="Cosine distance of a cluster level. Give five values, ascending, for levels 0 to 4."),
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find clusters, duplicates and scores of all pictures anew, after additions or with other thresholds."""
+    """Rebuild clusters, duplicate groups and scores, after additions or with other thresholds."""
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name)
@@ -171,7 +175,7 @@ def reindex(
 
 
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the datasets, newest first."""
+    """List the datasets of the workspace, newest first."""
     from framedex.storage.listing import list_workspace
 
     records = list_workspace(existing_folder(workspace))
@@ -183,7 +187,7 @@ def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
 
 
 def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Show what is in a dataset."""
+    """Show the size, encoder and issue counts of a dataset."""
     from framedex.records import DatasetStatus
 
     with open_workspace(workspace) as ws:
@@ -209,7 +213,7 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
         ]
-        print_table(("issue", "found", "limit", "measured value"), rows)
+        print_table(("issue", "count", "threshold", "measured value"), rows)
 
 
 def rm(
@@ -217,7 +221,7 @@ def rm(
     yes: YesOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Delete a dataset; the pictures themselves stay where they are."""
+    """Delete a dataset; its source files are not touched."""
     with open_workspace(workspace) as ws:
         record = ws.dataset(name).info
         confirm(

@@ -1,4 +1,4 @@
-"""The command that runs the whole job on sample pictures."""
+"""The command that tries Framedex on sample images."""
 
 import time
 from pathlib import Path
@@ -13,11 +13,11 @@ from framedex.errors import Error
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML report to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML report to write.")] = Path("report.html"),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole job on sample photographs and edits of them whose truth is known, and compare."""
+    """Build a dataset of sample photographs with planted faults, and compare the findings with them."""
     from framedex import demo as demo_dataset
 
     with framedex.Workspace(workspace_folder(workspace)) as ws:
@@ -29,9 +29,9 @@ def demo(
         if as_json:
             print_json([vars(outcome) for outcome in outcomes])
         else:
-            say(f"{dataset.info.n_images:,} pictures made, read, compared and reported in {seconds:.1f} s")
+            say(f"{dataset.info.n_images:,} images created, indexed and compared in {seconds:.1f} s")
             rows = [(o.what, o.planted, o.found, ", ".join(o.others) or "none") for o in outcomes]
-            print_table(("what", "planted", "found of them", "found besides"), rows)
-            say(f"wrote {output}; the dataset {demo_dataset.DATASET!r} is in {ws.path}")
+            print_table(("fault", "planted", "found", "also found"), rows)
+            say(f"wrote {output}; dataset {demo_dataset.DATASET!r} is in workspace {ws.path}")
         if any(outcome.found < outcome.planted for outcome in outcomes):
-            raise Error("not all that was planted has been found")
+            raise Error("some planted faults were not found")

@@ -1,4 +1,4 @@
-"""Commands that edit what is known of pictures."""
+"""Commands that edit tags and decisions about duplicates."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 
 def not_duplicates(
     name: NameArgument,
-    media_id: Annotated[list[str], typer.Argument(help="Ids of two or more pictures, as JSON output has them.")],
+    media_id: Annotated[
+        list[str], typer.Argument(help="Ids of two or more images; `--json` output of other commands shows them.")
+    ],
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide that no two of some pictures are duplicates of each other, from now on."""
+    """Record the decision that images are not duplicates of one another."""
     with open_workspace(workspace) as ws:
         decision = ws.dataset(name).not_duplicates(media_id)
         if as_json:
             print_json(decision)
             return
-        say(f"{len(decision.media_ids):,} pictures are kept apart by decision {decision.decision_id}")
+        say(f"{len(decision.media_ids):,} images are never duplicates of one another; decision {decision.decision_id}")
 
 
 def tag(
@@ -45,7 +47,7 @@ def tag(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a tag on pictures; a new name makes a tag."""
+    """Add a tag to images; a tag with a new name is created."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         _show_tag(dataset.tag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
@@ -59,14 +61,14 @@ def untag(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a tag off pictures."""
+    """Remove a tag from images."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         _show_tag(dataset.untag(_selected(dataset, vql, ids), tag_name), as_json=as_json)
 
 
 def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List a dataset's tags, oldest first."""
+    """List the tags of a dataset, oldest first."""
     with open_workspace(workspace) as ws:
         records = ws.dataset(name).tags()
         if as_json:
@@ -80,11 +82,11 @@ def _show_tag(record: "Tag", *, as_json: bool) -> None:
     if as_json:
         print_json(record)
     else:
-        say(f"{record.name}: {record.count:,} pictures have it")
+        say(f"{record.name}: {record.count:,} images")
 
 
 def _selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":
-    """Return what an edit is about: nobody is to tag a whole dataset by leaving the filter out."""
+    """Return the selection of an edit; a missing filter is refused, so that no whole dataset is edited by mistake."""
     if (vql is None) == (not ids):
-        raise InvalidInput("say which pictures: either --vql, or --ids; --vql '[]' means all")
+        raise InvalidInput("select images by --vql or by --ids; --vql '[]' selects all")
     return dataset.where(parse_vql(vql) or []) if not ids else [each for part in ids for each in part.split(",")]

@@ -1,4 +1,4 @@
-"""Commands about models that datasets are enriched by."""
+"""Commands that list models and enrich datasets with them."""
 
 import time
 from typing import Annotated
@@ -11,7 +11,7 @@ from framedex.errors import InvalidInput
 
 
 def models(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the models that a dataset can be enriched by: those of models.toml in the workspace's folder."""
+    """List the models that can enrich a dataset; models.toml in the workspace folder registers them."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         found, context = dataset.list_models(), dataset.enrichment_context()
@@ -35,16 +35,18 @@ def models(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonO
 
 def enrich(
     name: NameArgument,
-    wanted: Annotated[list[str], typer.Argument(metavar="TYPE=MODEL…", help="As IMAGE_TAGGING=animals.")],
+    wanted: Annotated[
+        list[str], typer.Argument(metavar="TYPE=MODEL…", help="Models to apply, for example IMAGE_TAGGING=animals.")
+    ],
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new dataset of a dataset with what models say of its pictures; it stays as it is."""
+    """Create a new dataset from a dataset and the results of models; the original does not change."""
     pairs = [each.partition("=") for each in wanted]
     if (wrong := next((each for each in wanted if "=" not in each), None)) is not None:
-        raise InvalidInput(f"a model is given as TYPE=MODEL, not {wrong!r}")
+        raise InvalidInput(f"models must be TYPE=MODEL, not {wrong!r}")
     if len({kind for kind, _, _ in pairs}) < len(pairs):
-        raise InvalidInput("a type is given twice; there is one model a type")
+        raise InvalidInput("a type is given twice; give one model for each type")
     with open_workspace(workspace) as ws:
         start = time.perf_counter()
         dataset = ws.dataset(name).enrich({kind: model for kind, _, model in pairs})
@@ -53,4 +55,4 @@ def enrich(
             print_json({"dataset_id": dataset.id, **dataset.info.model_dump(mode="json")})
             return
         info = dataset.info
-        say(f"{info.display_name}: {info.n_images:,} pictures in {seconds:.1f} s, id {info.id}")
+        say(f"{info.display_name}: {info.n_images:,} images in {seconds:.1f} s, id {info.id}")

@@ -1,4 +1,4 @@
-"""Commands that show what is in a dataset, or write it to files."""
+"""Commands that show a dataset or write it to files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,20 +24,24 @@ if TYPE_CHECKING:
 
 def explore(
     name: NameArgument,
-    threshold: Annotated[int, typer.Option(help="Clustering level, 0 (finest) to 4.")] = 0,
-    page: Annotated[int, typer.Option(help="Page of 100 clusters, from 0.")] = 0,
+    threshold: Annotated[int, typer.Option(help="Cluster level, 0 (finest) to 4 (coarsest).")] = 0,
+    page: Annotated[int, typer.Option(help="Number of the page of 100 clusters, from 0.")] = 0,
     entity_type: EntityOption = "IMAGES",
     vql: VqlOption = None,
-    caption: Annotated[str | None, typer.Option(help="Order by what fits a text.")] = None,
+    caption: Annotated[str | None, typer.Option(help="Sort by similarity to a text.")] = None,
     anchor: Annotated[
-        str | None, typer.Option(help="Order by likeness to a picture: its id, or that of an upload.")
+        str | None, typer.Option(help="Sort by similarity to an image: its id, or the id of an upload.")
     ] = None,
-    labels: Annotated[str | None, typer.Option(help="Only pictures with any of these: cat,dog or JSON.")] = None,
-    tags: Annotated[str | None, typer.Option(help="Only pictures with any of these tags, or untagged.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Only images with any of these labels: cat,dog or a JSON array.")
+    ] = None,
+    tags: Annotated[
+        str | None, typer.Option(help="Only images with any of these tags; `untagged` for images without a tag.")
+    ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a page of clusters, largest first, or those that fit best first."""
+    """Show a page of clusters, the largest or the best match first."""
     with open_workspace(workspace) as ws:
         result = (
             ws.dataset(name)
@@ -65,19 +69,19 @@ def explore(
             )
             for c in result.clusters
         ]
-        print_table((counted(entity_type), "labels", "for example", "cluster"), rows)
+        print_table((counted(entity_type), "labels", "examples", "cluster"), rows)
 
 
 def duplicates(
     name: NameArgument,
-    threshold: Annotated[float, typer.Option(help="Least similarity, 0.96 to 1.0; of videos 0 to 1.")] = 0.96,
-    exact: Annotated[bool, typer.Option("--exact", help="Instead, files with equal content.")] = False,
+    threshold: Annotated[float, typer.Option(help="Minimum similarity, 0.96 to 1.0; for videos 0 to 1.")] = 0.96,
+    exact: Annotated[bool, typer.Option("--exact", help="Show files with identical content instead.")] = False,
     entity_type: EntityOption = "IMAGES",
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show groups of near-duplicates, largest first, each with the one that is best to keep."""
+    """Show groups of near-duplicates, largest first, with the best image to keep."""
     with open_workspace(workspace) as ws:
         most = limit or (None if as_json else 100)
         groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=most, entity_type=entity_type)
@@ -85,7 +89,7 @@ def duplicates(
             print_json(groups)
             return
         print_table(
-            (counted(entity_type), "similarity", "best to keep", "because", "others"), map(_duplicates_row, groups)
+            (counted(entity_type), "similarity", "best to keep", "reason", "others"), map(_duplicates_row, groups)
         )
 
 
@@ -97,13 +101,13 @@ def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:
 
 def issues(
     name: NameArgument,
-    issue_type: Annotated[str | None, typer.Option("--type", help="Only this issue.")] = None,
-    objects: Annotated[bool, typer.Option("--objects", help="Instead, with the objects in them.")] = False,
+    issue_type: Annotated[str | None, typer.Option("--type", help="Show only this issue type.")] = None,
+    objects: Annotated[bool, typer.Option("--objects", help="Show issues of objects instead of images.")] = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is wrong with the pictures, the worst of each kind first."""
+    """Show the issues of images, the worst of each type first."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         view = dataset.objects if objects else dataset.where([])
@@ -127,19 +131,19 @@ def issues(
 
 def export(
     name: NameArgument,
-    out: Annotated[Path, typer.Argument(help="The ZIP file to write.")],
-    file_format: Annotated[str, typer.Option("--format", help="The format, as docs/exports.md lists them.")] = "json",
-    include_images: Annotated[
-        bool, typer.Option("--include-images", help="Put the pictures into the ZIP too.")
-    ] = False,
+    out: Annotated[Path, typer.Argument(help="ZIP file to write.")],
+    file_format: Annotated[
+        str, typer.Option("--format", help="json, parquet, coco, csv, yolo, voc, or the format of a plugin.")
+    ] = "json",
+    include_images: Annotated[bool, typer.Option("--include-images", help="Add the image files to the ZIP.")] = False,
     objects: Annotated[
-        bool, typer.Option("--objects", help="Objects, and the pictures that they are in; filters are about objects.")
+        bool, typer.Option("--objects", help="Export objects with their images; filters then apply to objects.")
     ] = False,
     vql: VqlOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a dataset to a ZIP file: all that is known of it, or boxes and labels as COCO, CSV, YOLO or VOC files."""
+    """Export a dataset to a ZIP file: all metadata (JSON, Parquet), or labels and boxes (COCO, CSV, YOLO, VOC)."""
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         view = dataset.objects if objects else dataset.where([])
@@ -151,15 +155,15 @@ def export(
             return
         say(f"{result.path}: {result.message}")
         if result.missing_images:
-            say(f"the first that could not be read is {result.missing_images[0]}")
+            say(f"first unreadable image: {result.missing_images[0]}")
 
 
 def report(
     name: NameArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("report.html"),
-    level: Annotated[int, typer.Option(min=0, max=4, help="Clustering level to show.")] = 3,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
+    level: Annotated[int, typer.Option(min=0, max=4, help="Cluster level to show.")] = 3,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Write one self-contained HTML page: issues, near-duplicates, clusters, objects."""
+    """Write a report as one HTML page: issues, near-duplicates, clusters, objects."""
     with open_workspace(workspace) as ws:
         say(f"wrote {ws.dataset(name).report(output, level=level)}")

@@ -1,4 +1,4 @@
-"""Commands that clean up: datasets, and the disk."""
+"""Commands that clean up datasets, verify workspaces and free disk space."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,22 +31,29 @@ def cleanup(
     name: NameArgument,
     repeated: Annotated[
         str | None,
-        typer.Option("--duplicates", help="Least similarity of near-duplicates, or 'exact' for equal files."),
+        typer.Option(
+            "--duplicates", help="Minimum similarity of near-duplicates, 0.96 to 1.0, or 'exact' for identical files."
+        ),
     ] = None,
     issue: Annotated[
-        list[str] | None, typer.Option(help="An issue, as blur or blur=0.8 with the least confidence; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Issue type, with or without a minimum confidence: blur or blur=0.8. Repeatable."),
     ] = None,
-    keep: Annotated[str, typer.Option(help="Which of a group stays: best, first, oldest or largest.")] = "best",
+    keep: Annotated[str, typer.Option(help="Image of a group to keep: best, first, oldest or largest.")] = "best",
     vql: VqlOption = None,
-    page: Annotated[Path | None, typer.Option(help="Write what would go to an HTML page.")] = None,
-    carry_out: Annotated[bool, typer.Option("--apply", help="Remove it, after a snapshot.")] = False,
-    delete_files: Annotated[bool, typer.Option("--delete-files", help="With --apply: also delete the files.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Write the plan to an HTML page.")] = None,
+    carry_out: Annotated[
+        bool, typer.Option("--apply", help="Take a snapshot, then remove the images from the dataset.")
+    ] = False,
+    delete_files: Annotated[
+        bool, typer.Option("--delete-files", help="With --apply: also delete the source files.")
+    ] = False,
     yes: YesOption = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what would go because it repeats other pictures or has an issue, and what would stay; --apply removes it."""
+    """Plan the removal of duplicates and of images with issues; --apply carries it out."""
     if delete_files and not carry_out:
         raise InvalidInput("--delete-files needs --apply; without it nothing is removed")
     with open_workspace(workspace) as ws:
@@ -59,10 +66,10 @@ def cleanup(
         written = None if page is None else plan.page(page)
         rows = plan.to_arrow().slice(0, limit or (None if as_json else 100)).to_pylist()
         if not as_json:
-            print_table(("", "file", "because"), [(row["action"], row["path"], row["reason"]) for row in rows])
+            print_table(("action", "file", "reason"), [(row["action"], row["path"], row["reason"]) for row in rows])
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
         if delete_files and len(plan):
-            confirm(f"Delete the files of {len(plan):,} pictures for good?", yes=yes)
+            confirm(f"Delete the files of {len(plan):,} images for good?", yes=yes)
         result = plan.apply(delete_files=delete_files) if carry_out else None
         if as_json:
             print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
@@ -71,12 +78,15 @@ def cleanup(
 
 
 def _say_result(result: "CleanupResult") -> None:
-    say(f"removed {result.removed:,} pictures" + (f", {result.files_deleted:,} files" if result.files_deleted else ""))
+    say(
+        f"removed {result.removed:,} images"
+        + (f", deleted {result.files_deleted:,} files" if result.files_deleted else "")
+    )
     if result.snapshot is not None:
-        say(f"the state before is the snapshot {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
+        say(f"snapshot of the dataset before: {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
     if result.files_left:
         path, reason = result.files_failed[0]
-        say(f"{result.files_left:,} files were left alone, the first is {path}: {reason}")
+        say(f"{result.files_left:,} files were not deleted; the first is {path}: {reason}")
 
 
 def _issue_limit(text: str) -> tuple[str, float]:
@@ -85,7 +95,7 @@ def _issue_limit(text: str) -> tuple[str, float]:
 
 
 def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Show what uses the disk."""
+    """Show the disk usage of the workspace."""
     with open_workspace(workspace) as ws:
         usage = ws.disk_usage()
         rows = usage.to_arrow().to_pylist()
@@ -96,17 +106,17 @@ def du(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
             (row["dataset_name"] or "", row["part"], bytes_text(row["bytes"]), bytes_text(row["shared_bytes"]))
             for row in rows
         ]
-        print_table(("dataset", "part", "size", "shared with others"), shown)
-        say(f"{bytes_text(usage.total_bytes)} in all; {bytes_text(usage.freeable_bytes)} to be freed by vacuum")
+        print_table(("dataset", "part", "size", "shared"), shown)
+        say(f"{bytes_text(usage.total_bytes)} in total; `framedex vacuum` can free {bytes_text(usage.freeable_bytes)}")
 
 
 def check(
     name: Annotated[str | None, typer.Argument(help="A dataset's name or id; all datasets if not given.")] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair every fault that has a repair.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Verify the catalog, tables, uploaded files and caches; exit with status 1 if something is wrong."""
+    """Verify the catalog, tables, uploaded files and caches; exit with status 1 on a fault."""
     result = _checked(workspace, name, repair=repair)
     if as_json:
         print_json(result)
@@ -114,7 +124,7 @@ def check(
         for finding in result.findings:
             say(f"{finding.path}: {finding.fault} ({'repaired' if finding.repaired else finding.remedy})")
         counts = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
-        say(f"{len(result.findings):,} findings; checked {counts or 'the catalog alone'}")
+        say(f"{len(result.findings):,} findings; checked {counts or 'only the catalog'}")
     return 0 if result.is_sound else 1
 
 
@@ -133,16 +143,16 @@ def _checked(workspace: Path | None, name: str | None, *, repair: bool) -> "Chec
 
 
 def recover(
-    folder: Annotated[Path, typer.Argument(help="The workspace folder.")],
+    folder: Annotated[Path, typer.Argument(help="Workspace folder.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make the catalog of a workspace again that is gone or damaged, of what the datasets' folders say."""
+    """Rebuild a missing or damaged catalog from the folders of the datasets."""
     result = framedex.Workspace.recover(folder)
     if as_json:
         print_json(result)
         return
     for path in result.kept_as:
-        say(f"kept as {path}")
+        say(f"former catalog: {path}")
     for line in result.left_out:
         say(line)
     say(
@@ -152,24 +162,25 @@ def recover(
 
 def vacuum(
     older_than: Annotated[
-        float | None, typer.Option(help="Seconds for which others may still read old states; 600 if not set otherwise.")
+        float | None,
+        typer.Option(help="Keep superseded versions of the last so many seconds for other readers. Default: 600."),
     ] = None,
     yes: YesOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Free the disk of what no dataset and no snapshot needs."""
+    """Delete table versions and files that no dataset and no snapshot references."""
     from framedex.settings import load_settings
 
     with open_workspace(workspace) as ws:
         kept_s = load_settings().keep_versions_s
         if older_than is not None and 0 <= older_than < kept_s:
-            what = f"states of the last {kept_s:,.0f} s, which others may still read"
-            confirm(f"Free {what}, and what stopped tasks could go on from?", yes=yes)
+            what = f"versions of the last {kept_s:,.0f} s, which other processes may still read"
+            confirm(f"Delete {what}, and the checkpoints of stopped tasks?", yes=yes)
         result = ws.vacuum(older_than_s=older_than)
         if as_json:
             print_json(result)
             return
-        say(f"{bytes_text(result.freed_bytes)} freed")
+        say(f"freed {bytes_text(result.freed_bytes)}")
         for dataset, reason in result.skipped.items():
-            say(f"left alone: {dataset}: {reason}")
+            say(f"skipped dataset {dataset}: {reason}")

@@ -1,4 +1,4 @@
-"""What several commands are given."""
+"""Arguments and options that several commands share."""
 
 import json
 import os
@@ -13,32 +13,32 @@ from framedex.errors import InvalidInput, WorkspaceError
 
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", "-w", help="The workspace folder; FRAMEDEX_WORKSPACE or ~/framedex if not given."),
+    typer.Option("--workspace", "-w", help="Workspace folder. Default: FRAMEDEX_WORKSPACE, else ~/framedex."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-NameArgument = Annotated[str, typer.Argument(help="A dataset's name or id.")]
-VqlOption = Annotated[str | None, typer.Option(help="A VQL filter: a JSON array.")]
-TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="A tag's name or id.")]
-IdsOption = Annotated[
-    list[str] | None, typer.Option("--ids", help="Ids of pictures, with commas between them or each with --ids.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+NameArgument = Annotated[str, typer.Argument(help="Name or id of a dataset.")]
+VqlOption = Annotated[str | None, typer.Option(help="VQL filter, a JSON array.")]
+TagArgument = Annotated[str, typer.Argument(metavar="TAG", help="Name or id of a tag.")]
+IdsOption = Annotated[list[str] | None, typer.Option("--ids", help="Ids of images, separated by commas. Repeatable.")]
 EntityOption = Annotated[str, typer.Option("--entity-type", help="IMAGES, OBJECTS or VIDEOS.")]
 KindOption = Annotated[str, typer.Option("--entity-type", help="IMAGES or OBJECTS.")]
 YesOption = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask; without a terminal, where nobody can answer, it is needed.")
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Required without a terminal.")
 ]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="At most so many; if not given, JSON has all.")]
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of rows, for issues of each type. JSON has no default limit.")
+]
 
 
 def workspace_folder(workspace: Path | None) -> Path:
-    """Return the workspace folder that is meant."""
+    """Return the workspace folder of the option, the environment or the default."""
     from framedex.settings import load_settings, user_path
 
     return user_path(workspace or load_settings().workspace)
 
 
 def existing_folder(workspace: Path | None) -> Path:
-    """Return the workspace folder, which must exist: a mistyped folder is not to be made into a workspace.
+    """Return the workspace folder, which must exist, so that a mistyped name creates no workspace.
 
     Raises:
         WorkspaceError: there is no workspace at that folder.
@@ -47,7 +47,7 @@ def existing_folder(workspace: Path | None) -> Path:
 
     folder = workspace_folder(workspace)
     if not os.path.lexists(folder / MARKER):
-        raise WorkspaceError(f"there is no workspace at {folder}; `framedex create` makes one")
+        raise WorkspaceError(f"no workspace at {folder}; `framedex create` creates one")
     return folder
 
 
@@ -57,43 +57,45 @@ def open_workspace(workspace: Path | None) -> "framedex.Workspace":
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask whether something that cannot be undone is to be done, and go on only if so.
+    """Ask for confirmation of a step that cannot be undone.
 
     Args:
-        question: what is to be done.
-        yes: whether that was answered on the command line.
+        question: names the step.
+        yes: whether --yes was given; then nothing is asked.
 
     Raises:
-        InvalidInput: there is no terminal on which somebody could answer.
+        InvalidInput: there is no terminal to ask on.
         Abort: the answer is no.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} That cannot be undone, and there is no terminal to ask: give --yes to do it")
+        raise InvalidInput(
+            f"{question} This cannot be undone, and there is no terminal to ask on: give --yes to confirm"
+        )
     typer.confirm(question, abort=True)
 
 
 def parse_vql(vql: str | None) -> list[Any] | None:
-    """Return a filter that was given as JSON; None if none was."""
+    """Return the filter of a JSON text; None without one."""
     if vql is None:
         return None
     try:
         parsed = json.loads(vql)
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"--vql is no JSON: {error}") from None
+        raise InvalidInput(f"--vql is not valid JSON: {error}") from None
     if not isinstance(parsed, list):
         raise InvalidInput(f"--vql must be a JSON array of filters, not {vql!r}")
     return parsed
 
 
 def counted(entity_type: str) -> str:
-    """Return what a column of counts is called."""
+    """Return the header of a column of counts."""
     return "objects" if entity_type == "OBJECTS" else "images"
 
 
 def number(name: str, text: str | None) -> float:
-    """Return a number that an option was given."""
+    """Return the number in the text of an option."""
     try:
         return float(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the command line prints."""
+"""Output of the command line: lines, tables and JSON."""
 
 import json
 import sys

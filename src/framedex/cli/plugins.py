@@ -6,7 +6,7 @@ from framedex.cli.output import print_json, print_table, say
 
 
 def plugins(as_json: JsonOption = False) -> None:
-    """List the plugins of other packages, and why those that cannot be used were left out."""
+    """List the plugins of other packages, with the reason for those that were left out."""
     found = framedex.list_plugins()
     if as_json:
         print_json([plugin.model_dump(mode="json") for plugin in found])

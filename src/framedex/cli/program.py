@@ -1,4 +1,4 @@
-"""The program: its commands, and what becomes of errors."""
+"""The program: its commands, error messages and exit statuses."""
 
 import sys
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from framedex.cli.search import bench_search, search, similar
 from framedex.errors import Error
 
 app = typer.Typer(
-    help="Framedex: find, group and search what is in a folder of pictures, offline.",
+    help="Framedex: find issues and duplicates in image and video collections, cluster and search them, offline.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -29,7 +29,7 @@ for _command_function in (
 ):  # fmt: skip
     app.command()(_command_function)
 
-bench = typer.Typer(help="Measure how good and how fast something is, on a dataset of yours.")
+bench = typer.Typer(help="Measure quality and speed on a dataset of yours.")
 bench.command("search")(bench_search)
 bench.callback()(lambda: None)  # a group, though it has one command so far
 app.add_typer(bench, name="bench")
@@ -47,7 +47,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Framedex: find, group and search what is in a folder of pictures, offline."""
+    """Framedex: find issues and duplicates in image and video collections, cluster and search them, offline."""
 
 
 # What typer raises for wrong usage; it names only this subclass in public.
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), status=1)
     except (typer.Abort, KeyboardInterrupt):
-        _fail("stopped on request", status=130)
+        _fail("interrupted", status=130)
     sys.exit(status if isinstance(status, int) else 0)
 
 

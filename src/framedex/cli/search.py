@@ -1,4 +1,4 @@
-"""Commands that search a dataset, and measure how well that goes."""
+"""Commands that search a dataset and measure searches."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,16 +19,18 @@ from framedex.cli.options import (
 from framedex.cli.output import print_json, print_table, say
 from framedex.errors import InvalidInput
 
-_FoundOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+_FoundOption = Annotated[int, typer.Option("--limit", min=1, help="Maximum number of results.")]
 _RelevanceOption = Annotated[
-    float, typer.Option(help="The least relevance, 0 to 1; by picture and meaning, matches begin at 0.5.")
+    float, typer.Option(help="Minimum relevance, 0 to 1. By image and by meaning, 0.5 and more is a match.")
 ]
 
 
 def search(
     name: NameArgument,
-    text: Annotated[str, typer.Argument(help="What to look for.")],
-    by: Annotated[str, typer.Option(help="words, meaning, both, or auto: both where an encoder knows texts.")] = "auto",
+    text: Annotated[str, typer.Argument(help="Words or a sentence to search for.")],
+    by: Annotated[
+        str, typer.Option(help="words, meaning, both, or auto: both if the encoder supports texts, else words.")
+    ] = "auto",
     limit: _FoundOption = 20,
     vql: VqlOption = None,
     relevance: _RelevanceOption = 0.0,
@@ -36,7 +38,7 @@ def search(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the pictures, or the objects, that fit TEXT, the best first."""
+    """Search images or objects by text, the best match first."""
     with open_workspace(workspace) as ws:
         found = ws.dataset(name).search(text, limit, by=by, relevance=relevance, entity_type=entity_type)
         _show(found, vql, as_json=as_json)
@@ -44,22 +46,23 @@ def search(
 
 def similar(
     name: NameArgument,
-    query: Annotated[
-        str, typer.Argument(help="The path of a picture, or the id of one in the dataset, or of an object.")
-    ],
-    box: Annotated[str | None, typer.Option(metavar="X,Y,W,H", help="The part of it that counts, in pixels.")] = None,
+    query: Annotated[str, typer.Argument(help="Path of an image, or id of an image or object in the dataset.")],
+    box: Annotated[
+        str | None, typer.Option(metavar="X,Y,W,H", help="Bounding box of the part to compare, in pixels.")
+    ] = None,
     limit: _FoundOption = 20,
-    threshold: Annotated[float | None, typer.Option(help="The largest cosine distance, 0 to 2.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Maximum cosine distance, 0 to 2.")] = None,
     vql: VqlOption = None,
     relevance: _RelevanceOption = 0.0,
     diversity: Annotated[
-        float, typer.Option(help="0 for the nearest, to 1 for the most unlike each other of the nearer ones.")
+        float,
+        typer.Option(help="0 returns the nearest; values up to 1 return results that differ more from one another."),
     ] = 0.0,
     entity_type: KindOption = "IMAGES",
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the pictures, or the objects, most like QUERY, the best first."""
+    """Search images or objects by an image, the most similar first."""
     with open_workspace(workspace) as ws:
         found = ws.dataset(name).similar(
             query,
@@ -75,23 +78,23 @@ def similar(
 
 def bench_search(
     name: NameArgument,
-    recall: Annotated[float, typer.Option(help="The share of the true nearest that is to be found.")] = 0.95,
-    k: Annotated[int, typer.Option("--k", help="How many nearest to look for.")] = 10,
-    queries: Annotated[int, typer.Option(help="How many queries.")] = 200,
+    recall: Annotated[float, typer.Option(help="Required recall, 0 to 1.")] = 0.95,
+    k: Annotated[int, typer.Option("--k", help="Number of neighbours for each query.")] = 10,
+    queries: Annotated[int, typer.Option(help="Number of queries.")] = 200,
     selectivity: Annotated[
-        list[float] | None, typer.Option(help="Share of rows that a filter leaves; may be repeated; 1 for no filter.")
+        list[float] | None, typer.Option(help="Share of rows that pass a filter; 1 for no filter. Repeatable.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write it to a .json, .html or .svg file.")
+        Path | None, typer.Option("--output", "-o", help="Also write the result to a .json, .html or .svg file.")
     ] = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure searches of a dataset: recall, latency, queries a second, memory, with and without filters."""
+    """Measure recall, latency, queries per second and memory of searches, with and without filters."""
     from framedex.api.search_benchmark import HEADER, check_target
 
     if not 0 <= recall <= 1:
-        raise InvalidInput(f"recall must be 0 to 1, not {recall!r}")
+        raise InvalidInput(f"recall must be a number from 0 to 1, not {recall!r}")
     if output is not None:
         check_target(output)
     with open_workspace(workspace) as ws:
@@ -127,9 +130,9 @@ def _show(found: "framedex.RankedView", vql: str | None, *, as_json: bool) -> No
         for row in rows
     ]
     if table:
-        print_table(("file", "relevance", "score", "which is", "id"), table)
+        print_table(("file", "relevance", "score", "type of score", "id"), table)
     else:
-        say("nothing fits")
+        say("no matches")
 
 
 def _box(text: str | None) -> tuple[float, float, float, float] | None:

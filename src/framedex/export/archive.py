@@ -120,8 +120,8 @@ def _message(contents: ExportContents, copied: CopyResult, notes: list[str]) -> 
     )
     if contents.with_objects and not contents.boxes_only:
         message += f", {contents.n_objects:,} objects"
-    message += f", {copied.count:,} pictures" if contents.include_images else ""
-    missing = [f"{copied.failed:,} pictures could not be read"] if copied.failed else []
+    message += f", {copied.count:,} images" if contents.include_images else ""
+    missing = [f"{copied.failed:,} images could not be read"] if copied.failed else []
     if copied.outside:
         missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
     return "; ".join([message, *missing, *notes])

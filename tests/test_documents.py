@@ -1,0 +1,134 @@
+"""The README and the pages of docs/: their examples, links and words."""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from framedex import demo
+from framedex.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCUMENTS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+NO_GLOSSARY_WORDS = {
+    r"\banew\b": "rebuild",
+    r"\bpictures?\b": "image",
+    r"\bthere is none\b": "without, or no",
+    r"\bof (it|them) (is|are|has|have)\b": "name the thing",
+    r"\bnothing is (said|given)\b": "by default",
+}
+_BLOCK = re.compile(r"^(?P<mark><!-- run -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A block that runs, with the output that the document prints below it.
+
+    Attributes:
+        kind: ``python`` or ``console``.
+        output: None if nothing is printed there; otherwise the text, in which … stands for anything.
+    """
+
+    kind: str
+    text: str
+    output: str | None
+
+
+def examples(document: Path) -> Iterator[Example]:
+    """Yield the examples of a document: in the README all, elsewhere those marked by ``<!-- run -->``."""
+    blocks = list(_BLOCK.finditer(document.read_text(encoding="utf-8")))
+    for block, following in zip_longest(blocks, blocks[1:]):
+        if block["kind"] in ("python", "console") and (document == README or block["mark"]):
+            printed = following["text"] if following is not None and following["kind"] == "text" else None
+            yield Example(block["kind"], block["text"], printed)
+
+
+def check_output(printed: str, expected: str) -> None:
+    """Compare printed lines with those of a document, in which … stands for anything."""
+    lines = [line.rstrip() for line in printed.strip().splitlines()]
+    wanted = [line.rstrip() for line in expected.strip().splitlines()]
+    pattern = "\n".join(".*".join(re.escape(part) for part in line.split("…")) for line in wanted)
+    assert re.fullmatch(pattern, "\n".join(lines)), f"printed:\n{chr(10).join(lines)}\nin the document:\n{expected}"
+
+
+def run_commands(text: str) -> None:
+    """Run the lines of a console block that begin with ``$ framedex``; compare what each prints."""
+    for part in text.split("$ framedex ")[1:]:
+        command, _, expected = part.partition("\n")
+        arguments = [os.path.expanduser(word) for word in shlex.split(command, comments=True)]  # noqa: PTH111 - texts
+        with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as exit_:
+            main(arguments)
+        assert exit_.value.code == 0, f"framedex {command} failed"
+        check_output(out.getvalue(), expected)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the images of the demo."""
+    folder = tmp_path_factory.mktemp("documents") / "photos"
+    demo.make_pictures(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "document", [document for document in DOCUMENTS if any(examples(document))], ids=lambda document: document.stem
+)
+def test_examples__print_what_the_document_shows(
+    document: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examples of a document run in order, in a home folder with the images of the demo, and print its output."""
+    (tmp_path / "photos").symlink_to(photos)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for example in examples(document):
+        if example.kind == "console":
+            run_commands(example.text)
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(example.text, str(document), "exec"), names)
+        if example.output is not None:
+            check_output(out.getvalue(), example.output)
+
+
+def test_examples__differences_are_seen() -> None:
+    """Another output than the printed one fails; … stands for anything in its line."""
+    check_output("read 81 images in 3.5 s  \n", "read 81 images in … s\n")
+    with pytest.raises(AssertionError, match="in the document"):
+        check_output("read 80 images in 3.5 s\n", "read 81 images in … s\n")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_links__lead_to_files(document: Path) -> None:
+    """Each relative link of a document leads to a file of the project."""
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (document.parent / link).exists()] == []
+
+
+def test_index__lists_all_pages() -> None:
+    """docs/README.md links to each page."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCUMENTS if page.parent == ROOT / "docs" and f"({page.name})" not in index] == [
+        "README.md"
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_words__are_those_of_the_glossary(document: Path) -> None:
+    """Documents use the terms of docs/glossary.md, outside of code."""
+    prose = re.sub(r"```.*?```|`[^`]*`", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    used = {word: better for word, better in NO_GLOSSARY_WORDS.items() if re.search(word, prose, re.IGNORECASE)}
+    assert used == {}
+
+
+def test_readme__fits_on_few_pages() -> None:
+    """The README has at most 150 lines; details are in docs/."""
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
