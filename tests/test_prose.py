@@ -26,18 +26,19 @@ PRONOUNS = {
 }
 VERBS = set(
     """
-    Abort Accept Add Allow Append Apply Ask Assign Bound Bring Build Call Cancel Carry Change Check Choose
-    Clear Close Collect Combine Commit Compact Compare Compile Complete Compute Confirm Connect Continue
-    Convert Copy Count Create Cut Decide Decode Delete Describe Discard Divide Do Draw Drop Empty Encode End
-    Enrich Exchange Execute Explain Explore Export Extend Fail Fetch Fill Find Finish Forget Format Free Fuse
-    Gather Give Group Hand Handle Hash Have Hold Import Index Ingest Insert Inspect Invert Iterate Join Keep
-    Know Label Leave Let Link List Load Lock Look Make Map Mark Match Measure Merge Move Name Normalize Note
-    Offer Open Order Parse Pass Pause Place Plan Prepare Print Process Propose Prune Publish Put Raise Rank
-    Read Rebuild Record Recover Reduce Refine Refuse Register Reindex Release Remove Rename Render Renew
-    Repair Repeat Replace Report Reserve Reset Resolve Restore Resume Retry Return Rewrite Roll Rotate Round
-    Run Sample Save Say Scale Scan Search See Select Send Separate Set Settle Share Show Shrink Sort Split
-    Stack Start Stop Store Stream Subsample Suppress Switch Sync Tag Take Test Tile Touch Train Transform Try
-    Turn Undo Update Upload Use Validate Verify Vote Wait Walk Warn Withdraw Work Write Yield
+    Abort Accept Add Admit Advance Allow Append Apply Ask Assign Begin Block Bound Bring Build Call Cancel Carry
+    Change Check Choose Clear Close Collect Combine Commit Compact Compare Compile Complete Compute Confirm
+    Connect Consume Continue Convert Copy Count Create Cut Decide Decode Delete Describe Discard Divide Do Draw
+    Drop Empty Encode End Enrich Exchange Execute Explain Explore Export Extend Fail Fetch Fill Find Finish
+    Forget Format Free Fuse Gather Give Go Group Hand Handle Hash Have Hold Ignore Import Index Ingest Insert
+    Inspect Invert Iterate Join Keep Know Label Leave Let Limit Link List Load Lock Look Make Map Mark Match
+    Measure Merge Migrate Move Name Normalize Note Offer Open Order Parse Pass Pause Place Plan Prepare Print
+    Process Propose Prune Publish Put Raise Rank Read Rebuild Record Recover Reduce Refine Refuse Register
+    Reindex Release Remove Rename Render Renew Repair Repeat Replace Report Request Reserve Reset Resolve
+    Restart Restore Resume Retry Return Rewrite Roll Rotate Round Run Sample Save Say Scale Scan Schedule Search
+    See Select Send Separate Set Settle Share Show Shrink Silence Sort Split Stack Start Stop Store Stream
+    Subsample Suppress Switch Sync Tag Take Test Tile Touch Train Transform Try Turn Undo Update Upload Use
+    Validate Verify Vote Wait Walk Warn Withdraw Work Write Yield
     """.split()  # noqa: SIM905 - a list would take a line for each
 )
 NOUNS = {
@@ -55,10 +56,16 @@ NOUNS = {
     "Name",
     "Order",
 }
-NOUNS |= {"Plan", "Record", "Sample"}
+NOUNS |= {"Plan", "Record", "Sample", "Search", "Work"}
 """Verbs that are nouns, too."""
 AVOIDED = {"anew": "rebuild, again"}
-SHARED: dict[str, str] = {}
+_FORMAT = "each format of annotations has it"
+_LAYERS = "the operation on tables, and the one on a dataset that calls it"
+SHARED = {
+    **dict.fromkeys(("read_boxes", "read_labels", "write"), _FORMAT),
+    **dict.fromkeys(("create_tag", "delete_tag", "rename_tag", "delete_field", "rename_field"), _LAYERS),
+    **dict.fromkeys(("list_exports", "list_snapshots", "list_tasks"), _LAYERS),
+}
 """Public names that several modules define, with the reason."""
 
 

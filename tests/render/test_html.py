@@ -41,15 +41,15 @@ class Outline(HTMLParser):
 )
 def test_text__is_escaped(value: Any) -> None:
     """A value is shown as it is, and is never a tag."""
-    outline = Outline(f"<p>{html.escaped(value)}</p>")
+    outline = Outline(f"<p>{html.escape_html(value)}</p>")
     assert "".join(outline.texts) == str(value)
     assert [tag for tag, _ in outline.tags] == ["p"]
-    assert "<" not in html.escaped(value)
+    assert "<" not in html.escape_html(value)
 
 
 def test_text__without_unicode() -> None:
     """Bytes that are no text are shown escaped, so that the page can be encoded."""
-    assert html.escaped("a\udcffb") == "a\\udcffb"
+    assert html.escape_html("a\udcffb") == "a\\udcffb"
 
 
 def test_figure__contains_its_image() -> None:

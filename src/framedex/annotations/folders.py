@@ -13,7 +13,7 @@ from framedex.suffixes import IMAGE_SUFFIXES, is_image
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
 
-def walk_files(root: str, suffix: str) -> Iterator[str]:
+def list_files_below(root: str, suffix: str) -> Iterator[str]:
     """Yield the paths of files with a suffix, relative to the root. Links are followed; a folder is visited once."""
     pending, visited = [""], set[tuple[int, int]]()
     while pending:

@@ -15,7 +15,7 @@ LINE_END = ",\n"
 """Separator between the elements of a long array."""
 
 
-def escaped(texts: pa.Array) -> pa.Array:
+def escape_json(texts: pa.Array) -> pa.Array:
     """Return texts escaped for use between the quotes of a JSON string."""
     special = pc.fill_null(pc.match_substring_regex(texts, _SPECIAL), False)
     if not pc.any(special, min_count=0).as_py():
@@ -38,7 +38,7 @@ def _escape(texts: pa.Array) -> pa.Array:
 
 def strings(texts: pa.Array) -> pa.Array:
     """Return texts as JSON strings, and nulls as ``null``."""
-    return quoted(escaped(texts))
+    return quoted(escape_json(texts))
 
 
 def quoted(texts: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from framedex.annotations.boxes import Box, finite_number, label_of
-from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, subfolders, walk_files
+from framedex.annotations.folders import image_finder, is_folder, list_files_below, replace_folder, stem, subfolders
 from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
@@ -53,7 +53,7 @@ def _has_xml(folder: Path) -> bool:
 
 def _has_xml_below(folder: Path) -> bool:
     try:
-        return is_folder(folder) and next(walk_files(os.fspath(folder), _SUFFIX), None) is not None
+        return is_folder(folder) and next(list_files_below(os.fspath(folder), _SUFFIX), None) is not None
     except OSError:
         return False
 
@@ -77,7 +77,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
     """
     images_in, n_files = image_finder(os.fspath(folder)), 0
     try:
-        for path in walk_files(os.fspath(folder), _SUFFIX):
+        for path in list_files_below(os.fspath(folder), _SUFFIX):
             try:
                 root = _read(folder / path)
             except InvalidInput as error:

@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.class_names import NAMES, class_names_of, data_yaml, holds_class_names
-from framedex.annotations.folders import image_finder, is_folder, replace_folder, stem, stems, subfolders, walk_files
+from framedex.annotations.folders import (
+    image_finder,
+    is_folder,
+    list_files_below,
+    replace_folder,
+    stem,
+    stems,
+    subfolders,
+)
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.output import (
     AnnotatedImages,
@@ -68,7 +76,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels]:
         return
     for each in parts:
         within = "" if each == folder else each.name
-        for name in walk_files(os.fspath(each / _LABELS), _SUFFIX):
+        for name in list_files_below(os.fspath(each / _LABELS), _SUFFIX):
             if not holds_class_names(name):
                 labels = _classes(os.path.join(each / _LABELS, name), names)  # noqa: PTH118 - names may be any bytes
                 image = os.path.join(within, _IMAGES, name.removesuffix(_SUFFIX))  # noqa: PTH118
@@ -114,7 +122,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: one of {', '.join(NAMES)} must have them")
     try:
-        for path in walk_files(os.fspath(folder), _SUFFIX):
+        for path in list_files_below(os.fspath(folder), _SUFFIX):
             directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
             images = replace_folder(directory, {_LABELS: _IMAGES})
             if (images is None and stem_ not in images_in(directory)) or holds_class_names(path):

@@ -47,7 +47,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Framedex: find issues and duplicates in image and video collections, cluster and search them, offline."""
+    """Find issues and duplicates in image and video collections, cluster and search them, offline."""
 
 
 # What typer raises for wrong usage; it names only this subclass in public.

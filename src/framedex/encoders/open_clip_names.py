@@ -77,7 +77,7 @@ class ModelName:
         return cls(str(model), tag=str(weights))
 
     def __str__(self) -> str:
-        """The full name, which :meth:`parse` accepts in any working directory."""
+        """Return the full name, which :meth:`parse` accepts in any working directory."""
         if self.model is None:
             return f"{SCHEME}:{self.path}"
         if self.random:

@@ -33,7 +33,7 @@ class ExportStatus(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the export has ended."""
+        """True if the export has ended."""
         return self not in (ExportStatus.PENDING, ExportStatus.RUNNING)
 
 

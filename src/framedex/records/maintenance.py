@@ -45,7 +45,7 @@ class CheckResult(Record):
 
     @property
     def is_sound(self) -> bool:
-        """Whether no fault was detected, or every fault was repaired."""
+        """True if no fault was detected, or every fault was repaired."""
         return all(finding.repaired for finding in self.findings)
 
 

@@ -30,7 +30,7 @@ class TaskStatus(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the task has ended."""
+        """True if the task has ended."""
         return self in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.ABORTED)
 
 

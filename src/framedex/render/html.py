@@ -35,14 +35,14 @@ def page(title: str, *parts: str) -> str:
     )
 
 
-def escaped(value: object) -> str:
+def escape_html(value: object) -> str:
     """Return a value as escaped HTML text; lone surrogates are shown as escape sequences."""
     return escape(str(value).encode("utf-8", "backslashreplace").decode())
 
 
 def heading(value: object, level: int = 2) -> str:
     """Return a heading."""
-    return f"<h{level}>{escaped(value)}</h{level}>"
+    return f"<h{level}>{escape_html(value)}</h{level}>"
 
 
 def note(value: object) -> str:
@@ -53,13 +53,13 @@ def note(value: object) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; numbers are aligned to the right."""
     body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
-    return "<table><tr>" + "".join(f"<th>{escaped(name)}</th>" for name in header) + f"</tr>{body}</table>"
+    return "<table><tr>" + "".join(f"<th>{escape_html(name)}</th>" for name in header) + f"</tr>{body}</table>"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, int | float):
         return f"<td class='n'>{value:,.3g}</td>" if isinstance(value, float) else f"<td class='n'>{value:,}</td>"
-    return f"<td>{escaped('' if value is None else value)}</td>"
+    return f"<td>{escape_html('' if value is None else value)}</td>"
 
 
 def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:,}".format) -> str:
@@ -72,7 +72,7 @@ def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:
 
 def _bar(name: str, count: str, width: int) -> str:
     bar = f"<span class='bar' style='width:{width}px'></span>"
-    return f"<tr><td>{escaped(name)}</td><td class='n'>{escaped(count)}</td><td>{bar}</td></tr>"
+    return f"<tr><td>{escape_html(name)}</td><td class='n'>{escaped(count)}</td><td>{bar}</td></tr>"
 
 
 def figure(jpeg: bytes | None, *captions: object) -> str:
@@ -81,7 +81,7 @@ def figure(jpeg: bytes | None, *captions: object) -> str:
         image = "<div class='gone'>cannot be shown</div>"
     else:
         image = f"<img alt='' src='data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}'>"
-    lines = "<br>".join(escaped(line) for line in captions if line not in (None, ""))
+    lines = "<br>".join(escape_html(line) for line in captions if line not in (None, ""))
     return f"<figure>{image}<figcaption>{lines}</figcaption></figure>"
 
 
