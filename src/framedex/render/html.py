@@ -30,7 +30,7 @@ def page(title: str, *parts: str) -> str:
     """Return a complete document."""
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"<meta name='viewport' content='width=device-width'><title>{escaped(title)}</title>"
+        f"<meta name='viewport' content='width=device-width'><title>{escape_html(title)}</title>"
         f"<style>{STYLE}</style></head><body class='fdx'>{''.join(parts)}</body></html>\n"
     )
 
@@ -47,7 +47,7 @@ def heading(value: object, level: int = 2) -> str:
 
 def note(value: object) -> str:
     """Return a paragraph in grey."""
-    return f"<p class='dim'>{escaped(value)}</p>"
+    return f"<p class='dim'>{escape_html(value)}</p>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -72,7 +72,7 @@ def bars(counts: Iterable[tuple[str, int]], *, shown: Callable[[int], str] = "{:
 
 def _bar(name: str, count: str, width: int) -> str:
     bar = f"<span class='bar' style='width:{width}px'></span>"
-    return f"<tr><td>{escape_html(name)}</td><td class='n'>{escaped(count)}</td><td>{bar}</td></tr>"
+    return f"<tr><td>{escape_html(name)}</td><td class='n'>{escape_html(count)}</td><td>{bar}</td></tr>"
 
 
 def figure(jpeg: bytes | None, *captions: object) -> str:
