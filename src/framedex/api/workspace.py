@@ -167,10 +167,10 @@ class Workspace:
             record = datasets.find_dataset(connection, dataset_id)
             asked = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, asked)
-        base = new_job_context(self._context, dataset_id, config)
+        job = new_job_context(self._context, dataset_id, config)
         with gone_if_stopped(self._context, dataset_id, task_id):
             task = Task.start(
-                self._context.runner, task_id, dataset_id, lambda progress: create(content, base, progress=progress)
+                self._context.runner, task_id, dataset_id, lambda progress: create(content, job, progress=progress)
             )
             if wait:
                 wait_for(task, f"Creating {name!r}")

@@ -35,23 +35,23 @@ from framedex.storage.tables import Table
 from framedex.tasks import DONE, Commit, TaskProgress
 
 
-def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
+def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
     """Append media and return the commit; without *auto_reindex* they join what is there, and all else stays.
 
     Media that are there already are left out, but for files that have changed: their rows are replaced. If nothing is
     new, the commit stores only how many those were, unless earlier additions are still to be indexed.
     """
-    start = tables.roll_back(base.table, base.head.tables[MEDIA])
+    start = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
     boxes = boxes_of(content, progress)
     end = 0.3 if auto_reindex else read_share(content)
-    place, roots = _places(base, content)
-    ingested = _ingested(base, content, start, place, progress, end)
-    summary = _summary(base, content, ingested, place, roots)
-    if not ingested.rows and not (auto_reindex and base.head.summary.get("partial")):
-        return nothing_new(base, summary)
-    table = Table(base.table, start)
-    gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
+    place, roots = _places(job, content)
+    ingested = _ingested(job, content, start, place, progress, end)
+    summary = _summary(job, content, ingested, place, roots)
+    if not ingested.rows and not (auto_reindex and job.head.summary.get("partial")):
+        return nothing_new(job, summary)
+    table = Table(job.table, start)
+    gone = _replaced(job, start, ingested.version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     if gone.any():
         summary["skipped"]["changed files, replaced"] = int(np.count_nonzero(gone))
     ids = _ids_of(table, gone)
@@ -63,62 +63,62 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
             table.count(),
         )
         write = writer(
-            boxes, base, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
+            boxes, job, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
         )
     halfway = end if write is None else (1 + end) / 2
-    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
+    objects = change_objects(job, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
     indexed = index_changed(
-        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
+        job, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
     )
     progress.outcome = _outcome(indexed)
-    others = base.kept | _settled_videos(base.table, ingested)
+    others = job.kept | _settled_videos(job.table, ingested)
     summary = with_box_problems(summary, boxes, unmatched=False)
     if objects is not None:
         others, summary = objects.apply(others, summary)
     commit = finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
+        job.config,
+        dataset_id=job.dataset_id,
+        table=job.table,
+        rows=job.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         status=DatasetStatus.READY if auto_reindex else DatasetStatus.PARTIAL_INDEX,
         summary=summary,
         others=others,
         roots=roots if ingested.rows else (),
     )
-    return with_new_thumbnails(commit, base, ids)
+    return with_new_thumbnails(commit, job, ids)
 
 
 def _ingested(
-    base: JobContext, content: Content, start: int, place: SourcePlacement, progress: TaskProgress, end: float
+    job: JobContext, content: Content, start: int, place: SourcePlacement, progress: TaskProgress, end: float
 ) -> Ingested:
     """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
-    written = resume_checkpoint(base.table, progress, head=base.head.id)
-    begun = add_measure_columns(Table(base.table, written.version or start)).version
-    there, of_videos = _with_frame_columns(base.table, begun, content)
+    written = resume_checkpoint(job.table, progress, head=job.head.id)
+    begun = add_measure_columns(Table(job.table, written.version or start)).version
+    there, of_videos = _with_frame_columns(job.table, begun, content)
     return read(
         content,
-        dataset_id=base.namespace,
-        table=base.table,
-        settings=base.settings,
+        dataset_id=job.namespace,
+        table=job.table,
+        settings=job.settings,
         progress=progress,
         end=end,
-        config=base.config,
+        config=job.config,
         place=place,
-        known=_known(content, Table(base.table, there)),
-        known_videos=_known_videos(base, written),
+        known=_known(content, Table(job.table, there)),
+        known_videos=_known_videos(job, written),
         written=written,
-        head=base.head.id,
+        head=job.head.id,
         of_videos=of_videos,
     )
 
 
 def _summary(
-    base: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
+    job: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
 ) -> dict[str, Any]:
     """Return what is stored of an addition beside the tables."""
-    summary = {**base.head.summary, "skipped": skipped(content, ingested)}
-    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
+    summary = {**job.head.summary, "skipped": skipped(content, ingested)}
+    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(job.roots)):
         summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
     if ingested.rows:
         summary["batches"] = place.batch + 1
@@ -134,15 +134,15 @@ def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
     return ids
 
 
-def with_new_thumbnails(commit: Commit, base: JobContext, ids: Sequence[str]) -> Commit:
+def with_new_thumbnails(commit: Commit, job: JobContext, ids: Sequence[str]) -> Commit:
     """Return a commit after which media that were replaced have no thumbnails of what they were."""
     if not ids:
         return commit
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
-        forget_thumbnails(base.thumbnails, ids)
-        forget_thumbnails(base.object_thumbnails)  # an object of the same box may be another thing now
+        forget_thumbnails(job.thumbnails, ids)
+        forget_thumbnails(job.object_thumbnails)  # an object of the same box may be another thing now
 
     return commit_and_forget
 
@@ -158,10 +158,10 @@ def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[in
     return tables.add_empty_columns(Table(table, version), OF_VIDEOS), True
 
 
-def _known_videos(base: JobContext, written: Checkpoint) -> IdIndex | None:
+def _known_videos(job: JobContext, written: Checkpoint) -> IdIndex | None:
     """Return the videos that are there; their table then ends with them, whatever a broken run left beyond."""
-    begun = written.videos or videos.roll_back_videos(base.table, base.head.tables.get(videos.VIDEOS))
-    return FileIndex(Table(videos.videos_path(base.table), begun), "video_id") if begun else None
+    begun = written.videos or videos.roll_back_videos(job.table, job.head.tables.get(videos.VIDEOS))
+    return FileIndex(Table(videos.videos_path(job.table), begun), "video_id") if begun else None
 
 
 def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
@@ -175,11 +175,11 @@ def _known(content: Content, table: Table) -> IdIndex:
     return FileIndex(table) if isinstance(content, FilesInput) else IdIndex(table)
 
 
-def _replaced(base: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
+def _replaced(job: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
     """Return which of the rows that were there have the id of a row that was added, or are of a video that was."""
-    rows, place = base.head.n_images, 0
-    known, gone = IdIndex(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
-    table, changed = Table(base.table, end), set[str]()
+    rows, place = job.head.n_images, 0
+    known, gone = IdIndex(Table(job.table, start)), np.zeros(job.head.n_images, dtype=bool)
+    table, changed = Table(job.table, end), set[str]()
     columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
     for batch in table.scan(columns):
         added = batch.slice(max(rows - place, 0))
@@ -197,22 +197,22 @@ def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.boo
     return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
 
 
-def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
+def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
     """Index all media anew and return the commit."""
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+    version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    share = _objects_share(base)
-    indexed = rebuild_index(base, Table(base.table, version), progress.stages(0.0, 1 - share), base.head.summary)
+    share = _objects_share(job)
+    indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary)
     progress.outcome = _outcome(indexed)
-    others, summary = base.kept, base.head.summary
-    if (objects := change_objects(base, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
+    others, summary = job.kept, job.head.summary
+    if (objects := change_objects(job, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images,
+        job.config,
+        dataset_id=job.dataset_id,
+        table=job.table,
+        rows=job.head.n_images,
         status=DatasetStatus.READY,
         summary=summary,
         others=others,
@@ -226,19 +226,19 @@ def _outcome(indexed: WrittenIndex) -> str:
     return f"{DONE}; {indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
 
 
-def _objects_share(base: JobContext) -> float:
+def _objects_share(job: JobContext) -> float:
     """Return the share that objects have of the rows of a dataset."""
-    count = count_objects(base.head)
-    return count / max(count + base.head.n_images, 1)
+    count = count_objects(job.head)
+    return count / max(count + job.head.n_images, 1)
 
 
-def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
+def _places(job: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
     """Return where media belong, and all source roots then.
 
     Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
     stay as they are, so only the very folder that they are relative to will do.
     """
-    batch, roots, places = int(base.head.summary.get("batches", 1)), list(base.roots), []
+    batch, roots, places = int(job.head.summary.get("batches", 1)), list(job.roots), []
     for root in roots_of(content):
         ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
@@ -248,16 +248,16 @@ def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[s
     return replace(places[0], others=tuple(places[1:])), roots
 
 
-def nothing_new(base: JobContext, summary: Mapping[str, Any]) -> Commit:
+def nothing_new(job: JobContext, summary: Mapping[str, Any]) -> Commit:
     """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
-    return media_stay(base, base.head.tables, summary, partial=bool(base.head.summary.get("partial")))
+    return media_stay(job, job.head.tables, summary, partial=bool(job.head.summary.get("partial")))
 
 
-def media_stay(base: JobContext, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
+def media_stay(job: JobContext, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
     """Return the commit of a job that left the media, and their index, as they were.
 
     Args:
-        base: what it started from.
+        job: what it started from.
         versions: of the tables of the generation.
         summary: what is stored with it.
         partial: whether something in it is still to be indexed.
@@ -266,11 +266,11 @@ def media_stay(base: JobContext, versions: Mapping[str, int], summary: Mapping[s
     def commit(connection: Any) -> None:
         datasets.commit_generation(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             tables=dict(versions),
-            n_images=base.head.n_images,
+            n_images=job.head.n_images,
             status=DatasetStatus.PARTIAL_INDEX if partial else DatasetStatus.READY,
-            config=base.config,
+            config=job.config,
             summary={**summary, "partial": partial},
         )
 

@@ -13,13 +13,13 @@ from framedex.storage.objects import OBJECTS
 from framedex.tasks import Commit, TaskProgress
 
 
-def add_objects(base: JobContext, sources: Sequence[BoxSource], encoder: Encoder, *, progress: TaskProgress) -> Commit:
+def add_objects(job: JobContext, sources: Sequence[BoxSource], encoder: Encoder, *, progress: TaskProgress) -> Commit:
     """Append objects and return the commit. Those that are there already are left out.
 
     The first ones are indexed as a whole; later ones join what is there, until all is indexed anew.
 
     Args:
-        base: the dataset.
+        job: the dataset.
         sources: of boxes.
         encoder: that of the dataset.
         progress: of the task.
@@ -27,17 +27,17 @@ def add_objects(base: JobContext, sources: Sequence[BoxSource], encoder: Encoder
     boxes = read_boxes(sources, lambda count: progress(f"reading boxes: {count:,}", 0.0))
     write = writer(
         boxes,
-        base,
+        job,
         encoder,
-        versions=base.head.tables,
-        roots=base.roots,
-        roles=base.head.summary.get("roles", {}),
-        known=object_ids(base),
+        versions=job.head.tables,
+        roots=job.roots,
+        roles=job.head.summary.get("roles", {}),
+        known=object_ids(job),
     )
-    objects = change_objects(base, write=write, progress=progress.stages(0.0, 1.0))
-    summary = with_box_problems({**base.head.summary, "skipped": {}}, boxes, unmatched=True)
+    objects = change_objects(job, write=write, progress=progress.stages(0.0, 1.0))
+    summary = with_box_problems({**job.head.summary, "skipped": {}}, boxes, unmatched=True)
     if objects is None:
-        return nothing_new(base, summary)
-    joined = OBJECTS in base.head.tables
-    versions, summary = objects.apply(base.head.tables, summary)
-    return media_stay(base, versions, summary, partial=joined or bool(base.head.summary.get("partial")))
+        return nothing_new(job, summary)
+    joined = OBJECTS in job.head.tables
+    versions, summary = objects.apply(job.head.tables, summary)
+    return media_stay(job, versions, summary, partial=joined or bool(job.head.summary.get("partial")))

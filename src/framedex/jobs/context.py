@@ -36,7 +36,7 @@ class JobContext:
     settings: Settings
 
     @classmethod
-    def of_nothing(
+    def for_new_dataset(
         cls, dataset_id: str, config: EmbeddingConfig, table: Path, thumbnails: Path, settings: Settings
     ) -> "JobContext":
         """Return what the job of a new dataset starts from: a head without tables, which is in no catalog."""

@@ -34,27 +34,27 @@ _WITH_BOXES = 0.7
 """The share of reading that pictures take where some are read once more for their boxes."""
 
 
-def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Commit:
+def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Commit:
     """Build a dataset's tables and return the commit that makes them its head.
 
     Args:
         content: what it is made of.
-        base: the dataset, of which there is nothing yet.
+        job: the dataset, of which there is nothing yet.
         progress: of the task.
     """
-    table = base.table
+    table = job.table
     written = _begun(table, progress)
     boxes = boxes_of(content, progress)
     end = read_share(content)
     read_end = end * _WITH_BOXES if boxes else end
     ingested = read(
         content,
-        dataset_id=base.dataset_id,
+        dataset_id=job.dataset_id,
         table=table,
-        settings=base.settings,
+        settings=job.settings,
         progress=progress,
         end=read_end,
-        config=base.config,
+        config=job.config,
         known=IdIndex(Table(table, written.version)) if written.rows else None,
         known_videos=IdIndex(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
         written=written,
@@ -63,9 +63,9 @@ def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Com
     versions = media_versions(ingested.version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
-        write = writer(boxes, base, content.encoder, versions=versions, roots=roots, roles={})
-        objects = change_objects(base, write=write, progress=progress.stages(read_end, end))
-    indexed = index(Table(table, ingested.version), base.config.thresholds, progress=progress.stages(end, 1.0))
+        write = writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
+        objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
+    indexed = index(Table(table, ingested.version), job.config.thresholds, progress=progress.stages(end, 1.0))
     summary: dict[str, Any] = {
         "skipped": skipped(content, ingested),
         "batches": 1,
@@ -77,15 +77,15 @@ def create(content: Content, base: JobContext, *, progress: TaskProgress) -> Com
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
+        job.config,
+        dataset_id=job.dataset_id,
         table=table,
         rows=ingested.rows,
         status=DatasetStatus.READY,
         summary=summary,
         others=others,
         roots=roots,
-        kept_by=base.settings.user if base.settings.dataset_snapshots_enabled else None,
+        kept_by=job.settings.user if job.settings.dataset_snapshots_enabled else None,
     )
 
 

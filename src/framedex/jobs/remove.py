@@ -22,64 +22,64 @@ from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
 
 
-def remove(base: JobContext, media_ids: Sequence[str], *, progress: TaskProgress) -> Commit:
+def remove(job: JobContext, media_ids: Sequence[str], *, progress: TaskProgress) -> Commit:
     """Delete media and return the commit; the dataset's status is then as before.
 
     Raises:
         NotFound: one is not in the dataset.
     """
-    return remove_chosen(base, lambda table: mask_of_ids(table, media_ids), progress=progress)
+    return remove_chosen(job, lambda table: mask_of_ids(table, media_ids), progress=progress)
 
 
 def remove_chosen(
-    base: JobContext, choose: Callable[[Table], npt.NDArray[np.bool_]], *, progress: TaskProgress
+    job: JobContext, choose: Callable[[Table], npt.NDArray[np.bool_]], *, progress: TaskProgress
 ) -> Commit:
     """Delete the rows that *choose* finds in the media table, as :func:`remove` does: bool, shape (rows,)."""
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+    version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    table = Table(base.table, version)
+    table = Table(job.table, version)
     gone = choose(table)
     if not gone.any():
-        return nothing_new(base, base.head.summary)
+        return nothing_new(job, job.head.summary)
     ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
-    objects = change_objects(base, gone=ids, progress=progress.stages(0.0, 0.3))
-    indexed = remove_rows(base, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
-    others, summary = base.kept | _left_videos(base, indexed.version), base.head.summary
+    objects = change_objects(job, gone=ids, progress=progress.stages(0.0, 0.3))
+    indexed = remove_rows(job, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
+    others, summary = job.kept | _left_videos(job, indexed.version), job.head.summary
     if objects is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images - int(np.count_nonzero(gone)),
-        status=DatasetStatus.PARTIAL_INDEX if base.head.summary.get("partial") else DatasetStatus.READY,
+        job.config,
+        dataset_id=job.dataset_id,
+        table=job.table,
+        rows=job.head.n_images - int(np.count_nonzero(gone)),
+        status=DatasetStatus.PARTIAL_INDEX if job.head.summary.get("partial") else DatasetStatus.READY,
         summary=summary,
         others=others,
     )
 
 
-def _left_videos(base: JobContext, version: int) -> dict[str, int]:
+def _left_videos(job: JobContext, version: int) -> dict[str, int]:
     """Return the version of the table of videos, by its name, without those of which no media are left."""
-    begun = base.head.tables.get(videos.VIDEOS)
+    begun = job.head.tables.get(videos.VIDEOS)
     if begun is None:
         return {}
-    table = Table(videos.videos_path(base.table), videos.roll_back_videos(base.table, begun) or begun)
-    return {videos.VIDEOS: videos.with_media(table, Table(base.table, version))}
+    table = Table(videos.videos_path(job.table), videos.roll_back_videos(job.table, begun) or begun)
+    return {videos.VIDEOS: videos.with_media(table, Table(job.table, version))}
 
 
-def remove_rows(base: JobContext, table: Table, gone: npt.NDArray[np.bool_], progress: Progress) -> WrittenIndex:
+def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], progress: Progress) -> WrittenIndex:
     """Delete rows of the media table, with the index of the others, and return what was written."""
-    after = Table(base.table, tables.delete_rows(table, gone))
+    after = Table(job.table, tables.delete_rows(table, gone))
     return index_removed(
         table,
         after,
         gone,
-        base.head.summary,
-        centroids=read_cells(base.table, base.head.tables),
-        sums=read_sums(base.table, base.head),
+        job.head.summary,
+        centroids=read_cells(job.table, job.head.tables),
+        sums=read_sums(job.table, job.head),
         progress=progress,
-        cannot_link=base.cannot_link,
+        cannot_link=job.cannot_link,
     )
 
 

@@ -17,13 +17,13 @@ from framedex.tasks import Commit, TaskProgress
 _COUNTERS = ("first_free", "batches")
 
 
-def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: TaskProgress) -> Commit:
+def restore(job: JobContext, snapshot_id: str, kept: Generation, *, progress: TaskProgress) -> Commit:
     """Return the commit that makes a kept generation the head again. No data moves.
 
     The versions of the tables that it names are still there; whoever writes next goes on from them.
 
     Args:
-        base: the dataset.
+        job: the dataset.
         snapshot_id: the snapshot.
         kept: what it keeps.
         progress: of the task.
@@ -31,24 +31,24 @@ def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: T
     The commit raises NotFound if the snapshot is gone.
     """
     progress("restoring", 0.5)
-    config = kept.embedding_config or base.config
+    config = kept.embedding_config or job.config
 
     def commit(connection: Any) -> None:
         snapshot_rows.find_snapshot(
-            connection, base.dataset_id, snapshot_id
+            connection, job.dataset_id, snapshot_id
         )  # what is deleted may be gone from the disk
         datasets.commit_generation(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             tables=kept.tables,
             n_images=kept.n_images,
             status=DatasetStatus.PARTIAL_INDEX if kept.summary.get("partial") else DatasetStatus.READY,
             config=config,
-            summary={**kept.summary, **_counted_on(base.head.summary, kept.summary)},
+            summary={**kept.summary, **_counted_on(job.head.summary, kept.summary)},
         )
-        snapshot_rows.set_current(connection, base.dataset_id, snapshot_id)
-        forget_thumbnails(base.thumbnails)  # media of the same ids may have been other pictures then
-        forget_thumbnails(base.object_thumbnails)
+        snapshot_rows.set_current(connection, job.dataset_id, snapshot_id)
+        forget_thumbnails(job.thumbnails)  # media of the same ids may have been other pictures then
+        forget_thumbnails(job.object_thumbnails)
 
     return commit
 

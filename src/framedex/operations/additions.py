@@ -57,7 +57,7 @@ def start_addition(
             context,
             dataset_id,
             TaskType.MEDIA_ADDITION,
-            lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
+            lambda job, progress: add(job, content, auto_reindex=auto_reindex, progress=progress),
             operation=_OPERATION,
             config=None if content.config is None else asked,
         )
@@ -87,8 +87,8 @@ def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
 
 
 def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:
-    return lambda base, progress: add_objects(
-        base, sources, encoder_for_images(base.config, context.settings), progress=progress
+    return lambda job, progress: add_objects(
+        job, sources, encoder_for_images(job.config, context.settings), progress=progress
     )
 
 

@@ -43,7 +43,7 @@ def list_tags(context: Context, dataset_id: str) -> list[Tag]:
 def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
     """Make a tag and return it; see :func:`framedex.jobs.edits.tags.create_tag` for the errors."""
     with _editing(context, dataset_id, "create_tag") as (edit, media):
-        tag, written = tag_jobs.create_tag(media.table, edit.base.head, name, context.settings.user)
+        tag, written = tag_jobs.create_tag(media.table, edit.job.head, name, context.settings.user)
         edit.commit(*written)
     return _tag(tag, {})
 
@@ -51,7 +51,7 @@ def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
 def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) -> Tag:
     """Give a tag another name and return it; see :func:`framedex.jobs.edits.tags.rename_tag` for the errors."""
     with _editing(context, dataset_id, "rename_tag") as (edit, media):
-        tag, written = tag_jobs.rename_tag(media.table, edit.base.head, name_or_id, name)
+        tag, written = tag_jobs.rename_tag(media.table, edit.job.head, name_or_id, name)
         edit.commit(*written)
         return _tag(tag, count_tags(media.table))
 
@@ -59,14 +59,14 @@ def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) ->
 def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
     """Delete a tag, and take it off all media; see :func:`framedex.jobs.edits.tags.delete_tag` for the errors."""
     with _editing(context, dataset_id, "delete_tag") as (edit, media):
-        edit.commit(*tag_jobs.delete_tag(media.table, edit.base.head, name_or_id))
+        edit.commit(*tag_jobs.delete_tag(media.table, edit.job.head, name_or_id))
 
 
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
     """Put a tag on media and return it; see :func:`framedex.jobs.edits.tags.put_on` for the errors."""
     with _editing(context, dataset_id, "tag") as (edit, media):
         rows = _chosen(media, selection)
-        found, written = tag_jobs.put_on(media.table, edit.base.head, rows, name_or_id, context.settings.user)
+        found, written = tag_jobs.put_on(media.table, edit.job.head, rows, name_or_id, context.settings.user)
         edit.commit(*written)
         return _tag(found, count_tags(Table(media.table.path, written[0]["media"])))
 
@@ -75,7 +75,7 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
     """Take a tag off media and return it; see :func:`framedex.jobs.edits.tags.take_off` for the errors."""
     with _editing(context, dataset_id, "untag") as (edit, media):
         rows = _chosen(media, selection)
-        found, written = tag_jobs.take_off(media.table, edit.base.head, rows, name_or_id)
+        found, written = tag_jobs.take_off(media.table, edit.job.head, rows, name_or_id)
         edit.commit(*written)
         return _tag(found, count_tags(Table(media.table.path, written[0]["media"])))
 
@@ -91,14 +91,14 @@ def set_labels(context: Context, dataset_id: str, selection: Selection, labels: 
     array = label_array([labels])
     with _editing(context, dataset_id, "set_labels") as (edit, media):
         place = np.where(_chosen(media, selection), 0, -1)
-        edit.commit(write_labels(media.table, edit.base.head, array, place), edit.base.head.summary)
+        edit.commit(write_labels(media.table, edit.job.head, array, place), edit.job.head.summary)
 
 
 def set_labels_of(context: Context, dataset_id: str, labels: Mapping[str, Any]) -> None:
     """Give media labels, by their ids; raises as :func:`set_labels`."""
     ids, array = list(labels), label_array(list(labels.values()))
     with _editing(context, dataset_id, "set_labels") as (edit, media):
-        edit.commit(write_labels(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(write_labels(media.table, edit.job.head, array, _places(media, ids)), edit.job.head.summary)
 
 
 def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any]) -> None:
@@ -111,7 +111,7 @@ def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any])
     """
     ids, array = list(captions), caption_array(captions)
     with _editing(context, dataset_id, "set_captions") as (edit, media):
-        edit.commit(write_captions(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(write_captions(media.table, edit.job.head, array, _places(media, ids)), edit.job.head.summary)
 
 
 def list_fields(context: Context, dataset_id: str) -> list[Field]:
@@ -152,7 +152,7 @@ def start_adding_field(
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress),
+        lambda job, progress: field_jobs.add_field(job, spec, rows, progress=progress),
         operation="add_field",
         config=_asked(
             rows, "add_field", name=name, field_type=spec.type.value, enum_options=enum_options, is_multi=is_multi
@@ -174,7 +174,7 @@ def start_setting_field(context: Context, dataset_id: str, name: str, values: An
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress),
+        lambda job, progress: field_jobs.set_field(job, name, rows, progress=progress),
         operation="set_field",
         config=_asked(rows, "set_field", name=name),
     )
@@ -204,11 +204,11 @@ def field_job(context: Context, dataset_id: str, config: Mapping[str, Any]) -> J
     rows = [tuple(row) if isinstance(row, list) else row for row in config["values"]]  # pairs, which JSON has as lists
     if config["operation"] == "set_field":
         return with_job_context(
-            context, dataset_id, lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress)
+            context, dataset_id, lambda job, progress: field_jobs.set_field(job, name, rows, progress=progress)
         )
     spec = field_jobs.check_spec(name, config["field_type"], config["enum_options"], config["is_multi"])
     return with_job_context(
-        context, dataset_id, lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress)
+        context, dataset_id, lambda job, progress: field_jobs.add_field(job, spec, rows, progress=progress)
     )
 
 
@@ -225,7 +225,7 @@ def field_result(context: Context, task_id: str) -> FieldResult:
 def rename_field(context: Context, dataset_id: str, name: str, new_name: str) -> Field:
     """Give a custom field another name and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
     with _editing(context, dataset_id, "rename_field") as (edit, media):
-        field, written = field_jobs.rename_field(media.table, edit.base.head, name, new_name)
+        field, written = field_jobs.rename_field(media.table, edit.job.head, name, new_name)
         edit.commit(*written)
     return _field(field)
 
@@ -233,17 +233,17 @@ def rename_field(context: Context, dataset_id: str, name: str, new_name: str) ->
 def delete_field(context: Context, dataset_id: str, name: str) -> None:
     """Delete a custom field with its values; see :func:`framedex.jobs.edits.fields.delete_field` for the errors."""
     with _editing(context, dataset_id, "delete_field") as (edit, media):
-        edit.commit(*field_jobs.delete_field(media.table, edit.base.head, name))
+        edit.commit(*field_jobs.delete_field(media.table, edit.job.head, name))
 
 
 @contextmanager
 def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[tuple[Edit, Media]]:
     """Yield a short edit, and the media as they are, in a table that can be written to."""
     with editing(context, dataset_id, operation) as edit:
-        base = edit.base
-        version = tables.roll_back(base.table, base.head.tables["media"])
+        job = edit.job
+        version = tables.roll_back(job.table, job.head.tables["media"])
         assert version is not None, "a head has a media table"
-        yield edit, Media(dataset_id, base.head, Table(base.table, version), context.sql, base.roots)
+        yield edit, Media(dataset_id, job.head, Table(job.table, version), context.sql, job.roots)
 
 
 def _chosen(media: Media, selection: Selection) -> Mask:

@@ -120,8 +120,8 @@ def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> 
 def _job(context: Context, new_id: str, source: str, plan: EnrichmentPlan) -> Job:
     def run(progress: TaskProgress) -> Commit:
         # The head is that of the moment: a task that is run again takes the dataset as it is then.
-        base, media = load_job_context(context, source), open_media(context, source)
-        return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
+        job, media = load_job_context(context, source), open_media(context, source)
+        return enrich(job, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
 
     return run
 

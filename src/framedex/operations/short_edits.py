@@ -18,10 +18,10 @@ class Edit:
     """A short edit under way.
 
     Attributes:
-        base: what it starts from.
+        job: what it starts from.
     """
 
-    base: JobContext
+    job: JobContext
     _connection: Any
     _status: DatasetStatus
 
@@ -34,11 +34,11 @@ class Edit:
         """
         datasets.commit_generation(
             self._connection,
-            self.base.dataset_id,
+            self.job.dataset_id,
             tables=versions,
-            n_images=self.base.head.n_images,
+            n_images=self.job.head.n_images,
             status=self._status,
-            config=self.base.config,
+            config=self.job.config,
             summary=summary,
         )
 

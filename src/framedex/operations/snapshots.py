@@ -76,7 +76,7 @@ def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -
         context,
         dataset_id,
         TaskType.SNAPSHOT_RESTORE,
-        lambda base, progress: restore(base, snapshot_id, kept, progress=progress),
+        lambda job, progress: restore(job, snapshot_id, kept, progress=progress),
         operation="restore",
         allowed=_RESTORABLE,
         config={"operation": "restore", "snapshot_id": snapshot_id},
@@ -89,7 +89,7 @@ def restore_job(context: Context, dataset_id: str, snapshot_id: str) -> Job:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
         kept = snapshot_rows.generation_of(connection, snapshot_id)
     return with_job_context(
-        context, dataset_id, lambda base, progress: restore(base, snapshot_id, kept, progress=progress)
+        context, dataset_id, lambda job, progress: restore(job, snapshot_id, kept, progress=progress)
     )
 
 

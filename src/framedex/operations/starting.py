@@ -125,7 +125,7 @@ def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[flo
 def new_job_context(context: Context, dataset_id: str, config: EmbeddingConfig) -> JobContext:
     """Return what the job that makes a dataset starts from: there is nothing of it yet."""
     layout = context.layout
-    return JobContext.of_nothing(
+    return JobContext.for_new_dataset(
         dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
     )
 

@@ -265,7 +265,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         cuts = None if thresholds is None else check_thresholds(thresholds)
         return self._start(
             TaskType.REINDEX,
-            lambda base, progress: reindex(base, progress=progress),
+            lambda job, progress: reindex(job, progress=progress),
             "reindex",
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,

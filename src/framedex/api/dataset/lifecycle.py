@@ -112,7 +112,7 @@ class DatasetLifecycle:
             self._context,
             self.id,
             TaskType.MEDIA_DELETION,
-            lambda base, progress: remove(base, ids, progress=progress),
+            lambda job, progress: remove(job, ids, progress=progress),
             operation="delete_media",
             config=_config(ids),
         )

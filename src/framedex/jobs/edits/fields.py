@@ -82,11 +82,11 @@ def check_name_free(known: Sequence[FieldDefinition], name: str) -> None:
     check_name("field", name, taken=[field.name for field in known], reserved=RESERVED)
 
 
-def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+def add_field(job: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write a new custom field with its values and return the commit.
 
     Args:
-        base: what the job starts from.
+        job: what the job starts from.
         spec: the field.
         rows: see :func:`framedex.jobs.edits.field_values.read_values`.
         progress: told how far it is.
@@ -94,26 +94,26 @@ def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progres
     Raises:
         Conflict: the name is taken.
     """
-    known = read_fields(base.table, base.head.tables)
+    known = read_fields(job.table, job.head.tables)
     check_name_free(known, spec.name)
-    number = next_number(base.head, FIELDS, [field.number for field in known])
-    created_by = base.settings.user
+    number = next_number(job.head, FIELDS, [field.number for field in known])
+    created_by = job.settings.user
     field = FieldDefinition(
         new_id(), number, spec.name, spec.type, spec.enum_options, spec.is_multi, datetime.now(UTC), created_by
     )
-    written = write_fields(base.table, [*known, field])
-    summary = with_next_number(base.head, FIELDS, number + 1)
-    return _fill(base, _with(base.head, {FIELDS: written}, summary), field, rows, progress)
+    written = write_fields(job.table, [*known, field])
+    summary = with_next_number(job.head, FIELDS, number + 1)
+    return _fill(job, _with(job.head, {FIELDS: written}, summary), field, rows, progress)
 
 
-def set_field(base: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+def set_field(job: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write values of a custom field and return the commit; arguments as for :func:`add_field`.
 
     Raises:
         NotFound: there is no such field.
     """
-    field = find_field(read_fields(base.table, base.head.tables), name)
-    return _fill(base, base.head, field, rows, progress)
+    field = find_field(read_fields(job.table, job.head.tables), name)
+    return _fill(job, job.head, field, rows, progress)
 
 
 def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -> Generation:
@@ -122,25 +122,25 @@ def _with(head: Generation, versions: dict[str, int], summary: dict[str, Any]) -
 
 
 def _fill(
-    base: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
+    job: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
 ) -> Commit:
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+    version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    media = Table(base.table, version)
+    media = Table(job.table, version)
     new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
     if new.outcome.inserted:
         version = write_values(media, field.column, new.values, new.place)
         progress("writing", 0.9)
-        tables.sync(base.table)
+        tables.sync(job.table)
     progress("writing", 1.0)
-    return _commit(base, _with(head, {MEDIA: version}, head.summary), new.outcome)
+    return _commit(job, _with(head, {MEDIA: version}, head.summary), new.outcome)
 
 
-def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
+def _commit(job: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
     def commit(connection: Any) -> None:
         keep_result(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             {
                 "inserted_rows": outcome.inserted,
                 "error_count": outcome.errors,
@@ -149,11 +149,11 @@ def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
         )
         datasets.commit_generation(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             tables=head.tables,
             n_images=head.n_images,
             status=DatasetStatus.PARTIAL_INDEX if head.summary.get("partial") else DatasetStatus.READY,
-            config=base.config,
+            config=job.config,
             summary=head.summary,
         )
 

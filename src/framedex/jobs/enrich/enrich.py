@@ -111,17 +111,17 @@ def enrich(
     config = plan.config or source.config
     inherited = {**source.head.summary, "namespace": source.namespace}
     head = source.head.model_copy(update={"summary": inherited})
-    base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
-    run = _Run(base, media, plan, progress)
+    job = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
+    run = _Run(job, media, plan, progress)
     applied = {**applied_to(source.head), **plan.models}
     summary: dict[str, Any] = {**inherited, APPLIED: applied}
-    version = tables.roll_back(base.table, source.head.tables[MEDIA])
+    version = tables.roll_back(job.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     version = run.media_columns(version)
     for key, captioner in ((CAPTIONED, plan.captioner), (OBJECTS_CAPTIONED, plan.object_captioner)):
         if captioner is not None:
             summary[key] = captioner.weights.model_dump(mode="json")
-    user = base.settings.user if base.settings.dataset_snapshots_enabled else None
+    user = job.settings.user if job.settings.dataset_snapshots_enabled else None
     last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
     objects = run.objects(progress.stages(run.end, last))
     if plan.encoder is None:
@@ -129,27 +129,27 @@ def enrich(
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
-        return _as_it_was(base, versions, summary, user)
+        return _as_it_was(job, versions, summary, user)
     indexed = index(
-        Table(base.table, version),
+        Table(job.table, version),
         config.thresholds,
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
     )
     tables.sync(layout.dataset(dataset_id))
-    others = base.kept
+    others = job.kept
     if objects is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
         config,
         dataset_id=dataset_id,
-        table=base.table,
+        table=job.table,
         rows=source.head.n_images,
         status=DatasetStatus.READY,
         summary=summary,
         others=others,
-        roots=base.roots,
+        roots=job.roots,
         kept_by=user,
     )
 
@@ -159,18 +159,18 @@ def applied_to(head: Generation) -> dict[EnrichmentType, str]:
     return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
 
 
-def _as_it_was(base: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
+def _as_it_was(job: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
     """Return the commit of tables whose index is that of the source."""
 
     def commit(connection: Any) -> None:
-        datasets.put_roots(connection, base.dataset_id, base.roots)
+        datasets.put_roots(connection, job.dataset_id, job.roots)
         generation = datasets.commit_generation(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             tables=versions,
-            n_images=base.head.n_images,
+            n_images=job.head.n_images,
             status=DatasetStatus.READY,
-            config=base.config,
+            config=job.config,
             summary=summary,
         )
         if kept_by is not None:
@@ -184,14 +184,14 @@ class _Run:
     """Models at work on the media of a dataset that is being made.
 
     Attributes:
-        base: the new dataset; its head is that of the source.
+        job: the new dataset; its head is that of the source.
         media: the media, where the source has them.
         plan: which models.
         progress: of the task.
         end: the share of the task that is done when the models are.
     """
 
-    base: JobContext
+    job: JobContext
     media: Media
     plan: EnrichmentPlan
     progress: TaskProgress
@@ -203,12 +203,12 @@ class _Run:
         Args:
             version: of the media table, which is its newest.
         """
-        plan, path = self.plan, self.base.table
+        plan, path = self.plan, self.job.table
         if plan.encoder is not None:
             table = Table(path, version)
             table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
             progress = self._part("encoding pictures")
-            version = write_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
+            version = write_embeddings(table, self.media, plan.encoder, self.job.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))
         if plan.captioner is not None:
@@ -216,7 +216,7 @@ class _Run:
             replaces = plan.replace_captions
             table = Table(path, version)
             version = write_model_captions(
-                table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces
+                table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index says it
             version = judge_labels(Table(path, version))
@@ -224,7 +224,7 @@ class _Run:
 
     def objects(self, progress: Progress) -> ObjectChange | None:
         """Write objects, and what models say of them; return what was written, None for nothing."""
-        plan, run = self.plan, ObjectRun(self.base, self.media)
+        plan, run = self.plan, ObjectRun(self.job, self.media)
         if plan.encoder is not None:
             run.encode(plan.encoder, self._part("encoding objects"))
         if plan.detector is not None:
@@ -246,7 +246,7 @@ class _Run:
 
     def _knows(self, encoder: Encoder) -> bool:
         """Return whether the dataset's embeddings are by that very encoder."""
-        config = self.base.config
+        config = self.job.config
         return (config.encoder, config.weights) == (encoder.name, weights_of(encoder))
 
     def _codes_of_pictures(self, tagger: Tagger, rows: int, progress: Callable[[float], None]) -> Codes:
@@ -258,7 +258,7 @@ class _Run:
             tagger,
             lambda batch: tagger.tags.chosen(tagger.probabilities(batch)),
             batch=batch,
-            settings=self.base.settings,
+            settings=self.job.settings,
             progress=progress,
         ):
             for place, each in enumerate(group, start=done):

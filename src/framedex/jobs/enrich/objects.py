@@ -31,24 +31,24 @@ class ObjectRun:
     """Models at work on the objects of a dataset that is being made.
 
     Attributes:
-        base: the new dataset; its head is that of the source, whose tables it shares.
+        job: the new dataset; its head is that of the source, whose tables it shares.
         media: the media, where the source has them.
         version: of the table of objects as it is now; 0 for none.
     """
 
-    base: JobContext
+    job: JobContext
     media: Media
     version: int = 0
     _is_indexed: bool = True
 
     def __post_init__(self) -> None:
         """Begin with the objects that the source has."""
-        self.version = roll_back_objects(self.base)
+        self.version = roll_back_objects(self.job)
 
     @property
     def path(self) -> Path:
         """The folder of the table of objects."""
-        return objects_path(self.base.table)
+        return objects_path(self.job.table)
 
     @property
     def _objects(self) -> Media:
@@ -61,7 +61,7 @@ class ObjectRun:
             return
         table = Table(self.path, self.version)
         self.version = tables.drop_columns(table, index_columns_of(table.schema.names))
-        objects, settings = self._objects, self.base.settings
+        objects, settings = self._objects, self.job.settings
         self.version = write_embeddings(objects.table, objects, encoder, settings, progress)
         self._is_indexed = False
 
@@ -85,7 +85,7 @@ class ObjectRun:
             seen.set()
             return found_boxes(detector, picture, row["path"])
 
-        rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, object_ids(self.base))
+        rows = ObjectRows(encoder, self.job.settings, self.job.namespace, find, model_id, object_ids(self.job))
         total = max(self.media.table.count(), 1)
         written = rows.write(
             self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
@@ -101,22 +101,22 @@ class ObjectRun:
     def caption(self, captioner: Captioner, progress: ShareProgress) -> None:
         """Write captions of the objects that have none of people's."""
         if self.version:
-            objects, settings = self._objects, self.base.settings
+            objects, settings = self._objects, self.job.settings
             self.version = write_model_captions(objects.table, objects, captioner, settings, progress, replaces=False)
 
     def settled(self, progress: Progress) -> ObjectChange | None:
         """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
-        head = objects_generation(self.base.head)
-        known: dict[str, Any] = self.base.head.summary.get(OBJECTS, {})
+        head = objects_generation(self.job.head)
+        known: dict[str, Any] = self.job.head.summary.get(OBJECTS, {})
         if not self.version or (self._is_indexed and head is None):
             return None
         if self._is_indexed and head is not None:
             names = {name: version for name, version in head.tables.items() if name in TABLES}
             return ObjectChange({**names, MEDIA: self.version}, known)
-        table, thresholds = Table(self.path, self.version), self.base.config.thresholds
+        table, thresholds = Table(self.path, self.version), self.job.config.thresholds
         free = known.get("first_free")
         return settled(
-            self.base,
-            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.base.cannot_link),
+            self.job,
+            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.job.cannot_link),
             self.path,
         )

@@ -23,7 +23,7 @@ from framedex.storage.videos import VIDEOS
 
 def writer(
     boxes: BoxIndex,
-    base: JobContext,
+    job: JobContext,
     encoder: Encoder,
     *,
     versions: Mapping[str, int],
@@ -37,7 +37,7 @@ def writer(
 
     Args:
         boxes: by the pictures' paths.
-        base: what the job starts from.
+        job: what the job starts from.
         encoder: makes the embeddings of the dataset.
         versions: of the media table, and of that of videos if there is one.
         roots: source roots, by number.
@@ -46,13 +46,13 @@ def writer(
         place: where the pictures belong that the paths are of; None where paths are those of the dataset.
         known: objects that are there already.
     """
-    table = Table(base.table, versions[MEDIA])
-    head = base.head.model_copy(
-        update={"tables": {**base.head.tables, **versions}, "summary": {**base.head.summary, "roles": roles}}
+    table = Table(job.table, versions[MEDIA])
+    head = job.head.model_copy(
+        update={"tables": {**job.head.tables, **versions}, "summary": {**job.head.summary, "roles": roles}}
     )
-    media = Media(base.dataset_id, head, table, Sql(), tuple(roots))
+    media = Media(job.dataset_id, head, table, Sql(), tuple(roots))
     names = _Names(boxes, place)
-    rows = ObjectRows(encoder, base.settings, base.namespace, names.boxes_in, known=known)
+    rows = ObjectRows(encoder, job.settings, job.namespace, names.boxes_in, known=known)
 
     def write(path: Path, progress: Callable[[float], None]) -> int:
         total = max(boxes.pictures, 1)

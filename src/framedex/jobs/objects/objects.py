@@ -46,7 +46,7 @@ class ObjectChange:
 
 
 def change_objects(
-    base: JobContext,
+    job: JobContext,
     *,
     progress: Progress,
     write: Write | None = None,
@@ -58,7 +58,7 @@ def change_objects(
     What is written in vain, by a job that fails, is cleared away by the next one.
 
     Args:
-        base: what the job starts from; its head may have no objects yet.
+        job: what the job starts from; its head may have no objects yet.
         progress: called with the stage and the share that is done; raises to stop.
         write: writes new objects.
         gone: ids of media whose former objects go, though new ones may have their place.
@@ -67,11 +67,11 @@ def change_objects(
     Returns:
         What was written; None if all is as it was.
     """
-    path, head = objects_path(base.table), objects_generation(base.head)
+    path, head = objects_path(job.table), objects_generation(job.head)
     if head is None and write is None:
         return None
-    start = roll_back_objects(base)
-    own = replace(base, dataset_id=objects_dataset(base.dataset_id), head=head or base.head, table=path)
+    start = roll_back_objects(job)
+    own = replace(job, dataset_id=objects_dataset(job.dataset_id), head=head or job.head, table=path)
     added = 0 if write is None else write(path, stage_progress(progress, "reading objects", 0.0, 0.5))
     if head is None and not added:
         return None
@@ -83,30 +83,30 @@ def change_objects(
         return ObjectChange({}, {"first_free": head.summary["first_free"]})
     index_tell: Progress = lambda stage, share: progress(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
     indexed = _indexed(own, head is not None, table, start, lost, index_tell, anew=anew)
-    return settled(base, indexed, path)
+    return settled(job, indexed, path)
 
 
-def roll_back_objects(base: JobContext) -> int:
+def roll_back_objects(job: JobContext) -> int:
     """Make the table of objects of the head its newest version, for the next writer; 0 where there is no table."""
-    path, version = objects_path(base.table), base.head.tables.get(OBJECTS)
+    path, version = objects_path(job.table), job.head.tables.get(OBJECTS)
     if version is not None:
         return add_measure_columns(Table(path, tables.roll_back(path, version) or 0)).version
     # A state of the dataset that is kept may have objects, though the head has none.
-    return tables.replace(path, [], object_schema(base.config.dimension)) if path.exists() else 0
+    return tables.replace(path, [], object_schema(job.config.dimension)) if path.exists() else 0
 
 
-def object_ids(base: JobContext) -> IdIndex | None:
+def object_ids(job: JobContext) -> IdIndex | None:
     """Return the objects that are there; None if there are none."""
-    version = base.head.tables.get(OBJECTS)
-    return None if version is None else IdIndex(Table(objects_path(base.table), version))
+    version = job.head.tables.get(OBJECTS)
+    return None if version is None else IdIndex(Table(objects_path(job.table), version))
 
 
-def settled(base: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange:
+def settled(job: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange:
     """Write what is left to write of an index of objects, wait until all is on the disk, and return the change."""
     versions = {MEDIA: indexed.version, **write_rest(indexed, path)}
     tables.sync(path)
     counted = {"n_objects": Table(path, indexed.version).count()}
-    return ObjectChange(versions, {**base.head.summary.get(OBJECTS, {}), **indexed.summary, **counted})
+    return ObjectChange(versions, {**job.head.summary.get(OBJECTS, {}), **indexed.summary, **counted})
 
 
 def _indexed(
