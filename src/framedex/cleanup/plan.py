@@ -16,7 +16,7 @@ from framedex.cleanup.plan_rows import PlanRows, plan_rows
 from framedex.cleanup.removal import Removal
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
-from framedex.images import reading as pictures
+from framedex.images.thumbnails import read_thumbnails
 from framedex.operations.context import Context, open_media
 from framedex.operations.searches import condition_for
 from framedex.operations.starting import start, wait_for
@@ -216,7 +216,5 @@ class CleanupPlan:
     def _jpegs(self, media_ids: Sequence[str]) -> list[bytes | None]:
         folder, keep = self._context.layout.thumbnails(self._media.dataset_id), not self._context.catalog.read_only
         with suppress(OSError):  # the state that was planned for is gone from the disk by now
-            return pictures.thumbnails(
-                self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE
-            )
+            return read_thumbnails(self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE)
         return [None] * len(media_ids)

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.images.reading import forget_thumbnails
+from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import boxes_of, read, read_share, resume_checkpoint, roots_of, skipped, with_box_problems
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
@@ -21,6 +20,15 @@ from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.placement import SourcePlacement
+from framedex.jobs.ingest.reading import (
+    read_content,
+    read_content_boxes,
+    reading_share,
+    resume_checkpoint,
+    skipped_counts,
+    source_roots,
+    with_box_problems,
+)
 from framedex.jobs.objects.annotated import media_versions, writer
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
@@ -43,8 +51,8 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     """
     start = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
-    boxes = boxes_of(content, progress)
-    end = 0.3 if auto_reindex else read_share(content)
+    boxes = read_content_boxes(content, progress)
+    end = 0.3 if auto_reindex else reading_share(content)
     place, roots = _places(job, content)
     ingested = _ingested(job, content, start, place, progress, end)
     summary = _summary(job, content, ingested, place, roots)
@@ -96,7 +104,7 @@ def _ingested(
     written = resume_checkpoint(job.table, progress, head=job.head.id)
     begun = add_measure_columns(Table(job.table, written.version or start)).version
     there, of_videos = _with_frame_columns(job.table, begun, content)
-    return read(
+    return read_content(
         content,
         dataset_id=job.namespace,
         table=job.table,
@@ -117,7 +125,7 @@ def _summary(
     job: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
 ) -> dict[str, Any]:
     """Return what is stored of an addition beside the tables."""
-    summary = {**job.head.summary, "skipped": skipped(content, ingested)}
+    summary = {**job.head.summary, "skipped": skipped_counts(content, ingested)}
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(job.roots)):
         summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
     if ingested.rows:
@@ -141,8 +149,8 @@ def with_new_thumbnails(commit: Commit, job: JobContext, ids: Sequence[str]) -> 
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
-        forget_thumbnails(job.thumbnails, ids)
-        forget_thumbnails(job.object_thumbnails)  # an object of the same box may be another thing now
+        remove_thumbnails(job.thumbnails, ids)
+        remove_thumbnails(job.object_thumbnails)  # an object of the same box may be another thing now
 
     return commit_and_forget
 
@@ -239,7 +247,7 @@ def _places(job: JobContext, content: Content) -> tuple[SourcePlacement, list[st
     stay as they are, so only the very folder that they are relative to will do.
     """
     batch, roots, places = int(job.head.summary.get("batches", 1)), list(job.roots), []
-    for root in roots_of(content):
+    for root in source_roots(content):
         ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
         if number == len(roots):

@@ -6,7 +6,7 @@ from framedex.annotations.sources import BoxSource, read_boxes
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import with_box_problems
+from framedex.jobs.ingest.reading import with_box_problems
 from framedex.jobs.objects.annotated import writer
 from framedex.jobs.objects.objects import change_objects, object_ids
 from framedex.storage.objects import OBJECTS

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from framedex.images.reading import forget_thumbnails
+from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.context import JobContext
 from framedex.progress import Progress
 from framedex.records import DatasetStatus, Generation, SnapshotReason
@@ -47,8 +47,8 @@ def restore(job: JobContext, snapshot_id: str, kept: Generation, *, progress: Ta
             summary={**kept.summary, **_counted_on(job.head.summary, kept.summary)},
         )
         snapshot_rows.set_current(connection, job.dataset_id, snapshot_id)
-        forget_thumbnails(job.thumbnails)  # media of the same ids may have been other pictures then
-        forget_thumbnails(job.object_thumbnails)
+        remove_thumbnails(job.thumbnails)  # media of the same ids may have been other pictures then
+        remove_thumbnails(job.object_thumbnails)
 
     return commit
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from framedex.checks import check_fraction, check_integer, is_number
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
-from framedex.images.reading import read_picture
+from framedex.images.reading import read_image
 from framedex.operations.context import Context
 from framedex.progress import Progress
 from framedex.records import Condition
@@ -119,7 +119,7 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
             return searcher.vector_of(query)
         encoder = encoder_of(searcher.embedding)
         media = media_containing(searcher.media, query)
-        return encode_picture(crop(read_picture(media, query, context.settings).pixels, box), encoder)
+        return encode_picture(crop(read_image(media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
     return encode_picture(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
 

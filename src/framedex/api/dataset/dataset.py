@@ -21,11 +21,12 @@ from framedex.browse import explore as search_explore
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.images import reading as pictures
+from framedex.images.reading import read_pixels
+from framedex.images.thumbnails import read_thumbnail, thumbnail_uri
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import BOX_PROBLEMS
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
+from framedex.jobs.ingest.reading import BOX_PROBLEMS
 from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
 from framedex.operations.context import Context, open_media
@@ -402,7 +403,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             CannotDecode: its file is no picture.
         """
         media = media_containing(open_media(self._context, self.id), media_id)
-        return pictures.full_pixels(media, media_id, self._context.settings)
+        return read_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
         """Return a JPEG of a picture, or of what is in the box of an object; its longer side has at most 256 pixels.
@@ -412,10 +413,10 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             CannotDecode: its file is no picture.
         """
         media, layout = open_media(self._context, self.id), self._context.layout
-        if objects_of(media) is not None and pictures.thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
+        if objects_of(media) is not None and thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
             media = media_containing(media, media_id)
         folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only
-        return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
+        return read_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
         """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
-from framedex.images.reading import frame_of, opened_video, read_row
+from framedex.images.reading import crop_image, open_video, read_frame, read_row
 from framedex.jobs.ingest.image_runs import PICTURES, ImageLocation, Row, Run, is_long_run, runs
 from framedex.jobs.ingest.read_ahead import Stream, ahead
-from framedex.media.crops import cropped
 from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
@@ -205,7 +204,7 @@ class _Crops:
             self._last = None  # two whole pictures are never held
             whole = {name: value for name, value in row.items() if name not in BOX}
             self._last = of, self._read(replace(place, row=whole), budget)
-        return cropped(self._last[1], *(row[name] for name in BOX))
+        return crop_image(self._last[1], *(row[name] for name in BOX))
 
 
 class _Examiner(Generic[R]):
@@ -245,7 +244,7 @@ class _Examiner(Generic[R]):
             if video is not None:
                 location, role = video
                 try:
-                    opened_one = opened_video(location, self._readers[role], self._settings, threads)
+                    opened_one = open_video(location, self._readers[role], self._settings, threads)
                     read = partial(self._frame, opened.enter_context(opened_one))
                 except (CannotDecode, NotFound) as error:
                     yield from (self._failed(place.row, str(error)) for place in run)
@@ -272,7 +271,7 @@ class _Examiner(Generic[R]):
         return read_row(place.row, place.location, self._readers[place.role], self._settings, self._detail, budget)
 
     def _frame(self, video: Video, place: ImageLocation, budget: Budget) -> Picture:
-        return frame_of(video, place.row, self._detail, budget)
+        return read_frame(video, place.row, self._detail, budget)
 
     def stop(self) -> None:
         """Let the threads end after the picture that they are at."""

@@ -15,10 +15,10 @@ from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import object_id
+from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
-from framedex.media.crops import cropped
 from framedex.media.decode import Picture
 from framedex.settings import Settings
 from framedex.storage import tables
@@ -143,7 +143,7 @@ class ObjectRows:
 
     def _crop(self, name: str, box: Box, picture: Picture) -> Crop:
         try:
-            part = cropped(picture, box.x, box.y, box.width, box.height)
+            part = crop_image(picture, box.x, box.y, box.width, box.height)
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
         measures = measure(part.pixels, width=part.width, height=part.height, sample=part.sample, bands=part.bands)
