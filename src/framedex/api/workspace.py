@@ -92,7 +92,7 @@ class Workspace:
         exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
-        runner.revive = partial(rebuild_job, self._context)
+        runner.rebuild_job = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
         if not catalog.read_only:

@@ -18,7 +18,7 @@ from framedex.arrays import RowIds
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
-from framedex.jobs.remove import remove_chosen
+from framedex.jobs.remove import remove_selected
 from framedex.operations.context import Context, open_media
 from framedex.operations.starting import with_job_context
 from framedex.records import Generation, SnapshotReason
@@ -116,7 +116,7 @@ class Removal:
     def _removed(self, job: JobContext, progress: TaskProgress) -> Commit:
         """Remove the media; return what makes that visible, with the snapshot that undoes it."""
         self.check_same(job.head)
-        commit = remove_chosen(job, self._mask, progress=progress)
+        commit = remove_selected(job, self._mask, progress=progress)
 
         def keep_and_commit(connection: Any) -> None:
             self.snapshot_id = snapshot_rows.insert_snapshot(

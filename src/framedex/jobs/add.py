@@ -1,4 +1,4 @@
-"""The jobs of a dataset that is there: add media to it, and index all of it anew."""
+"""Jobs of an existing dataset: the addition of media, and the rebuild of the index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ from framedex.jobs.ingest.reading import (
     source_roots,
     with_box_problems,
 )
-from framedex.jobs.objects.annotated import media_versions, writer
+from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
 from framedex.records import DatasetStatus
@@ -44,18 +44,24 @@ from framedex.tasks import DONE, Commit, TaskProgress
 
 
 def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
-    """Append media and return the commit; without *auto_reindex* they join what is there, and all else stays.
+    """Append media and return the commit.
 
-    Media that are there already are left out, but for files that have changed: their rows are replaced. If nothing is
-    new, the commit stores only how many those were, unless earlier additions are still to be indexed.
+    Media that the dataset already has are skipped. If a file has changed, its row is replaced. If nothing is new, the
+    commit stores only the counts of skipped files, unless earlier additions still need to be indexed.
+
+    Args:
+        job: the dataset.
+        content: the media.
+        auto_reindex: rebuild the whole index; otherwise new media join existing clusters, and all else stays the same.
+        progress: of the task.
     """
     start = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
     boxes = read_content_boxes(content, progress)
     end = 0.3 if auto_reindex else reading_share(content)
-    place, roots = _places(job, content)
-    ingested = _ingested(job, content, start, place, progress, end)
-    summary = _summary(job, content, ingested, place, roots)
+    placement, roots = _place_roots(job, content)
+    ingested = _ingested(job, content, start, placement, progress, end)
+    summary = _summary(job, content, ingested, placement, roots)
     if not ingested.rows and not (auto_reindex and job.head.summary.get("partial")):
         return nothing_new(job, summary)
     table = Table(job.table, start)
@@ -70,8 +76,8 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             summary.get("roles", {}),
             table.count(),
         )
-        write = writer(
-            boxes, job, content.encoder, versions=versions, roots=roots, roles=roles, first=first, place=place
+        write = annotation_writer(
+            boxes, job, content.encoder, versions=versions, roots=roots, roles=roles, first=first, placement=placement
         )
     halfway = end if write is None else (1 + end) / 2
     objects = change_objects(job, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
@@ -98,12 +104,12 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
 
 
 def _ingested(
-    job: JobContext, content: Content, start: int, place: SourcePlacement, progress: TaskProgress, end: float
+    job: JobContext, content: Content, start: int, placement: SourcePlacement, progress: TaskProgress, end: float
 ) -> Ingested:
-    """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
-    written = resume_checkpoint(job.table, progress, head=job.head.id)
-    begun = add_measure_columns(Table(job.table, written.version or start)).version
-    there, of_videos = _with_frame_columns(job.table, begun, content)
+    """Append new media to version *start* of the media table; resume from the task's checkpoint if there is one."""
+    checkpoint = resume_checkpoint(job.table, progress, head=job.head.id)
+    begin = add_measure_columns(Table(job.table, checkpoint.version or start)).version
+    begin_version, of_videos = _with_frame_columns(job.table, begin, content)
     return read_content(
         content,
         dataset_id=job.namespace,
@@ -112,53 +118,53 @@ def _ingested(
         progress=progress,
         end=end,
         config=job.config,
-        place=place,
-        known=_known(content, Table(job.table, there)),
-        known_videos=_known_videos(job, written),
-        written=written,
+        placement=placement,
+        existing=_existing_media(content, Table(job.table, begin_version)),
+        existing_videos=_existing_videos(job, checkpoint),
+        checkpoint=checkpoint,
         head=job.head.id,
         of_videos=of_videos,
     )
 
 
 def _summary(
-    job: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
+    job: JobContext, content: Content, ingested: Ingested, placement: SourcePlacement, roots: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what is stored of an addition beside the tables."""
+    """Return the summary of the generation after an addition."""
     summary = {**job.head.summary, "skipped": skipped_counts(content, ingested)}
     if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(job.roots)):
-        summary["roles"] = {**summary.get("roles", {}), str(place.root): content.source.role_arn}
+        summary["roles"] = {**summary.get("roles", {}), str(placement.root): content.source.role_arn}
     if ingested.rows:
-        summary["batches"] = place.batch + 1
-        summary["added_at"] = with_time(summary.get("added_at", {}), place.batch)
+        summary["batches"] = placement.batch + 1
+        summary["added_at"] = with_time(summary.get("added_at", {}), placement.batch)
     return summary
 
 
-def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
-    """Return the media ids of some rows: bool, shape (rows,)."""
-    if not chosen.any():
+def _ids_of(table: Table, mask: npt.NDArray[np.bool_]) -> list[str]:
+    """Return the media ids of the rows of a mask: bool, shape (rows,)."""
+    if not mask.any():
         return []
-    ids: list[str] = table.scan(["media_id"]).read_all().column(0).filter(pa.array(chosen)).to_pylist()
+    ids: list[str] = table.scan(["media_id"]).read_all().column(0).filter(pa.array(mask)).to_pylist()
     return ids
 
 
 def with_new_thumbnails(commit: Commit, job: JobContext, ids: Sequence[str]) -> Commit:
-    """Return a commit after which media that were replaced have no thumbnails of what they were."""
+    """Return a commit that also removes the thumbnails of replaced media."""
     if not ids:
         return commit
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
         remove_thumbnails(job.thumbnails, ids)
-        remove_thumbnails(job.object_thumbnails)  # an object of the same box may be another thing now
+        remove_thumbnails(job.object_thumbnails)  # the crop of an unchanged box may have changed
 
     return commit_and_forget
 
 
 def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[int, bool]:
-    """Return a version of the media table, with the columns about frames where they are needed, and if it has them.
+    """Add the columns about frames if videos need them; return the table's version, and whether it has these columns.
 
-    Datasets that were made by older versions lack them until there are videos.
+    Tables that older versions of Framedex wrote lack these columns until the first video is added.
     """
     has_them = "kind" in Table(table, version).schema.names
     if has_them or not isinstance(content, FilesInput) or not any(map(is_video_item, content.source.items())):
@@ -166,47 +172,50 @@ def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[in
     return tables.add_empty_columns(Table(table, version), OF_VIDEOS), True
 
 
-def _known_videos(job: JobContext, written: Checkpoint) -> IdIndex | None:
-    """Return the videos that are there; their table then ends with them, whatever a broken run left beyond."""
-    begun = written.videos or videos.roll_back_videos(job.table, job.head.tables.get(videos.VIDEOS))
-    return FileIndex(Table(videos.videos_path(job.table), begun), "video_id") if begun else None
+def _existing_videos(job: JobContext, checkpoint: Checkpoint) -> IdIndex | None:
+    """Return an index of existing videos, after removing rows that an interrupted run left in their table."""
+    begin = checkpoint.videos or videos.roll_back_videos(job.table, job.head.tables.get(videos.VIDEOS))
+    return FileIndex(Table(videos.videos_path(job.table), begin), "video_id") if begin else None
 
 
 def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
-    """Return the version of the table of videos, by its name, after an addition; changed ones have their new row."""
+    """Return the version of the table of videos after an addition, by table name; changed videos have their new row."""
     if not ingested.videos:
         return {}
     return {videos.VIDEOS: videos.last_of_each(Table(videos.videos_path(table), ingested.videos))}
 
 
-def _known(content: Content, table: Table) -> IdIndex:
+def _existing_media(content: Content, table: Table) -> IdIndex:
     return FileIndex(table) if isinstance(content, FilesInput) else IdIndex(table)
 
 
 def _replaced(job: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
-    """Return which of the rows that were there have the id of a row that was added, or are of a video that was."""
-    rows, place = job.head.n_images, 0
-    known, gone = IdIndex(Table(job.table, start)), np.zeros(job.head.n_images, dtype=bool)
+    """Return the mask of old rows that an addition replaces: bool, shape (old rows,).
+
+    A row is replaced if a new row has its id, or if its video was read again.
+    """
+    rows, placement = job.head.n_images, 0
+    existing, gone = IdIndex(Table(job.table, start)), np.zeros(job.head.n_images, dtype=bool)
     table, changed = Table(job.table, end), set[str]()
     columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
     for batch in table.scan(columns):
-        added = batch.slice(max(rows - place, 0))
-        gone |= replaced_rows(known, added.column(0).to_pylist(), rows)
+        added = batch.slice(max(rows - placement, 0))
+        gone |= replaced_rows(existing, added.column(0).to_pylist(), rows)
         if len(columns) > 1:
             changed.update(pc.unique(added.column(1)).drop_null().to_pylist())
-        place += batch.num_rows
+        placement += batch.num_rows
     return gone | _rows_of(table, changed, rows) if changed else gone
 
 
 def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.bool_]:
-    """Return which of the first rows are of some videos: bool, shape (rows,)."""
-    wanted = pa.array(sorted(video_ids), pa.string())
-    found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["video_id"])]
-    return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
+    """Return the mask of the first rows that belong to some videos: bool, shape (rows,)."""
+    video_id_set = pa.array(sorted(video_ids), pa.string())
+    masks = [pc.is_in(batch.column(0), value_set=video_id_set) for batch in table.scan(["video_id"])]
+    return np.asarray(pa.chunked_array(masks).to_numpy()[:rows], dtype=bool)
 
 
 def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
-    """Index all media anew and return the commit."""
+    """Rebuild the index of all media and return the commit."""
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     share = _objects_share(job)
@@ -228,47 +237,49 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
 
 
 def _outcome(indexed: WrittenIndex) -> str:
-    """Return the message of a task that ended well."""
+    """Return the message of a successful task."""
     if not indexed.unread:
         return DONE
     return f"{DONE}; {indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
 
 
 def _objects_share(job: JobContext) -> float:
-    """Return the share that objects have of the rows of a dataset."""
+    """Return objects as a share of all rows of a dataset, 0 to 1."""
     count = count_objects(job.head)
     return count / max(count + job.head.n_images, 1)
 
 
-def _places(job: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
-    """Return where media belong, and all source roots then.
+def _place_roots(job: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
+    """Return the placement of new media, and all source roots of the dataset after the addition.
 
-    Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
-    stay as they are, so only the very folder that they are relative to will do.
+    A root of the content is mapped to the existing root that contains it; otherwise it becomes a new root. The uris of
+    a table stay unchanged, so a table's root is mapped only to an identical root.
     """
-    batch, roots, places = int(job.head.summary.get("batches", 1)), list(job.roots), []
+    batch, roots, placements = int(job.head.summary.get("batches", 1)), list(job.roots), []
     for root in source_roots(content):
-        ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
+        ways = [
+            below(existing, root) if isinstance(content, FilesInput) or existing == root else None for existing in roots
+        ]
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
         if number == len(roots):
             roots, ways = [*roots, root], [*ways, ""]
-        places.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
-    return replace(places[0], others=tuple(places[1:])), roots
+        placements.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
+    return replace(placements[0], others=tuple(placements[1:])), roots
 
 
 def nothing_new(job: JobContext, summary: Mapping[str, Any]) -> Commit:
-    """Return the commit of a job that found nothing to do; only what is stored beside the tables may be new."""
+    """Return the commit of a job with no new media; only the summary may change."""
     return media_stay(job, job.head.tables, summary, partial=bool(job.head.summary.get("partial")))
 
 
 def media_stay(job: JobContext, versions: Mapping[str, int], summary: Mapping[str, Any], *, partial: bool) -> Commit:
-    """Return the commit of a job that left the media, and their index, as they were.
+    """Return the commit of a job that changed neither the media nor their index.
 
     Args:
-        job: what it started from.
-        versions: of the tables of the generation.
-        summary: what is stored with it.
-        partial: whether something in it is still to be indexed.
+        job: the dataset.
+        versions: of the tables of the new generation.
+        summary: of the new generation.
+        partial: whether something is still to be indexed.
     """
 
     def commit(connection: Any) -> None:

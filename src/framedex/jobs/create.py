@@ -1,4 +1,4 @@
-"""The job of a new dataset: ingest, index, commit."""
+"""The job that creates a dataset: ingest, index, commit."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from framedex.jobs.ingest.reading import (
     source_roots,
     with_box_problems,
 )
-from framedex.jobs.objects.annotated import media_versions, writer
+from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.records import DatasetStatus
 from framedex.storage import tables
@@ -28,19 +28,19 @@ from framedex.storage.videos import VIDEOS, videos_path
 from framedex.tasks import Commit, TaskProgress
 
 _WITH_BOXES = 0.7
-"""The share of reading that pictures take where some are read once more for their boxes."""
+"""Share of the reading time for images; the rest is for reading images with bounding boxes again."""
 
 
 def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Commit:
-    """Build a dataset's tables and return the commit that makes them its head.
+    """Build the tables of a dataset and return the commit that makes them its head.
 
     Args:
-        content: what it is made of.
-        job: the dataset, of which there is nothing yet.
+        content: the media.
+        job: the context of the new dataset.
         progress: of the task.
     """
     table = job.table
-    written = _begun(table, progress)
+    checkpoint = _resume(table, progress)
     boxes = read_content_boxes(content, progress)
     end = reading_share(content)
     read_end = end * _WITH_BOXES if boxes else end
@@ -52,15 +52,17 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         progress=progress,
         end=read_end,
         config=job.config,
-        known=IdIndex(Table(table, written.version)) if written.rows else None,
-        known_videos=IdIndex(Table(videos_path(table), written.videos), "video_id") if written.videos else None,
-        written=written,
+        existing=IdIndex(Table(table, checkpoint.version)) if checkpoint.rows else None,
+        existing_videos=IdIndex(Table(videos_path(table), checkpoint.videos), "video_id")
+        if checkpoint.videos
+        else None,
+        checkpoint=checkpoint,
     )
     roots = source_roots(content)
     versions = media_versions(ingested.version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
-        write = writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
+        write = annotation_writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
     indexed = index(Table(table, ingested.version), job.config.thresholds, progress=progress.stages(end, 1.0))
     summary: dict[str, Any] = {
@@ -86,12 +88,12 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
     )
 
 
-def _begun(table: Path, progress: TaskProgress) -> Checkpoint:
-    """Return what an earlier run of the same task left; what it cannot go on from is removed."""
-    written = resume_checkpoint(table, progress, head=None)
-    if not written.rows:
+def _resume(table: Path, progress: TaskProgress) -> Checkpoint:
+    """Return the checkpoint of an earlier run of the task; remove all tables and rows beyond it."""
+    checkpoint = resume_checkpoint(table, progress, head=None)
+    if not checkpoint.rows:
         tables.roll_back(table, None)
-    if not written.videos:
+    if not checkpoint.videos:
         tables.roll_back(videos_path(table), None)
     tables.roll_back(objects_path(table), None)
-    return written
+    return checkpoint

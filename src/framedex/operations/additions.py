@@ -11,7 +11,7 @@ from framedex.errors import Forbidden, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
-from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
+from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
 from framedex.operations.starting import check_free, start, with_job_context
@@ -43,7 +43,7 @@ def start_addition(
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
         check_free(connection, dataset_id, _OPERATION)
     with progress_bar("Uploading", shown=None if shown else False) as progress:
-        content = open_more(
+        content = open_addition(
             given,
             config,
             dataset_id=dataset_id,

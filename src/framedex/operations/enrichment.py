@@ -26,7 +26,7 @@ from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
 from framedex.jobs.ingest.content import encoder_for_images
-from framedex.jobs.ingest.image_pass import has_pictures
+from framedex.jobs.ingest.image_pass import has_files
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
 from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
@@ -49,7 +49,7 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
     if head is None:
         return [describe(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
     media = open_media(context, dataset_id)
-    shown = has_pictures(media)
+    shown = has_files(media)
     return [describe(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
 
 

@@ -23,7 +23,7 @@ class TaskProgress:
 
     def __init__(
         self,
-        keep: Callable[[dict[str, Any]], None] | None = None,
+        save: Callable[[dict[str, Any]], None] | None = None,
         commit: Callable[[Commit, Callable[[], dict[str, Any]]], None] | None = None,
     ) -> None:
         self.stage, self.share = "starting", 0.0
@@ -33,7 +33,7 @@ class TaskProgress:
         self.closed = threading.Event()
         self.cancelled = threading.Event()
         self.reason: BaseException = Aborted("aborted on request")
-        self._keep, self._commit = keep, commit
+        self._save, self._commit = save, commit
 
     def __call__(self, stage: str, share: float) -> None:
         """Note how far the job is.
@@ -64,10 +64,10 @@ class TaskProgress:
         self.reason = self.reason if reason is None else reason
         self.cancelled.set()
 
-    def keep(self, state: dict[str, Any]) -> None:
+    def save(self, state: dict[str, Any]) -> None:
         """Store what a later run of the same task can go on from, as JSON: it is :attr:`resume` there."""
-        if self._keep is not None:
-            self._keep(state)
+        if self._save is not None:
+            self._save(state)
 
     def commit(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
         """Make the first part of the job's result visible, while the task goes on.

@@ -17,9 +17,9 @@ from framedex.storage.failures import own_errors
 from framedex.tasks.progress import Commit, Job, TaskProgress
 
 _WORKERS = 4
-_REMEMBERED = 64  # ended tasks whose jobs are kept, so that they can be run again
+_MAX_ENDED = 64  # ended tasks whose jobs are kept, so that they can be run again
 
-Revive = Callable[[TaskRecord, dict[str, Any]], Job]
+RebuildJob = Callable[[TaskRecord, dict[str, Any]], Job]
 """Given a task that ended and what it was asked to do, returns the job that does it again."""
 AfterCommit = Callable[[str], None]
 """Given the id of a dataset that was changed, tidies up behind the change; raises nothing."""
@@ -47,7 +47,7 @@ class Run:
     ) -> None:
         self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
         self._heartbeat_s = heartbeat_s
-        self.progress = TaskProgress(keep=self.keep, commit=self.commit_part)
+        self.progress = TaskProgress(save=self.save, commit=self.commit_part)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
@@ -98,7 +98,7 @@ class Run:
             self.progress.resume = task_rows.read_resume(connection, self.task_id)
         return self.progress
 
-    def keep(self, state: dict[str, Any]) -> None:
+    def save(self, state: dict[str, Any]) -> None:
         """Store what a later run can go on from."""
         with self._catalog.write() as connection:
             task_rows.check_owned(connection, self.task_id)
@@ -134,11 +134,11 @@ class Run:
     def _write_end(self) -> None:
         assert self._unwritten is not None, "there is an end to write"
         with suppress(WorkspaceError):
-            self._put_end(*self._unwritten)
+            self._finish(*self._unwritten)
             self._unwritten = None
             self.progress.closed.set()
 
-    def _put_end(self, status: TaskStatus, message: str) -> None:
+    def _finish(self, status: TaskStatus, message: str) -> None:
         with self._catalog.write() as connection:
             if not task_rows.is_own(connection, self.task_id):  # it was given up, and may run again elsewhere
                 return
@@ -214,7 +214,7 @@ class Runner:
 
     def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
         self.catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
-        self.revive: Revive | None = None
+        self.rebuild_job: RebuildJob | None = None
         self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._runs: dict[str, Run] = {}
@@ -253,11 +253,11 @@ class Runner:
             return run.job
         with self.catalog.read() as connection:
             config = task_rows.read_config(connection, record.task_id)
-        if config is None or self.revive is None:
+        if config is None or self.rebuild_job is None:
             raise NotRetryable(
                 f"task {record.task_id} was given its source as an object of another process; start it anew with that"
             )
-        return self.revive(record, config)
+        return self.rebuild_job(record, config)
 
     def start(self, task_id: str, dataset_id: str, job: Job) -> Run:
         """Run a task, whose row is there, on a thread of the pool.
@@ -280,7 +280,7 @@ class Runner:
     def _forget(self) -> None:
         """Let go of the jobs of all but the last tasks that ended."""
         ended = [task_id for task_id, run in self._runs.items() if run.future.done()]
-        for task_id in ended[:-_REMEMBERED]:
+        for task_id in ended[:-_MAX_ENDED]:
             del self._runs[task_id]
 
     def settle(self) -> None:
@@ -301,7 +301,9 @@ class Runner:
         self._runs.clear()
 
 
-def wait_until_ended(catalog: Catalog, task_id: str, *, timeout_s: float | None, look: Any = None) -> TaskRecord | None:
+def wait_until_ended(
+    catalog: Catalog, task_id: str, *, timeout_s: float | None, on_record: Any = None
+) -> TaskRecord | None:
     """Wait for the end of a task of any process; return its record, or None when the time is over.
 
     Args:
@@ -322,8 +324,8 @@ def wait_until_ended(catalog: Catalog, task_id: str, *, timeout_s: float | None,
             with catalog.write() as connection:
                 task_rows.fail_interrupted(connection)
             continue
-        if look is not None:
-            look(record)
+        if on_record is not None:
+            on_record(record)
         if end is not None and time.monotonic() >= end:
             return None
         time.sleep(pause_s)

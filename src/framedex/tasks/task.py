@@ -84,11 +84,11 @@ class Task:
         return self.record
 
     def _wait_elsewhere(self, timeout_s: float | None, progress: Progress | None) -> TaskRecord:
-        def look(record: TaskRecord) -> None:
+        def report(record: TaskRecord) -> None:
             if progress is not None:
                 progress(record.status_message, (record.progress_percentage or 0) / 100)
 
-        record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, look=look)
+        record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, on_record=report)
         if record is None:
             raise TimeoutError(f"task {self.id} was not done within {timeout_s} s")
         if record.status is TaskStatus.ABORTED:
@@ -144,8 +144,8 @@ class Task:
             task_rows.hold_source(connection, self.id)
             task_rows.restart_task(connection, self.id)
             creates = record.task_type in _MAKES_A_DATASET
-            shows = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
-            datasets.update_dataset(connection, record.dataset_id, status=shows, progress=0)
+            status_shown = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
+            datasets.update_dataset(connection, record.dataset_id, status=status_shown, progress=0)
         self._runner.start(self.id, record.dataset_id, job)
         return self.record
 

@@ -129,7 +129,7 @@ def enrich(
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
-        return _as_it_was(job, versions, summary, user)
+        return _commit_without_index(job, versions, summary, user)
     indexed = index(
         Table(job.table, version),
         config.thresholds,
@@ -159,7 +159,9 @@ def applied_to(head: Generation) -> dict[EnrichmentType, str]:
     return {EnrichmentType(kind): model_id for kind, model_id in head.summary.get(APPLIED, {}).items()}
 
 
-def _as_it_was(job: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None) -> Commit:
+def _commit_without_index(
+    job: JobContext, versions: dict[str, int], summary: dict[str, Any], kept_by: str | None
+) -> Commit:
     """Return the commit of tables whose index is that of the source."""
 
     def commit(connection: Any) -> None:
@@ -238,13 +240,13 @@ class _Run:
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Write the tags that pictures get behind the labels that they have; return the version of the table."""
         progress = self._part("tagging pictures")
-        if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
+        if isinstance(tagger, ZeroShot) and self._is_encoded_by(tagger.encoder):
             codes = _codes_of_vectors(tagger, table, progress)
         else:
             codes = self._codes_of_pictures(tagger, table.count(), progress)
         return put_tags(table, tagger.tags, codes)
 
-    def _knows(self, encoder: Encoder) -> bool:
+    def _is_encoded_by(self, encoder: Encoder) -> bool:
         """Return whether the dataset's embeddings are by that very encoder."""
         config = self.job.config
         return (config.encoder, config.weights) == (encoder.name, weights_of(encoder))
@@ -261,9 +263,9 @@ class _Run:
             settings=self.job.settings,
             progress=progress,
         ):
-            for place, each in enumerate(group, start=done):
-                if each.found is not None:
-                    codes[place] = each.found
+            for position, each in enumerate(group, start=done):
+                if each.output is not None:
+                    codes[position] = each.output
             done += len(group)
         return codes
 
@@ -280,9 +282,9 @@ def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float]
     dimension, start = tagger.encoder.dimension, 0
     for batch in table.vector_batches("embedding", 0):
         column = batch.column(0)
-        known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-        places = start + np.flatnonzero(known)
-        codes[places] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[known]))
+        has_vector: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+        positions = start + np.flatnonzero(has_vector)
+        codes[positions] = tagger.tags.chosen(tagger.of_vectors(flat(column, dimension)[has_vector]))
         start += len(column)
         progress(start / len(codes))
     return codes
@@ -299,8 +301,8 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
     schema = pa.schema([LABELS])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in read_batches(table, schema):
-            labels = held.column(0).to_pylist()
+        for start, batch_of_labels in read_batches(table, schema):
+            labels = batch_of_labels.column(0).to_pylist()
             added = codes[start : start + len(labels)].tolist()
             rows = [
                 list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None

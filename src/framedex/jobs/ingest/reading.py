@@ -27,19 +27,22 @@ BOX_PROBLEMS = "box_problems"
 
 
 def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | None:
-    """Return the boxes that come with pictures; None if no file of them does."""
+    """Return the bounding boxes that come with the images of a content; None if it has no annotation file with boxes."""
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
     return read_boxes(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
 
 
 def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:
-    """Return what an earlier run of the same task left in the media table and in that of videos, which end with that.
+    """Return the checkpoint of an earlier run of the task, and roll the tables of media and videos back to it.
 
     Args:
         table: folder of the media table.
         progress: of the task.
-        head: id of the generation that the task starts from; the earlier run must have started from the same.
+        head: id of the generation that the task starts from; the earlier run must have started from the same one.
+
+    Returns:
+        The checkpoint; ``NO_CHECKPOINT`` if there is none that can be used.
     """
     state = progress.resume
     if not state or state.get("head") != head or not state.get("rows"):
@@ -49,7 +52,7 @@ def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) 
         Table(table, state["version"])
         if of_videos:
             Table(videos_path(table), of_videos)
-    except NotFound:  # it was cleaned up, or another task took its place
+    except NotFound:  # it was cleaned up, or another task has written since
         return NO_CHECKPOINT
     version = tables.roll_back(table, state["version"])
     assert version is not None, "a version of a table leads to one"
@@ -59,17 +62,17 @@ def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) 
 
 
 def checkpoint_saver(progress: TaskProgress, *, head: str | None) -> SaveCheckpoint:
-    """Return what notes how far an ingestion is, for :func:`resume_checkpoint`."""
-    return lambda written: progress.keep({"head": head, **asdict(written)})
+    """Return a function that stores checkpoints for :func:`resume_checkpoint`."""
+    return lambda checkpoint: progress.save({"head": head, **asdict(checkpoint)})
 
 
 def reading_share(content: Content) -> float:
-    """Return the share of a job that reading takes: pictures take longer to read than to compare, vectors do not."""
+    """Return the share of reading in a job's time, 0 to 1: large for images, small for vectors."""
     return 0.9 if isinstance(content, FilesInput) else 0.2
 
 
 def source_roots(content: Content) -> list[str]:
-    """Return the source roots of a content: one, but for uploads of different kinds."""
+    """Return the source roots of a content; only uploads can have more than one."""
     return [content.source.root, *content.source.other_roots] if isinstance(content, FilesInput) else [content.root]
 
 
@@ -82,31 +85,31 @@ def read_content(
     progress: TaskProgress,
     end: float,
     config: EmbeddingConfig,
-    place: SourcePlacement = FIRST_PLACEMENT,
-    known: IdIndex | None = None,
-    known_videos: IdIndex | None = None,
-    written: Checkpoint = NO_CHECKPOINT,
+    placement: SourcePlacement = FIRST_PLACEMENT,
+    existing: IdIndex | None = None,
+    existing_videos: IdIndex | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
     head: str | None = None,
     of_videos: bool = True,
 ) -> Ingested:
-    """Append a content's rows to the media table; its progress takes the job from 0 to *end*.
+    """Append the rows of a content to the media table; its progress takes the job from 0 to *end*.
 
     Args:
-        content: what is read.
+        content: the media.
         dataset_id: the dataset.
         table: folder of its media table.
         settings: limits.
         progress: of the task.
-        end: the share of the task that reading takes.
-        config: how the dataset is indexed; says which frames of videos are kept.
-        place: which of the dataset's source roots and batches the media belong to.
-        known: media that are there already.
-        known_videos: videos that are.
-        written: what an earlier run of the task wrote; see :func:`resume_checkpoint`.
+        end: share of the task that is done after reading.
+        config: embedding config of the dataset, with the sampling of video frames.
+        placement: source root and batch of the media.
+        existing: media that the dataset has already.
+        existing_videos: videos that the dataset has already.
+        checkpoint: rows that an earlier run of the task wrote; see :func:`resume_checkpoint`.
         head: id of the generation that the task starts from.
         of_videos: whether the media table has, or will have, the columns about frames.
     """
-    keep = checkpoint_saver(progress, head=head)
+    save_checkpoint = checkpoint_saver(progress, head=head)
     if isinstance(content, FilesInput):
         return ingest(
             content.source,
@@ -116,11 +119,11 @@ def read_content(
             dataset_id=dataset_id,
             settings=settings,
             progress=progress.part("reading pictures", 0.0, end),
-            place=place,
-            known=known,
-            known_videos=known_videos,
-            written=written,
-            keep=keep,
+            placement=placement,
+            existing=existing,
+            existing_videos=existing_videos,
+            checkpoint=checkpoint,
+            save_checkpoint=save_checkpoint,
             sampling=Sampling(config.frames_per_second, config.scene_changes),
             of_videos=of_videos,
         )
@@ -129,36 +132,40 @@ def read_content(
         table=table,
         dataset_id=dataset_id,
         progress=progress.part("reading vectors", 0.0, end),
-        place=place,
-        known=known,
-        written=written,
-        keep=keep,
+        placement=placement,
+        existing=existing,
+        checkpoint=checkpoint,
+        save_checkpoint=save_checkpoint,
         of_videos=of_videos,
     )
 
 
 def with_box_problems(summary: Mapping[str, Any], boxes: BoxIndex | None, *, unmatched: bool) -> dict[str, Any]:
-    """Return what is stored with a generation, with what was wrong with boxes, and how many of them have no picture.
+    """Return a generation's summary with the problems in object annotations, and the count of boxes without an image.
 
     Args:
-        summary: with what was left out, by reason, as ``skipped``.
-        boxes: that were read; None for none.
-        unmatched: whether pictures that were not there count.
+        summary: with the counts of skipped inputs, by reason, as ``skipped``.
+        boxes: the boxes that were read; None for none.
+        unmatched: whether to count images that are named by annotations but missing.
     """
     if boxes is None:
         return {**summary, BOX_PROBLEMS: []}
     counts = {UNUSABLE_BOXES: boxes.problems.count}
     if unmatched:
         counts["pictures with boxes that are not there"] = boxes.unmatched
-    found = {name: count for name, count in counts.items() if count}
-    return {**summary, "skipped": {**summary["skipped"], **found}, BOX_PROBLEMS: list(map(str, boxes.problems.sample))}
+    counts_by_reason = {name: count for name, count in counts.items() if count}
+    return {
+        **summary,
+        "skipped": {**summary["skipped"], **counts_by_reason},
+        BOX_PROBLEMS: list(map(str, boxes.problems.sample)),
+    }
 
 
 def skipped_counts(content: Content, ingested: Ingested) -> dict[str, Any]:
-    """Return what was left out, by reason."""
-    found = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
+    """Return the number of skipped inputs, by reason."""
+    counts_by_reason = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
     if ingested.unmatched:
-        found["annotations without a picture"] = ingested.unmatched
+        counts_by_reason["annotations without a picture"] = ingested.unmatched
     if ingested.present:
-        found["media that are there already"] = ingested.present
-    return found
+        counts_by_reason["media that are there already"] = ingested.present
+    return counts_by_reason

@@ -21,7 +21,7 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS
 
 
-def writer(
+def annotation_writer(
     boxes: BoxIndex,
     job: JobContext,
     encoder: Encoder,
@@ -30,8 +30,8 @@ def writer(
     roots: Sequence[str],
     roles: Mapping[str, str],
     first: int = 0,
-    place: SourcePlacement | None = None,
-    known: IdIndex | None = None,
+    placement: SourcePlacement | None = None,
+    existing: IdIndex | None = None,
 ) -> Write:
     """Return what writes the objects in the pictures of a media table that have boxes.
 
@@ -51,12 +51,14 @@ def writer(
         update={"tables": {**job.head.tables, **versions}, "summary": {**job.head.summary, "roles": roles}}
     )
     media = Media(job.dataset_id, head, table, Sql(), tuple(roots))
-    names = _Names(boxes, place)
-    rows = ObjectRows(encoder, job.settings, job.namespace, names.boxes_in, known=known)
+    lookup = _BoxLookup(boxes, placement)
+    rows = ObjectRows(encoder, job.settings, job.namespace, lookup.boxes_in, existing=existing)
 
     def write(path: Path, progress: Callable[[float], None]) -> int:
         total = max(boxes.pictures, 1)
-        return rows.write(path, media, names.rows(media, first), progress=lambda done: progress(min(done / total, 1.0)))
+        return rows.write(
+            path, media, lookup.rows(media, first), progress=lambda done: progress(min(done / total, 1.0))
+        )
 
     return write
 
@@ -66,7 +68,7 @@ def media_versions(version: int, of_videos: int) -> dict[str, int]:
     return {MEDIA: version, **({VIDEOS: of_videos} if of_videos else {})}
 
 
-class _Names:
+class _BoxLookup:
     """Finds boxes by the rows of media.
 
     Args:
@@ -74,8 +76,8 @@ class _Names:
         place: see :func:`writer`.
     """
 
-    def __init__(self, boxes: BoxIndex, place: SourcePlacement | None) -> None:
-        self._boxes, self._place = boxes, place
+    def __init__(self, boxes: BoxIndex, placement: SourcePlacement | None) -> None:
+        self._boxes, self._placement = boxes, placement
 
     def rows(self, media: Media, first: int) -> Iterator[dict[str, Any]]:
         """Yield the rows of pictures that have boxes, from a row on; frames of videos have none."""
@@ -96,6 +98,6 @@ class _Names:
 
     def _path(self, row: Row) -> str:
         path = path_of_text(row["path"], row["path_raw"])
-        if self._place is None or row["root"] != self._place.root:
+        if self._placement is None or row["root"] != self._placement.root:
             return path
-        return path.removeprefix(self._place.prefix)
+        return path.removeprefix(self._placement.prefix)

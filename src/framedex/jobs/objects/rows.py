@@ -18,7 +18,7 @@ from framedex.ids import object_id
 from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
 from framedex.media.decode import Picture
 from framedex.settings import Settings
 from framedex.storage import tables
@@ -76,7 +76,7 @@ class ObjectRows:
     namespace: str
     find: FindBoxes
     source: str | None = None
-    known: IdIndex | None = None
+    existing: IdIndex | None = None
 
     def write(self, path: Path, media: Media, rows: Iterable[Row], *, progress: Callable[[int], None]) -> int:
         """Append the objects of some media to the table of objects; return its new version, 0 if there were none.
@@ -92,56 +92,60 @@ class ObjectRows:
         for made in self._rows(media, rows, progress):
             pending += made
             if len(pending) >= _COMMITTED:
-                version = tables.append(path, [to_batch(pending, schema)], schema)
+                version = tables.append(path, [rows_to_batch(pending, schema)], schema)
                 pending = []
         if pending:
-            version = tables.append(path, [to_batch(pending, schema)], schema)
+            version = tables.append(path, [rows_to_batch(pending, schema)], schema)
         return version
 
     def _rows(
         self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield rows of objects, some at a time."""
-        looking = decode_rows(media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1)
-        held: list[tuple[Row, list[Crop]]] = []
+        results = decode_rows(
+            media, rows, self._read_crops, self._failed_crops, detail=None, settings=self.settings, run_length=1
+        )
+        crops_of_rows: list[tuple[Row, list[Crop]]] = []
         done = 0
-        with closing(looking) as seen:
-            for each in seen:
+        with closing(results) as closing_results:
+            for each in closing_results:
                 if each is not None:
-                    held.append(each)
+                    crops_of_rows.append(each)
                     done += 1
                 progress(done)
-                if sum(len(crops) for _, crops in held) >= batch_of(self.encoder):
-                    yield self._encoded(held)
-                    held = []
-        yield self._encoded(held)
+                if sum(len(crops) for _, crops in crops_of_rows) >= batch_of(self.encoder):
+                    yield self._encoded(crops_of_rows)
+                    crops_of_rows = []
+        yield self._encoded(crops_of_rows)
 
-    def _look(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
+    def _read_crops(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
         if row["width"] is not None and (row["width"], row["height"]) != (picture.width, picture.height):
-            return self._unseen(row, _CHANGED)
-        return row, [self._crop(name, box, picture) for name, box in self._new(row, self.find(row, picture))]
+            return self._failed_crops(row, _CHANGED)
+        return row, [
+            self._measure_crop(name, box, picture) for name, box in self._new_boxes(row, self.find(row, picture))
+        ]
 
-    def _unseen(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
-        new = self._new(row, self.find(row, None))
+    def _failed_crops(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
+        new = self._new_boxes(row, self.find(row, None))
         return row, [Crop(name, box, self._source_of(box), error=reason) for name, box in new]
 
     def _source_of(self, box: Box) -> str:
         return self.source or box.source
 
-    def _new(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
+    def _new_boxes(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
         """Return the boxes that are not there yet, each with the id of its object."""
         counts: dict[str, int] = {}
         found: list[tuple[str, Box]] = []
         for box in boxes:
-            described = _described(box, self.source)
-            counts[described] = counts.get(described, -1) + 1
-            found.append((object_id(self.namespace, row["media_id"], f"{described}\0{counts[described]}"), box))
-        if self.known is None:
+            key = _box_key(box, self.source)
+            counts[key] = counts.get(key, -1) + 1
+            found.append((object_id(self.namespace, row["media_id"], f"{key}\0{counts[key]}"), box))
+        if self.existing is None:
             return found
-        there = self.known.contains([name for name, _ in found])
-        return [each for each, is_there in zip(found, there, strict=True) if not is_there]
+        is_existing = self.existing.contains([name for name, _ in found])
+        return [each for each, exists in zip(found, is_existing, strict=True) if not exists]
 
-    def _crop(self, name: str, box: Box, picture: Picture) -> Crop:
+    def _measure_crop(self, name: str, box: Box, picture: Picture) -> Crop:
         try:
             part = crop_image(picture, box.x, box.y, box.width, box.height)
         except CannotDecode as error:
@@ -150,16 +154,16 @@ class ObjectRows:
         prepared = self.encoder.prepare(part.pixels)
         return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
 
-    def _encoded(self, held: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
-        prepared = [crop.prepared for _, crops in held for crop in crops if crop.prepared is not None]
-        most = batch_of(self.encoder)
-        parts = (np.stack(prepared[start : start + most]) for start in range(0, len(prepared), most))
+    def _encoded(self, crops_of_rows: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
+        prepared = [crop.prepared for _, crops in crops_of_rows for crop in crops if crop.prepared is not None]
+        batch_size = batch_of(self.encoder)
+        parts = (np.stack(prepared[start : start + batch_size]) for start in range(0, len(prepared), batch_size))
         vectors = chain.from_iterable(
             check_encoding(self.encoder, self.encoder.encode_images(part), len(part)) for part in parts
         )
         return [
             _row_of(row, crop, None if crop.prepared is None else next(vectors))
-            for row, crops in held
+            for row, crops in crops_of_rows
             for crop in crops
         ]
 
@@ -187,13 +191,13 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
     }
 
 
-def _described(box: Box, model: str | None) -> str:
+def _box_key(box: Box, model: str | None) -> str:
     """Return what tells a box from others in its picture; who annotated it, in whichever format, does not."""
     return f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
 
 
 def columns_of(media: Media) -> list[str]:
     """Return the columns of media that :meth:`ObjectRows.write` needs."""
-    there = set(media.table.schema.names)
+    is_existing = set(media.table.schema.names)
     names = dict.fromkeys(["media_id", "width", "height", "error", *LOCATION_OF_OBJECTS, *media.location])
-    return [name for name in names if name in there]
+    return [name for name in names if name in is_existing]
