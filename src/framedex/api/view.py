@@ -209,7 +209,7 @@ class View(exporting.Exportable):
         """Start an export."""
         entity_type = self.entity_type if entity_type is None else entity_type
         view = self if vql is None else self.where(vql)
-        choose = exporting.chooser(
+        choose = exporting.make_selector(
             view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
         )
         return exporting.start_export(

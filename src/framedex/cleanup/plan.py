@@ -195,7 +195,7 @@ class CleanupPlan:
             operation=_OPERATION,
             allowed=(DatasetStatus.READY,),
             config=removal.config,
-            also=lambda _connection, head: removal.check_same(head),
+            in_transaction=lambda _connection, head: removal.check_same(head),
         )
 
     def __repr__(self) -> str:

@@ -80,7 +80,9 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
             boxes, job, content.encoder, versions=versions, roots=roots, roles=roles, first=first, placement=placement
         )
     halfway = end if write is None else (1 + end) / 2
-    objects = change_objects(job, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
+    objects = change_objects(
+        job, write=write, removed_media=ids, rebuild=auto_reindex, progress=progress.stages(end, halfway)
+    )
     indexed = index_changed(
         job, table, ingested.version or start, gone, progress.stages(halfway, 1.0), anew=auto_reindex
     )
@@ -194,16 +196,16 @@ def _replaced(job: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
 
     A row is replaced if a new row has its id, or if its video was read again.
     """
-    rows, placement = job.head.n_images, 0
+    rows, start_row = job.head.n_images, 0
     existing, gone = IdIndex(Table(job.table, start)), np.zeros(job.head.n_images, dtype=bool)
     table, changed = Table(job.table, end), set[str]()
     columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
     for batch in table.scan(columns):
-        added = batch.slice(max(rows - placement, 0))
+        added = batch.slice(max(rows - start_row, 0))
         gone |= replaced_rows(existing, added.column(0).to_pylist(), rows)
         if len(columns) > 1:
             changed.update(pc.unique(added.column(1)).drop_null().to_pylist())
-        placement += batch.num_rows
+        start_row += batch.num_rows
     return gone | _rows_of(table, changed, rows) if changed else gone
 
 
@@ -222,7 +224,7 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
     indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary)
     progress.outcome = _outcome(indexed)
     others, summary = job.kept, job.head.summary
-    if (objects := change_objects(job, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
+    if (objects := change_objects(job, rebuild=True, progress=progress.stages(1 - share, 1.0))) is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,

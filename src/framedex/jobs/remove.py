@@ -42,7 +42,7 @@ def remove_selected(
     if not gone.any():
         return nothing_new(job, job.head.summary)
     ids = table.scan(["media_id"]).read_all().column(0).filter(pa.array(gone)).to_pylist()
-    objects = change_objects(job, gone=ids, progress=progress.stages(0.0, 0.3))
+    objects = change_objects(job, removed_media=ids, progress=progress.stages(0.0, 0.3))
     indexed = remove_rows(job, table, gone, progress.stages(0.0 if objects is None else 0.3, 1.0))
     others, summary = job.kept | _remaining_videos(job, indexed.version), job.head.summary
     if objects is not None:

@@ -1,4 +1,4 @@
-"""Short edits: they change a dataset at once, under the write lock of the catalog, without a task."""
+"""Short edits: changes that are committed at once, under the catalog's write lock, without a task."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ from framedex.storage.failures import own_errors
 
 @dataclass(frozen=True)
 class Edit:
-    """A short edit under way.
+    """A short edit in progress.
 
     Attributes:
-        job: what it starts from.
+        job: the dataset.
     """
 
     job: JobContext
@@ -26,11 +26,11 @@ class Edit:
     _status: DatasetStatus
 
     def commit(self, versions: dict[str, int], summary: dict[str, Any]) -> None:
-        """Make the tables that were written the head; the status stays.
+        """Commit the written tables as the head; the dataset's status stays the same.
 
         Args:
             versions: of all tables of the new generation, by name.
-            summary: what is stored with it.
+            summary: of the new generation.
         """
         datasets.commit_generation(
             self._connection,
@@ -45,18 +45,18 @@ class Edit:
 
 @contextmanager
 def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]:
-    """Yield a short edit; nothing else changes the dataset until the block ends.
+    """Yield a short edit; the dataset cannot be changed otherwise until the block ends.
 
-    It holds the catalog's write lock while it writes tables: two edits, or an edit and a task, would else write the
-    same table at a time.
+    The edit holds the catalog's write lock while it writes tables. Otherwise two edits, or an edit and a task, could
+    write the same table at the same time.
 
     Args:
         context: the open workspace.
         dataset_id: the dataset.
-        operation: its name in messages.
+        operation: name of the operation for messages.
 
     Raises:
-        Conflict: a task is under way, or the dataset's status does not allow it.
+        Conflict: a task is in progress, or the dataset's status does not allow the edit.
         NotIndexed: the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """

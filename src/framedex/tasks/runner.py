@@ -310,7 +310,7 @@ def wait_until_ended(
         catalog: where its row is.
         task_id: the task.
         timeout_s: how long; None for as long as it takes.
-        look: called with the record now and then.
+        on_record: called with the record at intervals.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     pause_s = 0.02

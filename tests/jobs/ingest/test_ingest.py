@@ -345,7 +345,7 @@ def test_known__files_are_not_read(folder: Path, table: Path) -> None:
     encoder = Colours()
     heard: list[float] = []
     second = run(
-        folder, table, encoder=encoder, known=IdIndex(Table(table, first.version)), place=SourcePlacement(batch=1),
+        folder, table, encoder=encoder, existing=IdIndex(Table(table, first.version)), placement=SourcePlacement(batch=1),
         progress=heard.append,
     )  # fmt: skip
     rows = rows_of(table, second)
@@ -362,7 +362,7 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
     first = run(folder, table)
     annotations = Annotations()
     annotations.add(ImageLabels("0.png", ("cat",), None))
-    second = run(folder, table, annotations=annotations, known=IdIndex(Table(table, first.version)))
+    second = run(folder, table, annotations=annotations, existing=IdIndex(Table(table, first.version)))
     assert second == Ingested(version=0, rows=0, unmatched=0, present=1)
     assert tables.roll_back(table, first.version) == first.version
 
@@ -375,7 +375,7 @@ def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, mon
     first = run(folder, table)
     for number in range(1, 20, 2):
         write(folder / f"{number:02}.png", flat(BLUE))
-    second = run(folder, table, known=IdIndex(Table(table, first.version)))
+    second = run(folder, table, existing=IdIndex(Table(table, first.version)))
     assert [row["path"] for row in rows_of(table, second)][10:] == [f"{number:02}.png" for number in range(1, 20, 2)]
     assert second.present == 10
 
@@ -384,8 +384,8 @@ def test_place__of_files(folder: Path, table: Path) -> None:
     """Paths are relative to the source root, and one path below two roots is two files."""
     for root in (folder, folder / "below"):
         write(root / "x.png", photo(1))
-    run(folder / "below", table, place=SourcePlacement(0, "below/", 1))
-    below, other = rows_of(table, run(folder / "below", table, place=SourcePlacement(1, "", 2)))
+    run(folder / "below", table, placement=SourcePlacement(0, "below/", 1))
+    below, other = rows_of(table, run(folder / "below", table, placement=SourcePlacement(1, "", 2)))
     first, whole = rows_of(folder.parent / "whole.lance", run(folder, folder.parent / "whole.lance"))
     assert (first["path"], whole["path"]) == ("x.png", "below/x.png")
     assert (below["path"], below["root"], below["batch"]) == ("below/x.png", 0, 1)

@@ -31,7 +31,7 @@ from framedex.operations import enrichment, snapshots
 from framedex.operations.additions import check_request, start_addition, start_objects
 from framedex.operations.context import Context, open_media
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
-from framedex.operations.starting import SETTLED, gone_if_stopped, start, wait_for
+from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
@@ -218,7 +218,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             use_spot=use_spot,
         )
         given = AdditionRequest(path, files, archive, s3_uri, assume_role)
-        self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, shown=wait)
+        self.task = start_addition(self._context, self.id, given, auto_reindex=auto_reindex, show_progress=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")
         return self.task
@@ -270,7 +270,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             "reindex",
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
-            shows=DatasetStatus.INDEXING,
+            status_shown=DatasetStatus.INDEXING,
             thresholds=cuts,
             config={"operation": "reindex", "thresholds": cuts},
         )
@@ -303,7 +303,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
-            with gone_if_stopped(self._context, new_id, task.id):
+            with delete_if_stopped(self._context, new_id, task.id):
                 wait_for(task, "clone")
         return Dataset(self._context, new_id, task)
 
@@ -329,7 +329,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         new_id, task = enrichment.start_enrichment(self._context, self.id, models)
         if wait:
-            with gone_if_stopped(self._context, new_id, task.id):
+            with delete_if_stopped(self._context, new_id, task.id):
                 wait_for(task, f"enrich {self.name!r}")
         return Dataset(self._context, new_id, task)
 

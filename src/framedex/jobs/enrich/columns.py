@@ -1,4 +1,4 @@
-"""Columns that models make of pictures, of media or of objects: embeddings and captions."""
+"""Columns that models compute from images or object crops: embeddings and captions."""
 
 from collections.abc import Iterator
 
@@ -16,16 +16,16 @@ from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
-_ROWS = 4096  # that are written at a time
+_ROWS = 4096  # rows per batch
 
 
 def write_embeddings(table: Table, media: Media, encoder: Encoder, settings: Settings, progress: ShareProgress) -> int:
-    """Write new embeddings, and why one has none; return the version of the table.
+    """Write new embeddings, and the errors of rows without one; return the new version of the table.
 
     Args:
-        table: at its newest version, without an index.
-        media: its rows, and where their pictures are.
-        encoder: makes the embeddings.
+        table: at its newest version, without index columns.
+        media: the rows, with the locations of their images.
+        encoder: computes the embeddings.
         settings: limits.
         progress: called with the share that is done; raises to stop.
     """
@@ -63,15 +63,15 @@ def _in_groups(groups: Iterator[list[Prediction]]) -> Iterator[list[Prediction]]
 def write_model_captions(
     table: Table, media: Media, captioner: Captioner, settings: Settings, progress: ShareProgress, *, replaces: bool
 ) -> int:
-    """Write captions where people gave none; return the version of the table.
+    """Write captions of a model; return the new version of the table.
 
     Args:
         table: at its newest version.
-        media: its rows, and where their pictures are.
+        media: the rows, with the locations of their images.
         captioner: writes the captions.
         settings: limits.
         progress: called with the share that is done; raises to stop.
-        replaces: whether captions that people gave make way.
+        replaces: whether to replace captions written by people.
     """
     mask = uncaptioned(table, replace=replaces)
     predictions = run_model(

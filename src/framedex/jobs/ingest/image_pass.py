@@ -90,7 +90,7 @@ def run_model(
     first_error: str | None = None
     # A few unreadable images do not show that the source is unavailable.
     requires_readable = media.parents is None and (mask is None or bool(mask.all()))
-    pictures = decode_rows(
+    results = decode_rows(
         media,
         _rows(media) if mask is None else compress(_rows(media), mask),
         lambda _row, picture: Prediction(model.prepare(picture.pixels)),
@@ -98,9 +98,9 @@ def run_model(
         detail=decode_side_px(model),
         settings=settings,
     )
-    with closing(pictures) as results:
-        output = (each for each in results if each is not None)
-        while group := list(islice(output, batch)):
+    with closing(results):
+        prepared = (each for each in results if each is not None)
+        while group := list(islice(prepared, batch)):
             predictions = _predict(group, predict)
             n_readable += sum(each.error is None for each in predictions)
             first_error = first_error or next((each.error for each in predictions if each.error), None)
@@ -170,7 +170,7 @@ def decode_rows(
         meanwhile=lambda: None,
     )
     last: list[R] = []
-    with closing(results) as results:
+    with closing(results):
         try:
             for each in results:
                 if each is None:
@@ -210,7 +210,7 @@ class _RowDecoder(Generic[R]):
     """Reads and decodes the images of rows and calls the work function; used by several threads at once.
 
     Attributes:
-        threads: number of images in progress at the same time; more for remote objects, which mostly wait for the network.
+        threads: number of images in progress at the same time; more for remote objects, which wait for the network.
     """
 
     def __init__(self, media: Media, work: Work[R], failed: Failed[R], detail: int | None, settings: Settings) -> None:

@@ -97,8 +97,8 @@ def ingest(
 ) -> Ingested:
     """Append a row to the media table for each image and each kept video frame; return the result.
 
-    Rows are in the order of the files, and of the frames of each video. A file that cannot be decoded becomes a row with
-    the reason in ``error``. Each video also gets a row in the table of videos.
+    Rows are in the order of the files, and of the frames of each video. A file that cannot be decoded becomes a row
+    with the reason in ``error``. Each video also gets a row in the table of videos.
 
     Args:
         source: the files.
@@ -240,12 +240,12 @@ class _Rows:
     """
 
     def __init__(self, annotations: Annotations, dataset_id: str, placement: SourcePlacement) -> None:
-        self._annotations, self._dataset_id, self._place = annotations, dataset_id, placement
+        self._annotations, self._dataset_id, self._placement = annotations, dataset_id, placement
         self._measures = measure_columns()
 
     def id_of(self, item: Item, frame_number: int | None = None) -> str:
         """Return the id of an image, a video, or a frame."""
-        placement = self._place.of(item)
+        placement = self._placement.of(item)
         if frame_number is None:
             return placement.media_id(self._dataset_id, item.path)
         return placement.frame_id(self._dataset_id, item.path, frame_number)
@@ -291,7 +291,7 @@ class _Rows:
         }
 
     def _file(self, decoded: DecodedImage) -> dict[str, Any]:
-        placement = self._place.of(decoded.item)
+        placement = self._placement.of(decoded.item)
         text, raw = text_of_path(placement.prefix + decoded.item.path)
         return {
             "path": text,
@@ -367,7 +367,7 @@ def vectors_to_arrow(vectors: list[npt.NDArray[np.float32] | None], dimension: i
     """Return vectors as an Arrow column, without a Python object for each value."""
     flat = np.zeros((len(vectors), dimension), dtype=np.float32)
     missing = np.ones(len(vectors), dtype=bool)
-    for placement, vector in enumerate(vectors):
+    for row, vector in enumerate(vectors):
         if vector is not None:
-            flat[placement], missing[placement] = vector, False
+            flat[row], missing[row] = vector, False
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), dimension, mask=pa.array(missing))

@@ -27,7 +27,7 @@ BOX_PROBLEMS = "box_problems"
 
 
 def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | None:
-    """Return the bounding boxes that come with the images of a content; None if it has no annotation file with boxes."""
+    """Return the bounding boxes that come with the images of a content; None if it has no file with boxes."""
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
     return read_boxes(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))

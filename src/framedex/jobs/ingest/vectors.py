@@ -213,9 +213,9 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(valid & (lengths != dimension))
     if len(wrong):
-        placement = int(wrong[0])
+        row = int(wrong[0])
         raise InvalidEmbedding(
-            f"row {first_row + placement} has an embedding of dimension {lengths[placement]}; the first row has {dimension}"
+            f"row {first_row + row} has an embedding of dimension {lengths[row]}; the first row has {dimension}"
         )
     flat = column.drop_null().flatten()
     if flat.null_count:
@@ -223,10 +223,10 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     vectors[valid] = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
-        placement = int(broken[0])
-        position = int(np.flatnonzero(~np.isfinite(vectors[placement]))[0])
+        row = int(broken[0])
+        position = int(np.flatnonzero(~np.isfinite(vectors[row]))[0])
         raise InvalidEmbedding(
-            f"row {first_row + placement} has the value {vectors[placement, position]} at place {position} of its embedding; "
+            f"row {first_row + row} has the value {vectors[row, position]} at place {position} of its embedding; "
             "embeddings must be finite"
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True)
@@ -240,7 +240,7 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
 def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
     if name not in batch.schema.names:
         return [None] * batch.num_rows
-    return [_size(value, name, first_row + placement) for placement, value in enumerate(batch.column(name).to_pylist())]
+    return [_size(value, name, first_row + offset) for offset, value in enumerate(batch.column(name).to_pylist())]
 
 
 def _size(value: Any, name: str, row: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Boxes to rows: the pictures that have some are read once more, and what is in each box is measured and encoded."""
+"""Rows of objects: crops of bounding boxes, measured and encoded."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -26,26 +26,26 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, object_schema
 
-_COMMITTED = 8192  # rows a table version
+_COMMITTED = 8192  # rows per table version
 
 _CHANGED = "the file has changed since it was added: add it again"
 
 Row = Mapping[str, Any]
 FindBoxes = Callable[[Row, Picture | None], Iterable[Box]]
-"""Given the row of a media item, and its picture or None where that cannot be read, returns the boxes in it."""
+"""Returns the boxes in a media item, given its row and its image; the image is None if it cannot be read."""
 
 
 @dataclass(frozen=True)
 class Crop:
-    """What one look at a box gives.
+    """Result of reading one bounding box.
 
     Attributes:
-        object_id: of what is in it.
+        object_id: id of the object.
         box: the box.
-        source: the format of the file that has it, or the id of the model that found it.
-        width, height: of the part of the picture, in whole pixels; None where that cannot be seen.
-        measures, prepared: quality measures, and the encoder's input; None likewise.
-        error: why not.
+        source: format of the annotation file, or id of the model that found the box.
+        width, height: of the crop in pixels; None if it cannot be read.
+        measures, prepared: quality measures, and the encoder's input; None if it cannot be read.
+        error: the reason.
     """
 
     object_id: str
@@ -60,15 +60,15 @@ class Crop:
 
 @dataclass(frozen=True)
 class ObjectRows:
-    """Makes rows of objects.
+    """Maker of object rows.
 
     Attributes:
-        encoder: makes the embeddings of crops.
+        encoder: computes the embeddings of crops.
         settings: limits.
-        namespace: the dataset whose id those of objects are made of.
-        find: finds the boxes.
-        source: id of the model that finds them; None for that of each box.
-        known: objects that are there already, and are left out.
+        namespace: the dataset id from which object ids are derived.
+        find: returns the boxes of an image.
+        source: id of the model that finds the boxes; None for the source of each box.
+        existing: objects that the dataset has already; they are skipped.
     """
 
     encoder: Encoder
@@ -79,13 +79,13 @@ class ObjectRows:
     existing: IdIndex | None = None
 
     def write(self, path: Path, media: Media, rows: Iterable[Row], *, progress: Callable[[int], None]) -> int:
-        """Append the objects of some media to the table of objects; return its new version, 0 if there were none.
+        """Append the objects of some media to the table of objects; return its new version, 0 if there are no objects.
 
         Args:
             path: folder of the table.
-            media: where the media are.
-            rows: which of them, with the columns of :func:`columns_of`, in the order in which their objects are wanted.
-            progress: called with the number of media that were looked at; raises to stop.
+            media: the dataset's media.
+            rows: of these media, with the columns of :func:`columns_of`; objects are written in this order.
+            progress: called with the number of media that are done; raises to stop.
         """
         schema, version = object_schema(self.encoder.dimension), 0
         pending: list[dict[str, Any]] = []
@@ -101,14 +101,14 @@ class ObjectRows:
     def _rows(
         self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yield rows of objects, some at a time."""
+        """Yield the rows of objects in batches."""
         results = decode_rows(
             media, rows, self._read_crops, self._failed_crops, detail=None, settings=self.settings, run_length=1
         )
         crops_of_rows: list[tuple[Row, list[Crop]]] = []
         done = 0
-        with closing(results) as closing_results:
-            for each in closing_results:
+        with closing(results):
+            for each in results:
                 if each is not None:
                     crops_of_rows.append(each)
                     done += 1
@@ -133,7 +133,7 @@ class ObjectRows:
         return self.source or box.source
 
     def _new_boxes(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
-        """Return the boxes that are not there yet, each with the id of its object."""
+        """Return the boxes whose object is not in the dataset, each with the object's id."""
         counts: dict[str, int] = {}
         found: list[tuple[str, Box]] = []
         for box in boxes:
@@ -192,7 +192,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
 
 
 def _box_key(box: Box, model: str | None) -> str:
-    """Return what tells a box from others in its picture; who annotated it, in whichever format, does not."""
+    """Return the text that identifies a box within its image; it does not depend on the annotation format."""
     return f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
 
 
