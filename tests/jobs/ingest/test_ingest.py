@@ -345,8 +345,8 @@ def test_known__files_are_not_read(folder: Path, table: Path) -> None:
     encoder = Colours()
     heard: list[float] = []
     second = run(
-        folder, table, encoder=encoder, existing=IdIndex(Table(table, first.version)), placement=SourcePlacement(batch=1),
-        progress=heard.append,
+        folder, table, encoder=encoder, existing=IdIndex(Table(table, first.version)),
+        placement=SourcePlacement(batch=1), progress=heard.append,
     )  # fmt: skip
     rows = rows_of(table, second)
     assert [row["path"] for row in rows] == [f"{number}.png" for number in (1, 3, 5, 0, 2, 6)]

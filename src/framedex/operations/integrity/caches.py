@@ -1,4 +1,4 @@
-"""Checks of what is cached and can be made again: thumbnails, texts, vectors, captions, images of searches."""
+"""Checks of caches that can be rebuilt: thumbnails, texts, vectors, captions, query images."""
 
 import json
 import time
@@ -24,7 +24,7 @@ _UNFINISHED = (".part", ".partial")
 
 
 def check_caches(inspection: Inspection, dataset_id: str) -> None:
-    """Check all that is cached of a dataset and of its objects; of each file only a part is in memory at a time."""
+    """Check all caches of a dataset and of its objects; files are read one at a time."""
     for folder in inspection.context.layout.cached(dataset_id):
         for path, status in disk.files_below(folder):
             inspection.step()
@@ -34,7 +34,7 @@ def check_caches(inspection: Inspection, dataset_id: str) -> None:
 
 
 def check_orphans(inspection: Inspection) -> None:
-    """Check that nothing is cached of datasets that are gone."""
+    """Check for caches of deleted datasets."""
     layout: Layout = inspection.context.layout
     folders = [path for cache in layout.caches for path in disk.entries(cache) if names_dataset(path)]
     with inspection.context.catalog.read() as connection:
@@ -47,7 +47,7 @@ def check_orphans(inspection: Inspection) -> None:
 
 
 def _removal(path: Path) -> Callable[[], object]:
-    """Return what removes a damaged file, with the others that are of no use without it."""
+    """Return a function that removes a damaged file, with the files that are useless without it."""
     if path.suffix in (".npy", ".json") and (
         (path.parent / "part.json").exists() or (path.parent / "index.json").exists()
     ):
