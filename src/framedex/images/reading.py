@@ -63,7 +63,7 @@ def read_image(media: Media, media_id: str, settings: Settings, *, detail: int |
         raise CannotDecode(f"{media.shown_path(row)!r} cannot be shown: {error}") from error
 
 
-def read_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:
+def read_media_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:
     """Return the pixels of a media item: uint8, shape (H, W, 3), RGB, upright."""
     return read_image(media, media_id, settings).pixels
 

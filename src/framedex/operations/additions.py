@@ -14,7 +14,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, start, with_job_context
+from framedex.operations.starting import check_available, start, with_job_context
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
@@ -41,7 +41,7 @@ def start_addition(
     if config is None:
         raise NotIndexed("Dataset has no embedding config")
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
-        check_free(connection, dataset_id, _OPERATION)
+        check_available(connection, dataset_id, _OPERATION)
     with progress_bar("Uploading", shown=None if show_progress else False) as progress:
         content = open_addition(
             request,

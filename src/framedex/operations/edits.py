@@ -12,7 +12,7 @@ from framedex.arrays import Mask, RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
-from framedex.jobs.edits.labels import caption_array, label_array, write_captions, write_labels
+from framedex.jobs.edits.labels import caption_array, label_array, update_captions, update_labels
 from framedex.jobs.edits.rows import Indices, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
@@ -91,14 +91,14 @@ def set_labels(context: Context, dataset_id: str, selection: Selection, labels: 
     array = label_array([labels])
     with _editing(context, dataset_id, "set_labels") as (edit, media):
         indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(write_labels(media.table, edit.job.head, array, indices), edit.job.head.summary)
+        edit.commit(update_labels(media.table, edit.job.head, array, indices), edit.job.head.summary)
 
 
 def set_labels_of(context: Context, dataset_id: str, labels: Mapping[str, Any]) -> None:
     """Set the labels of media by their ids; raises as :func:`set_labels`."""
     ids, array = list(labels), label_array(list(labels.values()))
     with _editing(context, dataset_id, "set_labels") as (edit, media):
-        edit.commit(write_labels(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
+        edit.commit(update_labels(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
 
 
 def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any]) -> None:
@@ -111,7 +111,7 @@ def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any])
     """
     ids, array = list(captions), caption_array(captions)
     with _editing(context, dataset_id, "set_captions") as (edit, media):
-        edit.commit(write_captions(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
+        edit.commit(update_captions(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
 
 
 def list_fields(context: Context, dataset_id: str) -> list[Field]:

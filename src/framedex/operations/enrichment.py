@@ -29,7 +29,7 @@ from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_files
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
-from framedex.operations.starting import check_free, delete_if_stopped, load_job_context
+from framedex.operations.starting import check_available, delete_if_stopped, load_job_context
 from framedex.records import DatasetStatus, TaskType
 from framedex.storage import datasets
 from framedex.storage.media import Media
@@ -85,10 +85,10 @@ def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[st
     requested = _parse_models(models)
     context.runner.settle()
     with context.catalog.write() as connection:  # before loading the models, which can take long
-        check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        check_available(connection, dataset_id, "enrich", (DatasetStatus.READY,))
     plan = _plan(context, dataset_id, requested)
     with context.catalog.write() as connection:
-        source = check_free(connection, dataset_id, "enrich", (DatasetStatus.READY,))
+        source = check_available(connection, dataset_id, "enrich", (DatasetStatus.READY,))
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "enriched", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)

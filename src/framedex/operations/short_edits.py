@@ -7,7 +7,7 @@ from typing import Any
 
 from framedex.jobs.context import JobContext
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, load_job_context
+from framedex.operations.starting import check_available, load_job_context
 from framedex.records import DatasetStatus
 from framedex.storage import datasets
 from framedex.storage.failures import own_errors
@@ -62,7 +62,7 @@ def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]
     """
     context.runner.settle()
     with context.catalog.write() as connection, own_errors(f"do {operation!r} on dataset {dataset_id}"):
-        record = check_free(connection, dataset_id, operation)
+        record = check_available(connection, dataset_id, operation)
         yield Edit(load_job_context(context, dataset_id), connection, record.status_new)
     if context.runner.after_commit is not None:
         context.runner.after_commit(dataset_id)

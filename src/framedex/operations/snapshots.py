@@ -5,7 +5,7 @@ from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
 from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, delete_if_stopped, load_job_context, start, with_job_context
+from framedex.operations.starting import check_available, delete_if_stopped, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
 from framedex.tasks import Commit, Job, Task, TaskProgress
@@ -21,7 +21,7 @@ def create_snapshot(context: Context, dataset_id: str, name: str | None, descrip
         raise InvalidInput("the description of a snapshot is text; leave it out for none")
     _check_texts(name, description)
     with context.catalog.write() as connection:
-        check_free(connection, dataset_id, "snapshot", (DatasetStatus.READY,))
+        check_available(connection, dataset_id, "snapshot", (DatasetStatus.READY,))
         generation = datasets.head(connection, dataset_id)
         assert generation is not None, "a dataset that is READY has a head"
         snapshot_id = snapshot_rows.insert_snapshot(

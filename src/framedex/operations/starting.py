@@ -50,7 +50,7 @@ def start(
     """
     context.runner.settle()
     with context.catalog.write() as connection:
-        record = check_free(connection, dataset_id, operation, allowed)
+        record = check_available(connection, dataset_id, operation, allowed)
         in_transaction(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
         task_id = context.runner.insert(connection, record, task_type, config)
@@ -78,7 +78,7 @@ def with_job_context(
     return run
 
 
-def check_free(
+def check_available(
     connection: Any, dataset_id: str, operation: str, allowed: Collection[DatasetStatus] = SETTLED
 ) -> DatasetRecord:
     """Return the record of a dataset that an operation may change now; tasks of dead processes are ignored.

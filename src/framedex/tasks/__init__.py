@@ -1,4 +1,4 @@
-"""Tasks and exports: long operations that run in the background, report progress, can be aborted and commit as a whole."""
+"""Tasks and exports: long operations in the background that can be watched, aborted, and committed as a whole."""
 
 from framedex.tasks.exports import Exports, ExportTask
 from framedex.tasks.progress import DONE, Commit, Job, Progress, TaskProgress

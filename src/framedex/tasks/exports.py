@@ -152,7 +152,7 @@ class ExportTask:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the export has ended and its final status is in the catalog."""
+        """True if the export has ended and its final status is in the catalog."""
         return self._report.closed.is_set()
 
     def forget(self) -> None:

@@ -128,7 +128,7 @@ class Run:
 
     @property
     def is_unwritten(self) -> bool:
-        """Whether the task has ended and its final status is not in the catalog yet."""
+        """True if the task has ended and its final status is not in the catalog yet."""
         return self._unwritten is not None
 
     def _write_end(self) -> None:
@@ -255,7 +255,8 @@ class Runner:
             config = task_rows.read_config(connection, record.task_id)
         if config is None or self.rebuild_job is None:
             raise NotRetryable(
-                f"task {record.task_id} was given its source as an object of another process; start it again"
+                f"task {record.task_id} was given its source as an object of another process; "
+                "start it again with that object"
             )
         return self.rebuild_job(record, config)
 

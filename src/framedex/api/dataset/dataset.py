@@ -21,7 +21,7 @@ from framedex.browse import explore as search_explore
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.images.reading import read_pixels
+from framedex.images.reading import read_media_pixels
 from framedex.images.thumbnails import read_thumbnail, thumbnail_uri
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
@@ -403,7 +403,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             CannotDecode: its file is no picture.
         """
         media = media_containing(open_media(self._context, self.id), media_id)
-        return read_pixels(media, media_id, self._context.settings)
+        return read_media_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
         """Return a JPEG of a picture, or of what is in the box of an object; its longer side has at most 256 pixels.

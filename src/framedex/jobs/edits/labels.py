@@ -50,7 +50,7 @@ def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
     return pa.array(texts, CAPTION.type)
 
 
-def write_captions(media: Table, head: Generation, captions: pa.Array, indices: Indices) -> dict[str, int]:
+def update_captions(media: Table, head: Generation, captions: pa.Array, indices: Indices) -> dict[str, int]:
     """Write captions of some media; return the table versions of the new generation.
 
     Args:
@@ -64,8 +64,8 @@ def write_captions(media: Table, head: Generation, captions: pa.Array, indices: 
     return {**head.tables, MEDIA: version}
 
 
-def write_labels(media: Table, head: Generation, labels: pa.Array, indices: Indices) -> dict[str, int]:
-    """Write labels of some media and judge the labels of all media again; arguments as for :func:`write_captions`.
+def update_labels(media: Table, head: Generation, labels: pa.Array, indices: Indices) -> dict[str, int]:
+    """Write labels of some media and judge the labels of all media again; arguments as for :func:`update_captions`.
 
     A new label can change the label issues of neighbours, so those of all media are computed again.
     """

@@ -13,7 +13,7 @@ from framedex.annotations.sources import BoxSource, find_boxes, given_boxes, rea
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
-from framedex.jobs.ingest.vectors import VectorSource, is_vector_file, open_vectors
+from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
 from framedex.media.remote import BucketAccess, ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
@@ -49,7 +49,7 @@ class FilesInput:
     boxes: tuple[BoxSource, ...] = ()
 
 
-Content = FilesInput | VectorSource
+Content = FilesInput | EmbeddingTable
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,9 @@ def _check_compatible(candidate: _Candidate, config: EmbeddingConfig) -> _Candid
     """
     found = candidate.encoder.dimension if isinstance(candidate, FilesInput) else candidate.dimension
     if found != config.dimension:
-        whose = "the table's" if isinstance(candidate, VectorSource) else f"the encoder {config.encoder!r} makes"
+        whose = "the table's" if isinstance(candidate, EmbeddingTable) else f"the encoder {config.encoder!r} makes"
         raise InvalidInput(f"{whose} embeddings have {found} values; those of this dataset have {config.dimension}")
-    if not isinstance(candidate, VectorSource):
+    if not isinstance(candidate, EmbeddingTable):
         check_weights(candidate.encoder if isinstance(candidate, FilesInput) else candidate, config)
     return candidate
 

@@ -30,7 +30,7 @@ THRESHOLDS = (0.04, 0.10, 0.20, 0.30, 0.45)
 
 
 @dataclass(frozen=True)
-class VectorSource:
+class EmbeddingTable:
     """A table with precomputed embeddings.
 
     Attributes:
@@ -58,7 +58,7 @@ def is_vector_file(path: Path) -> bool:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 
-def open_vectors(table: Any) -> VectorSource:
+def open_vectors(table: Any) -> EmbeddingTable:
     """Return the source of a Parquet file's path, or of anything that Arrow converts to a table.
 
     Raises:
@@ -93,7 +93,7 @@ def open_vectors(table: Any) -> VectorSource:
     if not rows:
         raise InvalidInput("the table has no rows; there is nothing to make a dataset of")
     root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
-    return VectorSource(batches, rows, _dimension(schema, batches()), root)
+    return EmbeddingTable(batches, rows, _dimension(schema, batches()), root)
 
 
 def _to_table(table: Any) -> pa.Table:
@@ -124,7 +124,7 @@ def _dimension(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
 
 
 def ingest_vectors(
-    source: VectorSource,
+    source: EmbeddingTable,
     *,
     table: Path,
     dataset_id: str,
