@@ -98,22 +98,22 @@ def _dataset(encoder: Any, source: Path, folder: Path) -> dict[str, Any]:
     """Make a dataset; return its seconds, and those of its parts."""
     import framedex
     from framedex.jobs import create
-    from framedex.jobs.ingest import examine, ingest
+    from framedex.jobs.ingest import decoding, ingest
     from framedex.media.files import Reader
 
     parts = _Parts()
     with framedex.Workspace(folder) as workspace, ExitStack() as patches:
         for owner, name, part, clock in (
             (Reader, "read", "reading", time.thread_time),
-            (examine, "decode", "decoding", time.thread_time),
-            (examine, "measure", "quality measures", time.thread_time),
+            (decoding, "decode", "decoding", time.thread_time),
+            (decoding, "measure", "quality measures", time.thread_time),
             (encoder, "prepare", "preparing", time.thread_time),
             (encoder, "encode_images", "the model", time.perf_counter),
             (ingest._Writer, "flush", "writing", time.perf_counter),
             (create, "index", "indexing", time.perf_counter),
         ):
             patches.enter_context(mock.patch.object(owner, name, parts.timed(getattr(owner, name), part, clock)))
-        patches.enter_context(mock.patch.object(ingest, "ahead", parts.waited(ingest.ahead)))
+        patches.enter_context(mock.patch.object(ingest, "run_ahead", parts.waited(ingest.run_ahead)))
         start = time.perf_counter()
         dataset = workspace.create_dataset("photos", source, encoder)
         seconds = time.perf_counter() - start

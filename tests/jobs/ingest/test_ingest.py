@@ -369,7 +369,7 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
 
 def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files are looked up at a time, those that are there are left out."""
-    monkeypatch.setattr(news, "_ASKED", 3)
+    monkeypatch.setattr(news, "_LOOKUP_BATCH", 3)
     for number in range(0, 20, 2):
         write(folder / f"{number:02}.png", flat(RED))
     first = run(folder, table)
