@@ -52,8 +52,8 @@ def start(folder: Path, table: Path, dataset_id: str, progress: TaskProgress) ->
     annotations.add(ImageLabels("0.png", ("cat",), None))
     annotations.add(ImageLabels("gone.png", ("dog",), None))
     content = FilesInput(open_source(folder), annotations, Colours())
-    base = JobContext.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
-    return create(content, base, progress=progress)
+    job = JobContext.for_new_dataset(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
+    return create(content, job, progress=progress)
 
 
 def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
@@ -106,7 +106,9 @@ def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
     content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
-        base = JobContext.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
-        create(open_vectors(content), base, progress=TaskProgress())(connection)
+        job = JobContext.for_new_dataset(
+            dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings()
+        )
+        create(open_vectors(content), job, progress=TaskProgress())(connection)
         assert datasets.find_dataset(connection, dataset_id).n_images == 2
         assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]

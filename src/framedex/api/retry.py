@@ -58,8 +58,8 @@ def creation_config(content: Content, embedding: EmbeddingConfig) -> dict[str, A
 def _create(context: Context, dataset_id: str, config: _Config) -> Job:
     embedding = EmbeddingConfig.model_validate(config["embedding_config"])
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
-    base = new_job_context(context, dataset_id, embedding)
-    return lambda progress: create(content, base, progress=progress)
+    job = new_job_context(context, dataset_id, embedding)
+    return lambda progress: create(content, job, progress=progress)
 
 
 def _add(context: Context, dataset_id: str, config: _Config) -> Job:
@@ -70,7 +70,7 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
     content = content_from_config(config["content"], embedding, context.layout, context.settings)
     anew = bool(config["auto_reindex"])
     return with_job_context(
-        context, dataset_id, lambda base, progress: add(base, content, auto_reindex=anew, progress=progress)
+        context, dataset_id, lambda job, progress: add(job, content, auto_reindex=anew, progress=progress)
     )
 
 
@@ -82,15 +82,15 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
     return with_job_context(
         context,
         dataset_id,
-        lambda base, progress: reindex(base, progress=progress),
-        shows=DatasetStatus.INDEXING,
+        lambda job, progress: reindex(job, progress=progress),
+        status_shown=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )
 
 
 def _remove(context: Context, dataset_id: str, config: _Config) -> Job:
     ids = config["media_ids"]
-    return with_job_context(context, dataset_id, lambda base, progress: remove(base, ids, progress=progress))
+    return with_job_context(context, dataset_id, lambda job, progress: remove(job, ids, progress=progress))
 
 
 _JOBS: dict[Operation, Callable[[Context, str, _Config], Job]] = {

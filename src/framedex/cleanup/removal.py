@@ -18,7 +18,7 @@ from framedex.arrays import RowIds
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
-from framedex.jobs.remove import remove_chosen
+from framedex.jobs.remove import remove_selected
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.starting import with_job_context
@@ -97,28 +97,28 @@ class Removal:
             file_readers.check_none(connection)
         list(self._others())  # what cannot be read is better said before anything is done
 
-    def __call__(self, base: JobContext, progress: TaskProgress) -> Commit:
+    def __call__(self, job: JobContext, progress: TaskProgress) -> Commit:
         """Remove the media, unless that is done, and delete their files if wanted; return the last commit.
 
         Raises:
             Conflict: the dataset has changed since the plan was made, or a task that reads files is under way.
         """
-        if base.head.id == self._media.generation.id:
+        if job.head.id == self._media.generation.id:
             self.snapshot_id = None  # a commit that failed made none
         if self.snapshot_id is not None:
             self.check_no_readers()
         else:
-            commit = self._removed(base, progress)
+            commit = self._removed(job, progress)
             if not self._with_files:
                 return commit
             progress.commit(commit, lambda: self.config)
         self._delete_files(progress)
-        return lambda connection: datasets.mark_broken(connection, base.dataset_id)
+        return lambda connection: datasets.mark_broken(connection, job.dataset_id)
 
-    def _removed(self, base: JobContext, progress: TaskProgress) -> Commit:
+    def _removed(self, job: JobContext, progress: TaskProgress) -> Commit:
         """Remove the media; return what makes that visible, with the snapshot that undoes it."""
-        self.check_same(base.head)
-        commit = remove_chosen(base, self._mask, progress=progress)
+        self.check_same(job.head)
+        commit = remove_selected(job, self._mask, progress=progress)
 
         def keep_and_commit(connection: Any) -> None:
             self.snapshot_id = snapshot_rows.insert_snapshot(

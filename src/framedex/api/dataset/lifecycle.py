@@ -113,7 +113,7 @@ class DatasetLifecycle:
             self._context,
             self.id,
             TaskType.MEDIA_DELETION,
-            lambda base, progress: remove(base, ids, progress=progress),
+            lambda job, progress: remove(job, ids, progress=progress),
             operation=Operation.DELETE_MEDIA,
             config=_config(ids),
         )

@@ -21,24 +21,24 @@ _MEASURING = 0.02  # of the whole; nothing is left to measure in all but the fir
 
 
 def index_changed(
-    base: JobContext, before: Table, version: int, gone: npt.NDArray[np.bool_], progress: Progress, *, anew: bool
+    job: JobContext, before: Table, version: int, gone: npt.NDArray[np.bool_], progress: Progress, *, anew: bool
 ) -> WrittenIndex:
     """Delete replaced rows and index the others, anew or as far as the added ones touch them.
 
     Args:
-        base: what the job started from.
+        job: what the job started from.
         before: the media table as it was.
         version: of the table with the added rows.
         gone: bool, shape (rows before,): the replaced ones.
         progress: called with the stage and the share that is done.
         anew: all rows.
     """
-    table, summary = Table(base.table, version), base.head.summary
-    centroids, sums = read_cells(base.table, base.head.tables), read_sums(base.table, base.head)
+    table, summary = Table(job.table, version), job.head.summary
+    centroids, sums = read_cells(job.table, job.head.tables), read_sums(job.table, job.head)
     if gone.any():
         everything = np.append(gone, np.zeros(table.count() - len(gone), dtype=bool))
-        table = Table(base.table, tables.delete_rows(table, everything))
-        table = Table(base.table, inherit_edits(before, table, gone))
+        table = Table(job.table, tables.delete_rows(table, everything))
+        table = Table(job.table, inherit_edits(before, table, gone))
         if not anew:
             # What was replaced leaves the index first; then the rows that took its place join it like all others.
             left = index_removed(
@@ -49,35 +49,35 @@ def index_changed(
                 centroids=centroids,
                 sums=sums,
                 progress=progress,
-                cannot_link=base.cannot_link,
+                cannot_link=job.cannot_link,
             )
-            table, summary, sums = Table(base.table, left.version), summary.with_index(left.summary), left.sums
-        summary = summary.with_(settled=int(np.count_nonzero(~gone[: base.head.summary.settled])))
+            table, summary, sums = Table(job.table, left.version), summary.with_index(left.summary), left.sums
+        summary = summary.with_(settled=int(np.count_nonzero(~gone[: job.head.summary.settled])))
     if anew:
-        return rebuild_index(base, table, progress, summary)
+        return rebuild_index(job, table, progress, summary)
     return index_added(
         table,
-        base.config.thresholds,
+        job.config.thresholds,
         summary,
         centroids=centroids,
         sums=sums,
         progress=progress,
-        cannot_link=base.cannot_link,
+        cannot_link=job.cannot_link,
     )
 
 
-def rebuild_index(base: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
+def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
     """Index all rows of a table anew; *summary* is that of its last index.
 
     Measures that the table lacks, because it was made before there were as many, are taken from the images first.
     """
-    table, unread = fill_measures(base, table, lambda stage, share: progress(stage, _MEASURING * share))
+    table, unread = fill_measures(job, table, lambda stage, share: progress(stage, _MEASURING * share))
     indexed = index(
         table,
-        base.config.thresholds,
+        job.config.thresholds,
         progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
         first_free=summary.first_free,
         settled=summary.settled,
-        cannot_link=base.cannot_link,
+        cannot_link=job.cannot_link,
     )
     return replace(indexed, unread=unread)

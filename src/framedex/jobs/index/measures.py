@@ -41,13 +41,13 @@ def add_measure_columns(table: Table) -> Table:
     return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
 
 
-def fill_measures(base: JobContext, table: Table, progress: Progress) -> tuple[Table, int]:
+def fill_measures(job: JobContext, table: Table, progress: Progress) -> tuple[Table, int]:
     """Measure the images of rows that have some measures and lack others, and write these.
 
     Rows without any measure are left alone: their images cannot be decoded, or were never looked at.
 
     Args:
-        base: what the job started from.
+        job: what the job started from.
         table: of media or objects, at its newest version.
         progress: called with the stage and the share that is done, 0 to 1; raises to stop.
 
@@ -61,7 +61,7 @@ def fill_measures(base: JobContext, table: Table, progress: Progress) -> tuple[T
     if not (rows := np.flatnonzero(chosen)).size:
         return table, 0
     unread = 0
-    with closing(_measured(base, table, chosen)) as measured:
+    with closing(_measured(job, table, chosen)) as measured:
         for done, (row, measures) in enumerate(zip(rows, measured, strict=True)):
             progress(_STAGE, done / len(rows))
             if measures is None:
@@ -93,14 +93,14 @@ def _batches(values: _Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array(each, mask=np.isnan(each)) for each in some], schema=schema)
 
 
-def _measured(base: JobContext, table: Table, chosen: npt.NDArray[np.bool_]) -> Generator[_Array | None, None, None]:
+def _measured(job: JobContext, table: Table, chosen: npt.NDArray[np.bool_]) -> Generator[_Array | None, None, None]:
     """Yield the measures of the images of some rows, in their order; None where an image cannot be read."""
-    media = Media(base.dataset_id, base.head, table, Sql(), base.roots)
+    media = Media(job.dataset_id, job.head, table, Sql(), job.roots)
     if table.path.stem == OBJECTS:
         media = replace(media, parents=media)
     rows = (row for batch in table.scan([*media.location, "error"]) for row in batch.to_pylist())
     examined = decode_rows(
-        media, compress(rows, chosen), _measure, lambda _row, _reason: _UNREAD, detail=_DETAIL, settings=base.settings
+        media, compress(rows, chosen), _measure, lambda _row, _reason: _UNREAD, detail=_DETAIL, settings=job.settings
     )
     with closing(examined) as results:
         yield from (None if each is _UNREAD else each for each in results if each is not None)
