@@ -61,7 +61,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
     progress, seen = TaskProgress(), list[tuple[str, float]]()
-    progress.progress = lambda stage, share: seen.append((stage, share))
+    progress.callback = lambda stage, share: seen.append((stage, share))
     commit = start(folder, tmp_path / "media.lance", dataset_id, progress)
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) is None
@@ -87,7 +87,7 @@ def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
     stopped = TaskProgress()
-    stopped.progress = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
+    stopped.callback = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
     with pytest.raises(Aborted):
         start(folder, tmp_path / "media.lance", dataset_id, stopped)
     for name in ("media.lance", "fresh.lance"):

@@ -106,13 +106,13 @@ class ExportTask:
             TimeoutError: it was not done in time.
         """
         try:
-            self._report.progress = progress
+            self._report.callback = progress
             self._ended(timeout_s)
         except KeyboardInterrupt:
             self._stop()
             raise
         finally:
-            self._report.progress = None
+            self._report.callback = None
         return self.record
 
     def _ended(self, timeout_s: float | None) -> ExportResult:

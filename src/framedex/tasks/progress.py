@@ -19,6 +19,7 @@ class TaskProgress:
         stage, share: the current stage, and the share of the whole job that is done, 0 to 1.
         outcome: message of the task after success.
         resume: checkpoint that an earlier, stopped run of the job saved; None if there is none.
+        callback: called with each report; None for no one.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class TaskProgress:
         self.stage, self.share = "starting", 0.0
         self.resume: dict[str, Any] | None = None
         self.outcome = DONE
-        self.progress: Progress | None = None
+        self.callback: Progress | None = None
         self.closed = threading.Event()
         self.cancelled = threading.Event()
         self.reason: BaseException = Aborted("aborted on request")
@@ -46,8 +47,8 @@ class TaskProgress:
             Aborted: the job should stop.
         """
         self.stage, self.share = stage, min(max(share, 0.0), 1.0)
-        if self.progress is not None:
-            self.progress(self.stage, self.share)
+        if self.callback is not None:
+            self.callback(self.stage, self.share)
         self.check()
 
     def check(self) -> None:

@@ -68,7 +68,7 @@ class Task:
         if (run := self._run) is None:
             return self._wait_elsewhere(timeout_s, progress)
         try:
-            run.progress.progress = progress
+            run.progress.callback = progress
             result_of(run.future, timeout_s)
         except TimeoutError:
             if not run.future.done():
@@ -80,7 +80,7 @@ class Task:
             run.stop()
             raise
         finally:
-            run.progress.progress = None
+            run.progress.callback = None
         return self.record
 
     def _wait_elsewhere(self, timeout_s: float | None, progress: Progress | None) -> TaskRecord:

@@ -350,8 +350,8 @@ def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
     content, refused = table.read_bytes(), 0
     for seed in range(80):
         rng, data = np.random.default_rng(seed), bytearray(content)
-        for placement in rng.integers(0, len(data), 4):
-            data[placement] = rng.integers(0, 256)
+        for position in rng.integers(0, len(data), 4):
+            data[position] = rng.integers(0, 256)
         table.write_bytes(bytes(data))
         try:
             if is_vector_file(table):
