@@ -113,7 +113,7 @@ def _dataset(encoder: Any, source: Path, folder: Path) -> dict[str, Any]:
             (create, "index", "indexing", time.perf_counter),
         ):
             patches.enter_context(mock.patch.object(owner, name, parts.timed(getattr(owner, name), part, clock)))
-        patches.enter_context(mock.patch.object(ingest, "ahead", parts.waited(ingest.ahead)))
+        patches.enter_context(mock.patch.object(ingest, "run_ahead", parts.waited(ingest.run_ahead)))
         start = time.perf_counter()
         dataset = workspace.create_dataset("photos", source, encoder)
         seconds = time.perf_counter() - start

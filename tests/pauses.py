@@ -62,7 +62,7 @@ def watched(workspace: Workspace, start: Callable[[], Task], progress: Callable[
     """Start a task that a watcher hears from its first report on."""
     with all_threads_busy(workspace):
         task = start()
-        run_of(task).progress.progress = progress
+        run_of(task).progress.callback = progress
     return task
 
 

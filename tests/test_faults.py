@@ -750,7 +750,7 @@ def test_interrupt__in_a_notebook(workspace: Workspace) -> None:
     assert pause.reached.wait(60)
 
     def interrupt() -> None:
-        wait_until(lambda: run_of(task).progress.progress is not pause)  # then the main thread waits
+        wait_until(lambda: run_of(task).progress.callback is not pause)  # then the main thread waits
         os.kill(os.getpid(), signal.SIGINT)
         assert run_of(task).progress.cancelled.wait(60)
         pause.opened.set()

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from framedex import CannotDecode, Dataset, InvalidInput, NotFound, Workspace
-from framedex.images.reading import thumbnail_uri
+from framedex.images.thumbnails import thumbnail_uri
 from framedex.jobs.index.index import index
 from framedex.operations.context import open_media
 from framedex.storage import datasets

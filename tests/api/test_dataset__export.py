@@ -42,7 +42,7 @@ STUCK = """
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = workspace.dataset("d").export(sys.argv[2], wait=False)
-        task._report.progress = pause
+        task._report.callback = pause
     assert pause.reached.wait(60)
     print(task.id, flush=True)
     sys.stdin.readline()
@@ -82,7 +82,7 @@ def paused(workspace: Workspace, dataset: Dataset, path: Path, **options: Any) -
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = dataset.export(path, wait=False, **options)
-        task._report.progress = pause
+        task._report.callback = pause
     assert pause.reached.wait(60)
     return task, pause
 
@@ -96,7 +96,7 @@ def test_export__without_waiting(workspace: Workspace, dataset: Dataset, tmp_pat
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out #1.zip", "parquet", wait=False)
         pause = Pause("media")
-        task._report.progress = pause
+        task._report.callback = pause
         pending = task.record
         assert dataset.export_status(task.id) == pending
     assert (pending.status, pending.progress, pending.entities_count) == (ExportStatus.PENDING, 0, None)
@@ -149,7 +149,7 @@ def test_export__of_one_state(workspace: Workspace, dataset: Dataset, tmp_path: 
     pause = Pause("media")
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out.zip", wait=False)
-        task._report.progress = pause
+        task._report.callback = pause
         dataset.add_media({"uri": ["new.jpg"], "embedding": [[0.5, 0.5]]})
     assert pause.reached.wait(60)
     dataset.add_media({"uri": ["newer.jpg"], "embedding": [[0.5, 0.6]]})
@@ -299,7 +299,7 @@ def test_wait__progress(workspace: Workspace, dataset: Dataset, tmp_path: Path) 
     heard: list[float] = []
     with all_export_threads_busy(workspace):
         task = dataset.export(tmp_path / "out.zip", "yolo", True, wait=False)
-        task._report.progress = lambda _stage, share: heard.append(share)
+        task._report.callback = lambda _stage, share: heard.append(share)
     task._future.result(60)
     assert heard == sorted(heard)
     assert heard[-1] == pytest.approx(1)
@@ -423,7 +423,7 @@ def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
                 pass
 
             def interrupt():
-                wait_until(lambda: task._report.progress is waited_for)  # then the main thread waits
+                wait_until(lambda: task._report.callback is waited_for)  # then the main thread waits
                 os.kill(os.getpid(), signal.SIGINT)
                 assert task._report.cancelled.wait(60)
                 pause.opened.set()

@@ -9,8 +9,8 @@ import pytest
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.annotations.sources import find_box_sources, read_box_index
 from framedex.encoders.gist import Gist
-from framedex.images.reading import read_picture, thumbnail_path
-from framedex.media.thumbnails import SIZE
+from framedex.images.reading import read_image
+from framedex.images.thumbnails import SIZE, thumbnail_path
 from framedex.operations.context import open_media
 from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
@@ -72,7 +72,7 @@ class TestCreation:
         """Embedding and groups are those of a picture of the thing alone; reading an object gives it."""
         first = rows_of(dataset)[0]
         media = objects_in(dataset)
-        pixels = read_picture(media, first["media_id"], dataset._context.settings).pixels
+        pixels = read_image(media, first["media_id"], dataset._context.settings).pixels
         assert (pixels == thing(0)).all()
         (alone,) = Gist().encode_images(np.stack([Gist().prepare(thing(0))]))
         assert np.allclose(first["embedding"], alone, atol=1e-6)
@@ -117,7 +117,7 @@ class TestCreation:
                 archive.write(path, path.name)
         dataset.add_media(archive=tmp_path / "more.zip")
         assert things_of(dataset)[12:] == things
-        pixels = read_picture(objects_in(dataset), rows_of(dataset)[12]["media_id"], dataset._context.settings).pixels
+        pixels = read_image(objects_in(dataset), rows_of(dataset)[12]["media_id"], dataset._context.settings).pixels
         assert (pixels == thing(0)).all()
 
     def test_broken_picture__keeps_its_boxes(self, workspace: Workspace, folder: Path) -> None:

@@ -24,7 +24,7 @@ from framedex import (
     WorkspaceError,
 )
 from framedex.encoders import Scheme, registry
-from framedex.jobs.ingest.content import ONE_SOURCE, AdditionRequest, content_from_config, open_more
+from framedex.jobs.ingest.content import ONE_SOURCE, AdditionRequest, content_from_config, open_addition
 from framedex.media.archives import SUFFIXES
 from framedex.records import DatasetStatus
 from framedex.settings import Settings
@@ -466,7 +466,7 @@ class TestArchives:
 def upload_of(dataset: Dataset, settings: Settings = SETTINGS, **given: Any) -> Any:
     """Return what would be added, without adding it."""
     layout, config = dataset._context.layout, dataset.embedding_config
-    return open_more(AdditionRequest(**given), config, dataset_id=dataset.id, layout=layout, settings=settings)
+    return open_addition(AdditionRequest(**given), config, dataset_id=dataset.id, layout=layout, settings=settings)
 
 
 @pytest.mark.parametrize("kind", ["folder", "list", "file", "files", "archive", "s3", "manifest"])

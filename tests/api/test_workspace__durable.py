@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from framedex import Error, InvalidEmbedding, InvalidInput, Workspace, WorkspaceError
-from framedex.operations.starting import gone_if_stopped
+from framedex.operations.starting import delete_if_stopped
 from framedex.records import TaskStatus
 from tests.pictures import photo, write
 
@@ -67,7 +67,7 @@ def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) 
     assert dataset.task is not None
     dataset.task.wait(60)
 
-    stopped = gone_if_stopped(workspace._context, dataset.id, dataset.task.id)
+    stopped = delete_if_stopped(workspace._context, dataset.id, dataset.task.id)
     with pytest.raises(BrokenPipeError), stopped, Broken():
         dataset.task.wait()
     assert dataset.task.status is TaskStatus.COMPLETED

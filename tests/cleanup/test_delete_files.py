@@ -318,7 +318,7 @@ def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Pat
     with all_threads_busy(workspace):
         made = dataset.clone(wait=False)
         assert made.task is not None
-        run_of(made.task).progress.progress = pause
+        run_of(made.task).progress.callback = pause
     assert pause.reached.wait(60)
     with pytest.raises(Conflict, match="cannot be deleted while SNAPSHOT_CLONE task"):
         plan.apply(delete_files=True)

@@ -52,8 +52,8 @@ def start(folder: Path, table: Path, dataset_id: str, progress: TaskProgress) ->
     annotations.add(ImageLabels("0.png", ("cat",), None))
     annotations.add(ImageLabels("gone.png", ("dog",), None))
     content = FilesInput(open_source(folder), annotations, Colours())
-    base = JobContext.of_nothing(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
-    return create(content, base, progress=progress)
+    job = JobContext.for_new_dataset(dataset_id, CONFIG, table, table.parent / "thumbnails", Settings(threads=2))
+    return create(content, job, progress=progress)
 
 
 def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, catalog: Catalog) -> None:
@@ -61,7 +61,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
     progress, seen = TaskProgress(), list[tuple[str, float]]()
-    progress.progress = lambda stage, share: seen.append((stage, share))
+    progress.callback = lambda stage, share: seen.append((stage, share))
     commit = start(folder, tmp_path / "media.lance", dataset_id, progress)
     with catalog.read() as connection:
         assert datasets.head(connection, dataset_id) is None
@@ -87,7 +87,7 @@ def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "pets", owned_by="me")
     stopped = TaskProgress()
-    stopped.progress = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
+    stopped.callback = lambda _stage, share: stopped.cancelled.set() if share >= 0.9 else None
     with pytest.raises(Aborted):
         start(folder, tmp_path / "media.lance", dataset_id, stopped)
     for name in ("media.lance", "fresh.lance"):
@@ -106,7 +106,9 @@ def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
     content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")
-        base = JobContext.of_nothing(dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings())
-        create(open_vectors(content), base, progress=TaskProgress())(connection)
+        job = JobContext.for_new_dataset(
+            dataset_id, CONFIG, tmp_path / "media.lance", tmp_path / "thumbnails", Settings()
+        )
+        create(open_vectors(content), job, progress=TaskProgress())(connection)
         assert datasets.find_dataset(connection, dataset_id).n_images == 2
         assert datasets.get_roots(connection, dataset_id) == [str(Path.cwd())]

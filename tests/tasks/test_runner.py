@@ -107,7 +107,7 @@ def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
     heard: list[tuple[str, float]] = []
     waiting = threading.Thread(target=task.wait, kwargs={"progress": lambda *told: heard.append(told)})
     waiting.start()
-    wait_until(lambda: run_of(task).progress.progress is not None)
+    wait_until(lambda: run_of(task).progress.callback is not None)
     gate.opened.set()
     waiting.join(60)
     shares = [share for _, share in heard]

@@ -84,7 +84,7 @@ def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:
         context,
         dataset_id,
         lambda job, progress: reindex(job, progress=progress),
-        shows=DatasetStatus.INDEXING,
+        status_shown=DatasetStatus.INDEXING,
         thresholds=config["thresholds"],
     )
 

@@ -14,7 +14,7 @@ from framedex.browse.explore import check_arguments, check_entity_type, explore,
 from framedex.browse.similar_videos import similar_videos
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
-from framedex.images import reading as pictures
+from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context, open_entities
 from framedex.operations.searches import condition_for, explore_elements, explore_ranking, order_of
@@ -190,7 +190,7 @@ class View(exporting.Exportable):
             entity_type=entity_type,
             level=level,
             page_number=page_number,
-            thumbnail_uri=lambda media_id: pictures.thumbnail_uri(folder, media_id),
+            thumbnail_uri=lambda media_id: thumbnail_uri(folder, media_id),
             ranking=ranking,
         )
         return ExplorePage.of(result, view)
@@ -207,7 +207,7 @@ class View(exporting.Exportable):
         """Start an export."""
         entity_type = self.entity_type if entity_type is None else entity_type
         view = self if vql is None else self.where(vql)
-        choose = exporting.chooser(
+        choose = exporting.make_selector(
             view._condition, entity_type=entity_type, filtered=vql is not None, media_selection=media_selection
         )
         return exporting.start_export(
@@ -290,7 +290,7 @@ class View(exporting.Exportable):
         if is_empty_object_view(media):
             return [None] * len(media_ids)
         folder, keep = self._thumbnails(media), not self._context.catalog.read_only
-        return pictures.thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
+        return read_thumbnails(media, media_ids, settings, folder=folder, keep=keep, size=size)
 
     def chooser(self, dataset_id: str) -> Callable[[Media], Any]:
         """Return a function that returns the condition for the view's media in a given state of the dataset.

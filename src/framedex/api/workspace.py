@@ -21,7 +21,7 @@ from framedex.naming import check_dataset_name
 from framedex.operations.context import Context
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover
-from framedex.operations.starting import delete_dataset, gone_if_stopped, new_job_context, wait_for
+from framedex.operations.starting import delete_dataset, delete_if_stopped, new_job_context, wait_for
 from framedex.operations.task_pages import TaskSearch, list_tasks, task_filters
 from framedex.operations.vacuum import AutoClean, vacuum
 from framedex.records import (
@@ -91,7 +91,7 @@ class Workspace:
         exports = Exports(catalog, user=settings.user, heartbeat_s=settings.heartbeat_s)
         columns = ColumnCache(sql := Sql(), settings.column_cache_bytes)
         self._context = Context(layout, catalog, sql, runner, exports, settings, VectorIndices(), columns, Heads())
-        runner.revive = partial(rebuild_job, self._context)
+        runner.rebuild_job = partial(rebuild_job, self._context)
         runner.after_commit = AutoClean(self._context)
         self._fail_interrupted()
         if not catalog.read_only:
@@ -167,7 +167,7 @@ class Workspace:
             request = creation_config(content, config)
             task_id = self._context.runner.insert(connection, record, TaskType.DATASET_CREATION, request)
         job = new_job_context(self._context, dataset_id, config)
-        with gone_if_stopped(self._context, dataset_id, task_id):
+        with delete_if_stopped(self._context, dataset_id, task_id):
             task = Task.start(
                 self._context.runner, task_id, dataset_id, lambda progress: create(content, job, progress=progress)
             )

@@ -16,7 +16,7 @@ from framedex.cleanup.plan_rows import PlanRows, plan_rows
 from framedex.cleanup.removal import Removal
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
-from framedex.images import reading as pictures
+from framedex.images.thumbnails import read_thumbnails
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.searches import condition_for
@@ -190,7 +190,7 @@ class CleanupPlan:
             operation=Operation.CLEANUP,
             allowed=(DatasetStatus.READY,),
             config=removal.config,
-            also=lambda _connection, head: removal.check_same(head),
+            in_transaction=lambda _connection, head: removal.check_same(head),
         )
 
     def __repr__(self) -> str:
@@ -211,7 +211,5 @@ class CleanupPlan:
     def _jpegs(self, media_ids: Sequence[str]) -> list[bytes | None]:
         folder, keep = self._context.layout.thumbnails(self._media.dataset_id), not self._context.catalog.read_only
         with suppress(OSError):  # the planned state was deleted from the disk
-            return pictures.thumbnails(
-                self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE
-            )
+            return read_thumbnails(self._media, media_ids, self._context.settings, folder=folder, keep=keep, size=_SIDE)
         return [None] * len(media_ids)

@@ -18,7 +18,7 @@ from framedex.arrays import RowIds
 from framedex.cleanup.delete_files import DeletionResult, delete_files
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
-from framedex.jobs.remove import remove_chosen
+from framedex.jobs.remove import remove_selected
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.starting import with_job_context
@@ -118,7 +118,7 @@ class Removal:
     def _remove(self, job: JobContext, progress: TaskProgress) -> Commit:
         """Remove the media; return the commit, which also creates the snapshot."""
         self.check_same(job.head)
-        commit = remove_chosen(job, self._mask, progress=progress)
+        commit = remove_selected(job, self._mask, progress=progress)
 
         def commit_with_snapshot(connection: Any) -> None:
             self.snapshot_id = snapshot_rows.insert_snapshot(

@@ -78,7 +78,7 @@ def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
 
 
 def _say_left_out(dataset: "framedex.Dataset") -> None:
-    from framedex.jobs.create import UNUSABLE_BOXES
+    from framedex.jobs.ingest.reading import UNUSABLE_BOXES
 
     for reason, count in dataset.skipped.items():
         say(f"skipped: {count:,} {reason}")

@@ -1,1 +1,1 @@
-"""Pixels of rows: originals, crops, frames and cached thumbnails."""
+"""Images of media items: pixels at full size, and thumbnails."""

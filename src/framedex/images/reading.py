@@ -1,48 +1,56 @@
-"""Pictures of media items, frames of videos too: at full size, and as cached thumbnails."""
+"""Images of rows at full size: files, frames of videos, and crops of objects."""
 
-import hashlib
-import os
+import math
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.atomic import write_atomic
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.crops import cropped
-from framedex.media.decode import Budget, Picture, decode, decoded, reserve_pixels
+from framedex.media.decode import Budget, Picture, decode, decoded, reserve_pixels, subsample
 from framedex.media.files import Reader
-from framedex.media.thumbnails import SIZE, thumbnail
 from framedex.media.video import Video
 from framedex.settings import Settings
-from framedex.storage.media import Media, file_uri
+from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, VIDEO
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SEAL_BYTES = 16
-_JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
 
 
-def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
-    """Return a media item's picture.
+def is_media_id(media_id: Any) -> bool:
+    """Return whether a value has the form of a media id, and so may be part of a path."""
+    return isinstance(media_id, str) and _UUID.fullmatch(media_id) is not None
 
-    Args:
-        media: where it is.
-        media_id: which.
-        settings: limits.
-        detail: pixels that the shorter side needs at least; None for all.
+
+def check_media_id(media_id: Any) -> None:
+    """Check that a value has the form of a media id.
 
     Raises:
-        NotFound: there is no such item, or its file is gone.
-        CannotDecode: its file is no picture, or its video has no such frame any more.
-        Unavailable: it is in a bucket that cannot be reached.
+        NotFound: it has not.
     """
-    _check_id(media_id)
+    if not is_media_id(media_id):
+        raise NotFound(f"no media {media_id!r} in this dataset")
+
+
+def read_image(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
+    """Return the image of a media item.
+
+    Args:
+        media: the dataset's media.
+        media_id: the item.
+        settings: limits.
+        detail: minimum length of the shorter side in pixels; None for full size.
+
+    Raises:
+        NotFound: the dataset has no such item, or the file is missing.
+        CannotDecode: the file is not an image, or the video no longer has this frame.
+        Unavailable: the item is in a bucket that cannot be reached.
+    """
+    check_media_id(media_id)
     row = media.find(media_id, (*media.location, "error"))
     if row.get("kind") == VIDEO:
         raise CannotDecode(f"the video {media.shown_path(row)!r} has no frames: {row['error']}")
@@ -55,6 +63,11 @@ def read_picture(media: Media, media_id: str, settings: Settings, *, detail: int
         raise CannotDecode(f"{media.shown_path(row)!r} cannot be shown: {error}") from error
 
 
+def read_media_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a media item: uint8, shape (H, W, 3), RGB, upright."""
+    return read_image(media, media_id, settings).pixels
+
+
 def read_row(
     row: Mapping[str, Any],
     location: str,
@@ -63,28 +76,28 @@ def read_row(
     detail: int | None = None,
     budget: Budget | None = None,
 ) -> Picture:
-    """Return the picture of a media item, given by its row: of a file, a frame of a video, or what is in a box of one.
+    """Return the image of a row: a file, a frame of a video, or the crop of an object.
 
     Args:
         row: with the columns of :attr:`framedex.storage.media.Media.location`.
-        location: of its file.
-        reader: reads it.
+        location: path or URI of the file.
+        reader: reads the file.
         settings: limits.
-        detail: pixels that the shorter side needs at least; None for all.
-        budget: bounds how many pixels are decoded at a time.
+        detail: minimum length of the shorter side in pixels; None for full size. Crops are always at full size.
+        budget: limit of the pixels that are decoded at the same time.
 
     Raises:
-        NotFound: its file is gone.
-        CannotDecode: its file is no picture, or its video has no such frame any more.
-        Unavailable: it is in a bucket that cannot be reached.
+        NotFound: the file is missing.
+        CannotDecode: the file is not an image, or the video no longer has this frame.
+        Unavailable: the file is in a bucket that cannot be reached.
     """
     if row.get("box_x") is not None:
         x, y, width, height = (row[name] for name in BOX)
-        whole = {name: value for name, value in row.items() if name not in BOX}
-        return cropped(read_row(whole, location, reader, settings, budget=budget), x, y, width, height)
+        parent = {name: value for name, value in row.items() if name not in BOX}
+        return crop_image(read_row(parent, location, reader, settings, budget=budget), x, y, width, height)
     if row.get("frame_number") is not None:
-        with opened_video(location, reader, settings) as video:
-            return frame_of(video, row, detail, budget)
+        with open_video(location, reader, settings) as video:
+            return read_frame(video, row, detail, budget)
     try:
         _, data = reader.read(location)
     except CannotDecode as error:
@@ -93,13 +106,13 @@ def read_row(
 
 
 @contextmanager
-def opened_video(location: str, reader: Reader, settings: Settings, threads: int = 1) -> Iterator[Video]:
-    """Yield the video at a location; *threads* decode it.
+def open_video(location: str, reader: Reader, settings: Settings, threads: int = 1) -> Iterator[Video]:
+    """Yield the video at a location, decoded by *threads* threads.
 
     Raises:
-        NotFound: its file is gone.
-        CannotDecode: its file is no video.
-        Unavailable: it is in a bucket that cannot be reached.
+        NotFound: the file is missing.
+        CannotDecode: the file is not a video.
+        Unavailable: the file is in a bucket that cannot be reached.
     """
     with ExitStack() as opened:
         try:
@@ -109,126 +122,40 @@ def opened_video(location: str, reader: Reader, settings: Settings, threads: int
         yield opened.enter_context(Video(file, max_pixels=settings.max_pixels, threads=threads))
 
 
-def frame_of(video: Video, row: Mapping[str, Any], detail: int | None, budget: Budget | None = None) -> Picture:
-    """Return the frame that a row names; those of one video are found fastest in the order of their numbers.
+def read_frame(video: Video, row: Mapping[str, Any], detail: int | None, budget: Budget | None = None) -> Picture:
+    """Return the frame of a row. Frames of one video are read fastest in ascending order of their numbers.
 
     Args:
-        video: that the frame is of.
+        video: the open video.
         row: with ``frame_number`` and ``frame_time_s``.
-        detail: pixels that the shorter side needs at least; None for all.
-        budget: bounds how many pixels are decoded at a time.
+        detail: minimum length of the shorter side in pixels; None for full size.
+        budget: limit of the pixels that are decoded at the same time.
 
     Raises:
-        CannotDecode: the video has no such frame any more.
+        CannotDecode: the video no longer has this frame.
     """
     video.find(row["frame_number"], row["frame_time_s"])
     with reserve_pixels(budget, video.width * video.height):
         return decoded(video.pixels(), detail=detail, file_format=video.codec)
 
 
-def _check_id(media_id: str) -> None:
-    if not isinstance(media_id, str) or _UUID.fullmatch(media_id) is None:
-        raise NotFound(f"no media {media_id!r} in this dataset")
-
-
-def thumbnail_path(folder: Path, media_id: str, size: int = SIZE) -> Path:
-    """Return where a thumbnail is cached."""
-    return folder / _name(media_id, size)
-
-
-def _name(media_id: str, size: int) -> str:
-    return f"{media_id[:2]}/{media_id}-{size}.jpg"
-
-
-def forget_thumbnails(folder: Path, media_ids: Iterable[str] | None = None) -> None:
-    """Remove the cached thumbnails of media whose pictures are others now; of all by default."""
-    if media_ids is None:
-        shutil.rmtree(folder, ignore_errors=True)
-        return
-    for media_id in media_ids:
-        for path in (folder / media_id[:2]).glob(f"{media_id}-*.jpg"):
-            path.unlink(missing_ok=True)
-
-
-def thumbnail_uri(folder: Path, media_id: str) -> str | None:
-    """Return the URI of a cached thumbnail; None if there is none yet, or an empty file."""
-    # Pages ask for hundreds; as paths of pathlib they would take longer than looking for the files.
-    path = os.path.join(folder, _name(media_id, SIZE))  # noqa: PTH118
-    try:
-        return file_uri(path) if os.stat(path).st_size > _SEAL_BYTES else None  # noqa: PTH116
-    except OSError:
-        return None
-
-
-def cached_thumbnail(
-    media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int = SIZE
-) -> bytes:
-    """Return a JPEG of a media item, from the cache or made now; one that is damaged there is made again.
+def crop_image(picture: Picture, x: float, y: float, width: float, height: float) -> Picture:
+    """Return all pixels that a bounding box touches, as an image.
 
     Args:
-        media: where it is.
-        media_id: which.
-        settings: limits.
-        folder: the cache.
-        keep: whether one that is made now stays there.
-        size: pixels of the longer side.
+        picture: the image at full size.
+        x: left edge in pixels.
+        y: upper edge in pixels.
+        width: in pixels.
+        height: in pixels.
 
     Raises:
-        NotFound: there is no such item, or its file is gone.
-        CannotDecode: its file is no picture.
+        CannotDecode: the box contains no pixel, for example because the image was replaced by a smaller one.
     """
-    _check_id(media_id)  # it becomes part of a path
-    path = thumbnail_path(folder, media_id, size)
-    if (held := _read_cached(path)) is not None:
-        return held
-    picture = read_picture(media, media_id, settings, detail=size)
-    data = thumbnail(picture.pixels, size=size)
-    if keep:
-        with suppress(OSError):  # a cache that cannot be written only costs time
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, data + _seal(data))
-    return data
-
-
-def _read_cached(path: Path) -> bytes | None:
-    try:
-        return unsealed(path.read_bytes())
-    except OSError:
-        return None
-
-
-def unsealed(content: bytes) -> bytes | None:
-    """Return the JPEG in the content of a cached thumbnail; None where it is not as it was written."""
-    data, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
-    if data and seal == _seal(data):
-        return data
-    is_unsealed = content[:2] == _JPEG_START and content[-2:] == _JPEG_END  # as they once were written
-    return content if is_unsealed else None
-
-
-def _seal(data: bytes) -> bytes:
-    """Return the hash that follows a JPEG in the cache, where readers of images do not look."""
-    return hashlib.blake2b(data, digest_size=_SEAL_BYTES).digest()
-
-
-def thumbnails(
-    media: Media, media_ids: Sequence[str], settings: Settings, *, folder: Path, keep: bool, size: int
-) -> list[bytes | None]:
-    """Return thumbnails, None where a picture cannot be shown; arguments as for :func:`cached_thumbnail`."""
-    missing = [each for each in media_ids if _UUID.fullmatch(each) and not thumbnail_path(folder, each, size).exists()]
-    looked_up = media.with_row_ids(missing) if missing else media
-    return [_thumbnail_or_none(looked_up, each, settings, folder=folder, keep=keep, size=size) for each in media_ids]
-
-
-def _thumbnail_or_none(
-    media: Media, media_id: str, settings: Settings, *, folder: Path, keep: bool, size: int
-) -> bytes | None:
-    try:
-        return cached_thumbnail(media, media_id, settings, folder=folder, keep=keep, size=size)
-    except (NotFound, CannotDecode):
-        return None
-
-
-def full_pixels(media: Media, media_id: str, settings: Settings) -> npt.NDArray[np.uint8]:
-    """Return uint8, shape (H, W, 3), RGB, upright."""
-    return read_picture(media, media_id, settings).pixels
+    left, top = max(math.floor(x), 0), max(math.floor(y), 0)
+    right, bottom = min(math.ceil(x + width), picture.width), min(math.ceil(y + height), picture.height)
+    if right <= left or bottom <= top:
+        box = f"x {x:g}, y {y:g}, width {width:g}, height {height:g}"
+        raise CannotDecode(f"the box {box} holds no pixel of a picture of {picture.width}×{picture.height}")
+    pixels = np.ascontiguousarray(picture.pixels[top:bottom, left:right])
+    return replace(picture, pixels=pixels, width=right - left, height=bottom - top, sample=subsample(pixels))

@@ -1,4 +1,4 @@
-"""The jobs of a dataset that is there: add media to it, and index all of it anew."""
+"""Jobs of an existing dataset: the addition of media, and the rebuild of the index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.images.reading import forget_thumbnails
+from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
-from framedex.jobs.create import boxes_of, read, read_share, resume_checkpoint, roots_of, skipped, with_box_problems
 from framedex.jobs.index.changed import index_changed, rebuild_index
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import WrittenIndex
@@ -22,7 +21,16 @@ from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.jobs.objects.annotated import media_versions, writer
+from framedex.jobs.ingest.reading import (
+    read_content,
+    read_content_boxes,
+    reading_share,
+    resume_checkpoint,
+    skipped_counts,
+    source_roots,
+    with_box_problems,
+)
+from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
 from framedex.storage import tables, videos
@@ -36,23 +44,29 @@ from framedex.storage.tables import Table
 from framedex.tasks import DONE, Commit, TaskProgress
 
 
-def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
-    """Append media and return the commit; without *auto_reindex* they join what is there, and all else stays.
+def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: TaskProgress) -> Commit:
+    """Append media and return the commit.
 
-    Media that are there already are left out, but for files that have changed: their rows are replaced. If nothing is
-    new, the commit stores only how many those were, unless earlier additions are still to be indexed.
+    Media that the dataset already has are skipped. If a file has changed, its row is replaced. If nothing is new, the
+    commit stores only the counts of skipped files, unless earlier additions still need to be indexed.
+
+    Args:
+        job: the dataset.
+        content: the media.
+        auto_reindex: rebuild the whole index; otherwise new media join existing clusters, and all else stays the same.
+        progress: of the task.
     """
-    start = tables.roll_back(base.table, base.head.tables[MEDIA])
+    start = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert start is not None, "a head has a media table"
-    boxes = boxes_of(content, progress)
-    end = 0.3 if auto_reindex else read_share(content)
-    place, roots = _places(base, content)
-    ingested = _ingested(base, content, start, place, progress, end)
-    summary = _summary(base, content, ingested, place, roots)
-    if not ingested.rows and not (auto_reindex and base.head.summary.partial):
-        return nothing_new(base, summary)
-    table = Table(base.table, start)
-    gone = _replaced(base, start, ingested.version) if ingested.rows else np.zeros(base.head.n_images, dtype=bool)
+    boxes = read_content_boxes(content, progress)
+    end = 0.3 if auto_reindex else reading_share(content)
+    placement, roots = _place_roots(job, content)
+    ingested = _ingested(job, content, start, placement, progress, end)
+    summary = _summary(job, content, ingested, placement, roots)
+    if not ingested.rows and not (auto_reindex and job.head.summary.partial):
+        return nothing_new(job, summary)
+    table = Table(job.table, start)
+    gone = _replaced(job, start, ingested.version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     if gone.any():
         replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
         summary = summary.with_(skipped={**summary.skipped, **replaced})
@@ -60,94 +74,103 @@ def add(base: JobContext, content: Content, *, auto_reindex: bool, progress: Tas
     write = None
     if boxes is not None and ingested.rows and isinstance(content, FilesInput):
         versions, first = media_versions(ingested.version, ingested.videos), table.count()
-        write = writer(
-            boxes, base, content.encoder, versions=versions, roots=roots, roles=summary.roles, first=first, place=place
+        write = annotation_writer(
+            boxes,
+            job,
+            content.encoder,
+            versions=versions,
+            roots=roots,
+            roles=summary.roles,
+            first=first,
+            placement=placement,
         )
     halfway = end if write is None else (1 + end) / 2
-    objects = change_objects(base, write=write, gone=ids, anew=auto_reindex, progress=progress.stages(end, halfway))
+    objects = change_objects(
+        job, write=write, removed_media=ids, rebuild=auto_reindex, progress=progress.stages(end, halfway)
+    )
     indexed = index_changed(
-        base, table, ingested.version or start, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex
+        job, table, ingested.version or start, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex
     )
     progress.outcome = _outcome(indexed)
-    others = base.kept | _settled_videos(base.table, ingested)
+    others = job.kept | _settled_videos(job.table, ingested)
     summary = with_box_problems(summary, boxes, unmatched=False)
     if objects is not None:
         others, summary = objects.apply(others, summary)
     commit = finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
+        job.config,
+        dataset_id=job.dataset_id,
+        table=job.table,
+        rows=job.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         summary=summary,
         partial=not auto_reindex,
         others=others,
         roots=roots if ingested.rows else (),
     )
-    return with_new_thumbnails(commit, base, ids)
+    return with_new_thumbnails(commit, job, ids)
 
 
 def _ingested(
-    base: JobContext, content: Content, start: int, place: SourcePlacement, progress: TaskProgress, end: float
+    job: JobContext, content: Content, start: int, placement: SourcePlacement, progress: TaskProgress, end: float
 ) -> Ingested:
-    """Append what is new behind the media table's version *start*, as far as an earlier run of the task did not."""
-    written = resume_checkpoint(base.table, progress, head=base.head.id)
-    begun = add_measure_columns(Table(base.table, written.version or start)).version
-    there, of_videos = _with_frame_columns(base.table, begun, content)
-    return read(
+    """Append new media to version *start* of the media table; resume from the task's checkpoint if there is one."""
+    checkpoint = resume_checkpoint(job.table, progress, head=job.head.id)
+    begin = add_measure_columns(Table(job.table, checkpoint.version or start)).version
+    begin_version, of_videos = _with_frame_columns(job.table, begin, content)
+    return read_content(
         content,
-        dataset_id=base.namespace,
-        table=base.table,
-        settings=base.settings,
+        dataset_id=job.namespace,
+        table=job.table,
+        settings=job.settings,
         progress=progress,
         end=end,
-        config=base.config,
-        place=place,
-        known=_known(content, Table(base.table, there)),
-        known_videos=_known_videos(base, written),
-        written=written,
-        head=base.head.id,
+        config=job.config,
+        placement=placement,
+        existing=_existing_media(content, Table(job.table, begin_version)),
+        existing_videos=_existing_videos(job, checkpoint),
+        checkpoint=checkpoint,
+        head=job.head.id,
         of_videos=of_videos,
     )
 
 
 def _summary(
-    base: JobContext, content: Content, ingested: Ingested, place: SourcePlacement, roots: Sequence[str]
+    job: JobContext, content: Content, ingested: Ingested, placement: SourcePlacement, roots: Sequence[str]
 ) -> Summary:
-    """Return the summary of a generation with an addition."""
-    summary = base.head.summary.with_(skipped=skipped(content, ingested))
-    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(base.roots)):
-        summary = summary.with_(roles={**summary.roles, str(place.root): content.source.role_arn})
+    """Return the summary of the generation after an addition."""
+    summary = job.head.summary.with_(skipped=skipped_counts(content, ingested))
+    if isinstance(content, FilesInput) and content.source.role_arn and (ingested.rows or roots == list(job.roots)):
+        summary = summary.with_(roles={**summary.roles, str(placement.root): content.source.role_arn})
     if ingested.rows:
-        summary = summary.with_(batches=place.batch + 1, added_at=with_time(summary.added_at, place.batch))
+        summary = summary.with_(batches=placement.batch + 1, added_at=with_time(summary.added_at, placement.batch))
     return summary
 
 
-def _ids_of(table: Table, chosen: npt.NDArray[np.bool_]) -> list[str]:
-    """Return the media ids of some rows: bool, shape (rows,)."""
-    if not chosen.any():
+def _ids_of(table: Table, mask: npt.NDArray[np.bool_]) -> list[str]:
+    """Return the media ids of the rows of a mask: bool, shape (rows,)."""
+    if not mask.any():
         return []
-    ids: list[str] = table.scan(["media_id"]).read_all().column(0).filter(pa.array(chosen)).to_pylist()
+    ids: list[str] = table.scan(["media_id"]).read_all().column(0).filter(pa.array(mask)).to_pylist()
     return ids
 
 
-def with_new_thumbnails(commit: Commit, base: JobContext, ids: Sequence[str]) -> Commit:
-    """Return a commit after which media that were replaced have no thumbnails of what they were."""
+def with_new_thumbnails(commit: Commit, job: JobContext, ids: Sequence[str]) -> Commit:
+    """Return a commit that also removes the thumbnails of replaced media."""
     if not ids:
         return commit
 
     def commit_and_forget(connection: Any) -> None:
         commit(connection)
-        forget_thumbnails(base.thumbnails, ids)
-        forget_thumbnails(base.object_thumbnails)  # an object of the same box may be another thing now
+        remove_thumbnails(job.thumbnails, ids)
+        remove_thumbnails(job.object_thumbnails)  # the crop of an unchanged box may have changed
 
     return commit_and_forget
 
 
 def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[int, bool]:
-    """Return a version of the media table, with the columns about frames where they are needed, and if it has them.
+    """Add the columns about frames if videos need them; return the table's version, and whether it has these columns.
 
-    Datasets that were made by older versions lack them until there are videos.
+    Tables that older versions of Framedex wrote lack these columns until the first video is added.
     """
     has_them = "kind" in Table(table, version).schema.names
     if has_them or not isinstance(content, FilesInput) or not any(map(is_video_item, content.source.items())):
@@ -155,113 +178,118 @@ def _with_frame_columns(table: Path, version: int, content: Content) -> tuple[in
     return tables.add_empty_columns(Table(table, version), OF_VIDEOS), True
 
 
-def _known_videos(base: JobContext, written: Checkpoint) -> IdIndex | None:
-    """Return the videos that are there; their table then ends with them, whatever a broken run left beyond."""
-    begun = written.videos or videos.roll_back_videos(base.table, base.head.tables.get(videos.VIDEOS))
-    return FileIndex(Table(videos.videos_path(base.table), begun), "video_id") if begun else None
+def _existing_videos(job: JobContext, checkpoint: Checkpoint) -> IdIndex | None:
+    """Return an index of existing videos, after removing rows that an interrupted run left in their table."""
+    begin = checkpoint.videos or videos.roll_back_videos(job.table, job.head.tables.get(videos.VIDEOS))
+    return FileIndex(Table(videos.videos_path(job.table), begin), "video_id") if begin else None
 
 
 def _settled_videos(table: Path, ingested: Ingested) -> dict[str, int]:
-    """Return the version of the table of videos, by its name, after an addition; changed ones have their new row."""
+    """Return the version of the table of videos after an addition, by table name; changed videos have their new row."""
     if not ingested.videos:
         return {}
     return {videos.VIDEOS: videos.drop_repeated_videos(Table(videos.videos_path(table), ingested.videos))}
 
 
-def _known(content: Content, table: Table) -> IdIndex:
+def _existing_media(content: Content, table: Table) -> IdIndex:
     return FileIndex(table) if isinstance(content, FilesInput) else IdIndex(table)
 
 
-def _replaced(base: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
-    """Return which of the rows that were there have the id of a row that was added, or are of a video that was."""
-    rows, place = base.head.n_images, 0
-    known, gone = IdIndex(Table(base.table, start)), np.zeros(base.head.n_images, dtype=bool)
-    table, changed = Table(base.table, end), set[str]()
+def _replaced(job: JobContext, start: int, end: int) -> npt.NDArray[np.bool_]:
+    """Return the mask of old rows that an addition replaces: bool, shape (old rows,).
+
+    A row is replaced if a new row has its id, or if its video was read again.
+    """
+    rows, start_row = job.head.n_images, 0
+    existing, gone = IdIndex(Table(job.table, start)), np.zeros(job.head.n_images, dtype=bool)
+    table, changed = Table(job.table, end), set[str]()
     columns = ["media_id", *(["video_id"] if "video_id" in table.schema.names else [])]
     for batch in table.scan(columns):
-        added = batch.slice(max(rows - place, 0))
-        gone |= replaced_rows(known, added.column(0).to_pylist(), rows)
+        added = batch.slice(max(rows - start_row, 0))
+        gone |= replaced_rows(existing, added.column(0).to_pylist(), rows)
         if len(columns) > 1:
             changed.update(pc.unique(added.column(1)).drop_null().to_pylist())
-        place += batch.num_rows
+        start_row += batch.num_rows
     return gone | _rows_of(table, changed, rows) if changed else gone
 
 
 def _rows_of(table: Table, video_ids: set[str], rows: int) -> npt.NDArray[np.bool_]:
-    """Return which of the first rows are of some videos: bool, shape (rows,)."""
-    wanted = pa.array(sorted(video_ids), pa.string())
-    found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["video_id"])]
-    return np.asarray(pa.chunked_array(found).to_numpy()[:rows], dtype=bool)
+    """Return the mask of the first rows that belong to some videos: bool, shape (rows,)."""
+    video_id_set = pa.array(sorted(video_ids), pa.string())
+    masks = [pc.is_in(batch.column(0), value_set=video_id_set) for batch in table.scan(["video_id"])]
+    return np.asarray(pa.chunked_array(masks).to_numpy()[:rows], dtype=bool)
 
 
-def reindex(base: JobContext, *, progress: TaskProgress) -> Commit:
-    """Index all media anew and return the commit."""
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
+    """Rebuild the index of all media and return the commit."""
+    version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    share = _objects_share(base)
-    indexed = rebuild_index(base, Table(base.table, version), progress.stages(0.0, 1 - share), base.head.summary)
+    share = _objects_share(job)
+    indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary)
     progress.outcome = _outcome(indexed)
-    others, summary = base.kept, base.head.summary
-    if (objects := change_objects(base, anew=True, progress=progress.stages(1 - share, 1.0))) is not None:
+    others, summary = job.kept, job.head.summary
+    if (objects := change_objects(job, rebuild=True, progress=progress.stages(1 - share, 1.0))) is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
-        base.config,
-        dataset_id=base.dataset_id,
-        table=base.table,
-        rows=base.head.n_images,
+        job.config,
+        dataset_id=job.dataset_id,
+        table=job.table,
+        rows=job.head.n_images,
         summary=summary,
         others=others,
     )
 
 
 def _outcome(indexed: WrittenIndex) -> str:
-    """Return the message of a task that ended well."""
+    """Return the message of a successful task."""
     if not indexed.unread:
         return DONE
     return f"{DONE}; {indexed.unread:,} images could not be read to be measured; their rows keep the values they had"
 
 
-def _objects_share(base: JobContext) -> float:
-    """Return the share that objects have of the rows of a dataset."""
-    count = count_objects(base.head)
-    return count / max(count + base.head.n_images, 1)
+def _objects_share(job: JobContext) -> float:
+    """Return objects as a share of all rows of a dataset, 0 to 1."""
+    count = count_objects(job.head)
+    return count / max(count + job.head.n_images, 1)
 
 
-def _places(base: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
-    """Return where media belong, and all source roots then.
+def _place_roots(job: JobContext, content: Content) -> tuple[SourcePlacement, list[str]]:
+    """Return the placement of new media, and all source roots of the dataset after the addition.
 
-    Each of the content's roots belongs to a known one that holds it, else it becomes a new one. The uris of a table
-    stay as they are, so only the very folder that they are relative to will do.
+    A root of the content is mapped to the existing root that contains it; otherwise it becomes a new root. The uris of
+    a table stay unchanged, so a table's root is mapped only to an identical root.
     """
-    batch, roots, places = base.head.summary.batches, list(base.roots), []
-    for root in roots_of(content):
-        ways = [below(known, root) if isinstance(content, FilesInput) or known == root else None for known in roots]
+    batch, roots, placements = job.head.summary.batches, list(job.roots), []
+    for root in source_roots(content):
+        ways = [
+            below(existing, root) if isinstance(content, FilesInput) or existing == root else None for existing in roots
+        ]
         number = next((number for number, way in enumerate(ways) if way is not None), len(roots))
         if number == len(roots):
             roots, ways = [*roots, root], [*ways, ""]
-        places.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
-    return replace(places[0], others=tuple(places[1:])), roots
+        placements.append(SourcePlacement(number, f"{ways[number]}/" if ways[number] else "", batch))
+    return replace(placements[0], others=tuple(placements[1:])), roots
 
 
-def nothing_new(base: JobContext, summary: Summary) -> Commit:
-    """Return the commit of a job that found nothing to do; only the summary may be new."""
-    return media_stay(base, base.head.tables, summary, partial=base.head.summary.partial)
+def nothing_new(job: JobContext, summary: Summary) -> Commit:
+    """Return the commit of a job with no new media; only the summary may change."""
+    return media_stay(job, job.head.tables, summary, partial=job.head.summary.partial)
 
 
-def media_stay(base: JobContext, versions: Mapping[str, int], summary: Summary, *, partial: bool) -> Commit:
-    """Return the commit of a job that left the media, and their index, as they were.
+def media_stay(job: JobContext, versions: Mapping[str, int], summary: Summary, *, partial: bool) -> Commit:
+    """Return the commit of a job that changed neither the media nor their index.
 
     Args:
-        base: what it started from.
-        versions: of the tables of the generation.
-        summary: of the generation.
-        partial: whether something in it is still to be indexed.
+        job: the dataset.
+        versions: of the tables of the new generation.
+        summary: of the new generation.
+        partial: whether something is still to be indexed.
     """
     return generation_commit(
-        base.dataset_id,
+        job.dataset_id,
         tables=versions,
-        n_images=base.head.n_images,
-        config=base.config,
+        n_images=job.head.n_images,
+        config=job.config,
         summary=summary.with_(partial=partial),
     )

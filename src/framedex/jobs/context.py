@@ -1,4 +1,4 @@
-"""What a job on a dataset starts from."""
+"""The starting state of a job on a dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from framedex.storage.table_names import INDEX_TABLES
 
 @dataclass(frozen=True)
 class JobContext:
-    """What a job on a dataset starts from.
+    """The starting state of a job on a dataset.
 
     Attributes:
         dataset_id: the dataset.
-        head: its head when the job was accepted; nothing else may change it until the job is done.
-        config: how it was encoded, and the thresholds to group it by.
+        head: the head when the job was accepted; nothing else changes it until the job ends.
+        config: encoder, dimension and cluster thresholds of the dataset.
         roots: source roots, by number.
         table: folder of the media table.
         thumbnails: folder of cached thumbnails.
-        cannot_link: sets of media ids of which no two are duplicates.
+        cannot_link: sets of media ids; no two media of a set are duplicates.
         settings: limits.
     """
 
@@ -37,10 +37,10 @@ class JobContext:
     settings: Settings
 
     @classmethod
-    def of_nothing(
+    def for_new_dataset(
         cls, dataset_id: str, config: EmbeddingConfig, table: Path, thumbnails: Path, settings: Settings
     ) -> "JobContext":
-        """Return what the job of a new dataset starts from: a head without tables, which is in no catalog."""
+        """Return the context of a job that creates a dataset; its head has no tables and is in no catalog."""
         head = Generation(
             id="", dataset_id=dataset_id, tables={}, n_images=0, created_at=datetime.now(UTC), summary=Summary()
         )
@@ -48,12 +48,12 @@ class JobContext:
 
     @property
     def namespace(self) -> str:
-        """The dataset whose id those of media are made of: of a clone, the first one it was cloned from."""
+        """The dataset id from which media ids are derived; for a clone, that of the original dataset."""
         return self.head.summary.namespace or self.dataset_id
 
     @property
     def kept(self) -> dict[str, int]:
-        """The versions of the tables that the job does not write."""
+        """The versions of the tables that indexing does not write."""
         return {name: version for name, version in self.head.tables.items() if name not in INDEX_TABLES}
 
     @property

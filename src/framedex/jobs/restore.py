@@ -1,11 +1,11 @@
-"""The jobs that bring a snapshot back, and that make a dataset of one."""
+"""Jobs that restore a snapshot, or clone one into a new dataset."""
 
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from framedex.images.reading import forget_thumbnails
+from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.progress import Progress
@@ -16,105 +16,113 @@ from framedex.storage.layout import Layout
 from framedex.tasks import Commit, TaskProgress
 
 
-def restore(base: JobContext, snapshot_id: str, kept: Generation, *, progress: TaskProgress) -> Commit:
-    """Return the commit that makes a kept generation the head again. No data moves.
+def restore(job: JobContext, snapshot_id: str, generation: Generation, *, progress: TaskProgress) -> Commit:
+    """Return the commit that makes the generation of a snapshot the head again. No data moves.
 
-    The versions of the tables that it names are still there; whoever writes next goes on from them.
+    The table versions of the generation still exist; the next writer continues from them.
 
     Args:
-        base: the dataset.
+        job: the dataset.
         snapshot_id: the snapshot.
-        kept: what it keeps.
+        generation: the generation of the snapshot.
         progress: of the task.
 
-    The commit raises NotFound if the snapshot is gone.
+    The commit raises NotFound if the snapshot was deleted.
     """
     progress("restoring", 0.5)
     make_head = generation_commit(
-        base.dataset_id,
-        tables=kept.tables,
-        n_images=kept.n_images,
-        config=kept.embedding_config or base.config,
-        summary=_counted_on(base.head.summary, kept.summary),
+        job.dataset_id,
+        tables=generation.tables,
+        n_images=generation.n_images,
+        config=generation.embedding_config or job.config,
+        summary=_with_counters(generation.summary, job.head.summary),
     )
 
     def commit(connection: Any) -> None:
         snapshot_rows.find_snapshot(
-            connection, base.dataset_id, snapshot_id
-        )  # what is deleted may be gone from the disk
+            connection, job.dataset_id, snapshot_id
+        )  # files of a deleted snapshot may be removed
         make_head(connection)
-        snapshot_rows.set_current(connection, base.dataset_id, snapshot_id)
-        forget_thumbnails(base.thumbnails)  # media of the same ids may have been other pictures then
-        forget_thumbnails(base.object_thumbnails)
+        snapshot_rows.set_current(connection, job.dataset_id, snapshot_id)
+        remove_thumbnails(job.thumbnails)  # media with the same ids may have had other images
+        remove_thumbnails(job.object_thumbnails)
 
     return commit
 
 
-def _counted_on(now: Summary, then: Summary) -> Summary:
-    """Return the former summary with the counters of both states, so that no number is used twice."""
-    counted = then.with_(first_free=_larger(now, then), batches=max(now.batches, then.batches))
-    if now.objects is None and then.objects is None:
+def _with_counters(restored: Summary, current: Summary) -> Summary:
+    """Return the restored summary with the larger of each counter of both, so that a number is never used twice."""
+    counted = restored.with_(
+        first_free=_max_counters(current, restored), batches=max(current.batches, restored.batches)
+    )
+    if current.objects is None and restored.objects is None:
         return counted
-    of_now, of_then = now.objects or ObjectSummary(), then.objects or ObjectSummary()
-    return counted.with_(objects=of_then.with_(first_free=_larger(of_now, of_then)))
+    of_current, of_restored = current.objects or ObjectSummary(), restored.objects or ObjectSummary()
+    return counted.with_(objects=of_restored.with_(first_free=_max_counters(of_current, of_restored)))
 
 
-def _larger(now: IndexSummary, then: IndexSummary) -> dict[str, int]:
-    used, before = now.first_free, then.first_free
-    return {name: max(used.get(name, 0), before.get(name, 0)) for name in {*used, *before}}
+def _max_counters(current: IndexSummary, restored: IndexSummary) -> dict[str, int]:
+    of_current, of_restored = current.first_free, restored.first_free
+    return {name: max(of_current.get(name, 0), of_restored.get(name, 0)) for name in {*of_current, *of_restored}}
 
 
 def clone(
-    source: JobContext, kept: Generation, *, layout: Layout, dataset_id: str, created_by: str, progress: TaskProgress
+    source: JobContext,
+    generation: Generation,
+    *,
+    layout: Layout,
+    dataset_id: str,
+    created_by: str,
+    progress: TaskProgress,
 ) -> Commit:
-    """Make the tables of a new dataset of a kept generation and return the commit; both share their files.
+    """Link the tables of a generation into a new dataset and return the commit; both datasets share the files.
 
     Args:
         source: the dataset that is cloned.
-        kept: what its snapshot keeps.
+        generation: the generation of the snapshot.
         layout: of the workspace.
         dataset_id: the new dataset.
-        created_by: who clones.
+        created_by: the user who clones.
         progress: of the task.
     """
-    link_generation(kept, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.1, 0.9))
+    link_generation(generation, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.1, 0.9))
     progress("syncing", 0.9)
     tables.sync(layout.dataset(dataset_id))
     return generation_commit(
         dataset_id,
-        tables=kept.tables,
-        n_images=kept.n_images,
-        config=kept.embedding_config or source.config,
-        summary=kept.summary.with_(namespace=source.namespace),
+        tables=generation.tables,
+        n_images=generation.n_images,
+        config=generation.embedding_config or source.config,
+        summary=generation.summary.with_(namespace=source.namespace),
         roots=source.roots,
         snapshot_by=created_by,
         reason=SnapshotReason.CLONE,
     )
 
 
-def link_generation(kept: Generation, *, layout: Layout, dataset_id: str, progress: Progress) -> None:
-    """Give the tables and the uploaded media of a generation to a new dataset, by second names of their files.
+def link_generation(generation: Generation, *, layout: Layout, dataset_id: str, progress: Progress) -> None:
+    """Link the tables and the uploaded media of a generation into a new dataset, as hard links.
 
     Args:
-        kept: the generation, of any dataset.
+        generation: the generation, of any dataset.
         layout: of the workspace.
-        dataset_id: the new dataset; what an earlier run left of it is removed.
+        dataset_id: the new dataset; remains of an earlier run are removed.
         progress: called with the stage and the share that is done; raises to stop.
     """
     shutil.rmtree(layout.dataset(dataset_id), ignore_errors=True)
-    for done, (name, version) in enumerate(kept.tables.items()):
-        progress("linking tables", 0.5 * done / len(kept.tables))
-        tables.link(layout.table(kept.dataset_id, name), version, layout.table(dataset_id, name))
+    for done, (name, version) in enumerate(generation.tables.items()):
+        progress("linking tables", 0.5 * done / len(generation.tables))
+        tables.link(layout.table(generation.dataset_id, name), version, layout.table(dataset_id, name))
     progress("linking uploaded media", 0.5)
-    _link_blobs(layout.blobs(kept.dataset_id), layout.blobs(dataset_id), progress)
+    _link_blobs(layout.blobs(generation.dataset_id), layout.blobs(dataset_id), progress)
 
 
 def _link_blobs(source: Path, target: Path, progress: Progress) -> None:
-    """Link all uploaded files; which of them a snapshot needs is not worth finding out, for a link costs nothing."""
+    """Link all uploaded files; links are free, so files that the snapshot does not need are not filtered out."""
     for folder, _, names in os.walk(source):
-        place = target / Path(folder).relative_to(source)
-        place.mkdir(parents=True, exist_ok=True)
+        target_folder = target / Path(folder).relative_to(source)
+        target_folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             if not name.endswith(".partial"):
-                tables.link_file(Path(folder) / name, place / name)
+                tables.link_file(Path(folder) / name, target_folder / name)
         progress("linking uploaded media", 0.75)

@@ -1,1 +1,1 @@
-"""Operations on a workspace: they check the state, start tasks and commit short edits."""
+"""Operations on an open workspace: they check its state, start tasks and commit short edits."""

@@ -1,4 +1,4 @@
-"""Adding media to a dataset, from wherever they are: what is uploaded is there before the task begins."""
+"""Additions of media and objects to a dataset; files are uploaded before the task starts."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from framedex.errors import Forbidden, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
-from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_more
+from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_free, start, with_job_context
+from framedex.operations.starting import check_available, start, with_job_context
 from framedex.records import TaskType
 from framedex.render.progress import progress_bar
 from framedex.storage import datasets
@@ -23,44 +23,44 @@ from framedex.tasks import Commit, Job, Task, TaskProgress
 
 
 def start_addition(
-    context: Context, dataset_id: str, given: AdditionRequest, *, auto_reindex: bool, shown: bool
+    context: Context, dataset_id: str, request: AdditionRequest, *, auto_reindex: bool, show_progress: bool
 ) -> Task:
-    """Open what is given, upload what is to be uploaded, and start the task; see :meth:`framedex.Dataset.add_media`.
+    """Open the media, upload files if needed, and start the task; see :meth:`framedex.Dataset.add_media`.
 
     Args:
         context: the open workspace.
         dataset_id: the dataset.
-        given: what is added.
-        auto_reindex: settle everything at once.
-        shown: whether the progress of an upload is shown.
+        request: the media.
+        auto_reindex: rebuild the whole index.
+        show_progress: whether to show the progress of an upload.
     """
     with context.catalog.read() as connection:
         config = datasets.embedding_config(connection, dataset_id)
     if config is None:
         raise NotIndexed("Dataset has no embedding config")
     with context.catalog.write() as connection:  # what cannot start is not uploaded first
-        check_free(connection, dataset_id, Operation.ADD_MEDIA)
-    with progress_bar("Uploading", shown=None if shown else False) as progress:
-        content = open_more(
-            given,
+        check_available(connection, dataset_id, Operation.ADD_MEDIA)
+    with progress_bar("Uploading", shown=None if show_progress else False) as progress:
+        content = open_addition(
+            request,
             config,
             dataset_id=dataset_id,
             layout=context.layout,
             settings=context.settings,
             progress=lambda share: progress("files", share) if progress else None,
         )
-    asked = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
+    task_config = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
     try:
         return start(
             context,
             dataset_id,
             TaskType.MEDIA_ADDITION,
-            lambda base, progress: add(base, content, auto_reindex=auto_reindex, progress=progress),
+            lambda job, progress: add(job, content, auto_reindex=auto_reindex, progress=progress),
             operation=Operation.ADD_MEDIA,
-            config=None if content.config is None else asked,
+            config=None if content.config is None else task_config,
         )
     except BaseException:
-        _forget(context, dataset_id, content)
+        _remove_upload(context, dataset_id, content)
         raise
 
 
@@ -73,20 +73,20 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
         context,
         dataset_id,
         TaskType.MEDIA_ADDITION,
-        _adds(context, sources),
+        _add_objects_job(context, sources),
         operation=Operation.ADD_OBJECTS,
         config={"operation": Operation.ADD_OBJECTS, "boxes": paths},
     )
 
 
 def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
-    """Return the job of a task that adds objects, which is to be done again."""
-    return with_job_context(context, dataset_id, _adds(context, resolve_box_sources(paths)))
+    """Return the job of a task that adds objects, for a retry."""
+    return with_job_context(context, dataset_id, _add_objects_job(context, resolve_box_sources(paths)))
 
 
-def _adds(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:
-    return lambda base, progress: add_objects(
-        base, sources, encoder_for_images(base.config, context.settings), progress=progress
+def _add_objects_job(context: Context, sources: Sequence[BoxSource]) -> Callable[[JobContext, TaskProgress], Commit]:
+    return lambda job, progress: add_objects(
+        job, sources, encoder_for_images(job.config, context.settings), progress=progress
     )
 
 
@@ -98,7 +98,7 @@ def _encoder(context: Context, dataset_id: str) -> Encoder:
     return encoder_for_images(config, context.settings)
 
 
-def _forget(context: Context, dataset_id: str, content: Content) -> None:
+def _remove_upload(context: Context, dataset_id: str, content: Content) -> None:
     if isinstance(content, FilesInput) and isinstance(content.source, UploadSource):
         remove_upload(context.layout.dataset(dataset_id), content.source.upload_id)
 

@@ -1,4 +1,4 @@
-"""What is open: handed to everything that works on a dataset."""
+"""The open parts of a workspace, which all operations share."""
 
 from dataclasses import dataclass
 
@@ -18,18 +18,18 @@ from framedex.tasks import Exports, Runner
 
 @dataclass(frozen=True)
 class Context:
-    """The open parts of one workspace.
+    """The open parts of a workspace.
 
     Attributes:
-        layout: where things lie.
-        catalog: everything small and transactional.
+        layout: paths of the workspace.
+        catalog: transactional records.
         sql: the filter engine.
         runner: starts tasks.
         exports: starts exports.
         settings: limits and defaults.
-        indices: the vectors that were searched last.
-        columns: the columns that were filtered last.
-        heads: the heads that were read last.
+        indices: cache of vector indices.
+        columns: cache of filtered columns.
+        heads: cache of heads.
     """
 
     layout: Layout
@@ -44,7 +44,7 @@ class Context:
 
 
 def open_media(context: Context, dataset_id: str) -> Media:
-    """Return a dataset's media as its head names them: the same state for as long as the caller holds it.
+    """Return a dataset's media at its current head; they stay the same while the caller uses them.
 
     Raises:
         Conflict: the dataset has no head yet.
@@ -61,7 +61,7 @@ def open_media(context: Context, dataset_id: str) -> Media:
 
 
 def open_entities(context: Context, dataset_id: str, *, objects: bool) -> Media:
-    """Return a dataset's media as :func:`open_media` does, or the objects in them, of which there may be none.
+    """Return a dataset's media as :func:`open_media` does, or its objects, of which there can be none.
 
     Raises:
         Conflict: the dataset has no head yet.

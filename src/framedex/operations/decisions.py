@@ -1,4 +1,4 @@
-"""Decisions of users that images are not duplicates, each committed with the groups that follow from it."""
+"""User decisions that images are not duplicates, each committed with the resulting duplicate groups."""
 
 from collections.abc import Sequence
 
@@ -10,28 +10,28 @@ from framedex.storage import datasets
 
 
 def decide_not_duplicates(context: Context, dataset_id: str, media_ids: Sequence[str]) -> DuplicateDecision:
-    """Store that no two of some media are duplicates, with the groups that follow, as one generation.
+    """Store that no two of some media are duplicates, and the resulting groups, as one generation.
 
     Raises:
-        InvalidInput: these are not two or more different ids.
-        NotFound: one is not in the dataset.
-        Conflict: a task is under way.
+        InvalidInput: the argument is not a list of two or more different ids.
+        NotFound: a media item is not in the dataset.
+        Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "not_duplicates") as edit:
-        decision, versions, summary = decide(edit.base.table, edit.base.head, media_ids, context.settings.user)
+        decision, versions, summary = decide(edit.job.table, edit.job.head, media_ids, context.settings.user)
         edit.commit(versions, summary)
     return decision
 
 
 def withdraw_decision(context: Context, dataset_id: str, decision_id: str) -> None:
-    """Take a decision back, with the groups that follow, as one generation.
+    """Withdraw a decision and store the resulting groups, as one generation.
 
     Raises:
-        NotFound: there is no such decision.
-        Conflict: a task is under way.
+        NotFound: the dataset has no such decision.
+        Conflict: a task is in progress.
     """
     with editing(context, dataset_id, "withdraw_decision") as edit:
-        edit.commit(*withdraw(edit.base.table, edit.base.head, decision_id))
+        edit.commit(*withdraw(edit.job.table, edit.job.head, decision_id))
 
 
 def duplicate_decisions(context: Context, dataset_id: str) -> list[DuplicateDecision]:

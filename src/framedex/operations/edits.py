@@ -1,4 +1,4 @@
-"""What people edit: tags, labels, captions and custom fields. Each edit is one generation."""
+"""Edits of tags, labels, captions and custom fields; each is committed as one generation."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from framedex.arrays import Mask, RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
-from framedex.jobs.edits.labels import caption_array, label_array, write_captions, write_labels
-from framedex.jobs.edits.rows import Places, find_ids, mask_of
+from framedex.jobs.edits.labels import caption_array, label_array, update_captions, update_labels
+from framedex.jobs.edits.rows import Indices, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
@@ -28,92 +28,92 @@ from framedex.storage.media import Media
 from framedex.storage.tables import Table
 from framedex.tasks import Job, Task
 
-_STORED_ROWS = 100_000  # values that a task keeps in the catalog, so that another process can do it again
+_STORED_ROWS = 100_000  # values that the catalog stores for a retry by another process
 
 Selection = Callable[[Media], Condition | RowIds] | Sequence[str]
-"""Media that an edit is about: by a condition, made for the state that is edited, or by their ids."""
+"""Media to edit: a function that returns a condition for the edited state, or a list of ids."""
 
 
 def list_tags(context: Context, dataset_id: str) -> list[Tag]:
-    """Return the tags of a dataset, oldest first, with how many media have each."""
+    """Return the tags of a dataset, oldest first, with the number of media of each."""
     media = open_media(context, dataset_id)
-    known = tags_of(media)
-    counts = count_tags(media.table) if known else {}
-    return [_tag(tag, counts) for tag in known]
+    tags = tags_of(media)
+    counts = count_tags(media.table) if tags else {}
+    return [_tag(tag, counts) for tag in tags]
 
 
 def create_tag(context: Context, dataset_id: str, name: str) -> Tag:
-    """Make a tag and return it; see :func:`framedex.jobs.edits.tags.create_tag` for the errors."""
+    """Create a tag and return it; errors as in :func:`framedex.jobs.edits.tags.create_tag`."""
     with _editing(context, dataset_id, "create_tag") as (edit, media):
-        tag, written = tag_jobs.create_tag(media.table, edit.base.head, name, context.settings.user)
+        tag, written = tag_jobs.create_tag(media.table, edit.job.head, name, context.settings.user)
         edit.commit(*written)
     return _tag(tag, {})
 
 
 def rename_tag(context: Context, dataset_id: str, name_or_id: str, name: str) -> Tag:
-    """Give a tag another name and return it; see :func:`framedex.jobs.edits.tags.rename_tag` for the errors."""
+    """Rename a tag and return it; errors as in :func:`framedex.jobs.edits.tags.rename_tag`."""
     with _editing(context, dataset_id, "rename_tag") as (edit, media):
-        tag, written = tag_jobs.rename_tag(media.table, edit.base.head, name_or_id, name)
+        tag, written = tag_jobs.rename_tag(media.table, edit.job.head, name_or_id, name)
         edit.commit(*written)
         return _tag(tag, count_tags(media.table))
 
 
 def delete_tag(context: Context, dataset_id: str, name_or_id: str) -> None:
-    """Delete a tag, and take it off all media; see :func:`framedex.jobs.edits.tags.delete_tag` for the errors."""
+    """Delete a tag and remove it from all media; errors as in :func:`framedex.jobs.edits.tags.delete_tag`."""
     with _editing(context, dataset_id, "delete_tag") as (edit, media):
-        edit.commit(*tag_jobs.delete_tag(media.table, edit.base.head, name_or_id))
+        edit.commit(*tag_jobs.delete_tag(media.table, edit.job.head, name_or_id))
 
 
 def tag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
-    """Put a tag on media and return it; see :func:`framedex.jobs.edits.tags.put_on` for the errors."""
+    """Assign a tag to media and return it; errors as in :func:`framedex.jobs.edits.tags.assign_tag`."""
     with _editing(context, dataset_id, "tag") as (edit, media):
-        rows = _chosen(media, selection)
-        found, written = tag_jobs.put_on(media.table, edit.base.head, rows, name_or_id, context.settings.user)
+        rows = _selected_rows(media, selection)
+        result, written = tag_jobs.assign_tag(media.table, edit.job.head, rows, name_or_id, context.settings.user)
         edit.commit(*written)
-        return _tag(found, count_tags(Table(media.table.path, written[0]["media"])))
+        return _tag(result, count_tags(Table(media.table.path, written[0]["media"])))
 
 
 def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: str) -> Tag:
-    """Take a tag off media and return it; see :func:`framedex.jobs.edits.tags.take_off` for the errors."""
+    """Remove a tag from media and return it; errors as in :func:`framedex.jobs.edits.tags.unassign_tag`."""
     with _editing(context, dataset_id, "untag") as (edit, media):
-        rows = _chosen(media, selection)
-        found, written = tag_jobs.take_off(media.table, edit.base.head, rows, name_or_id)
+        rows = _selected_rows(media, selection)
+        result, written = tag_jobs.unassign_tag(media.table, edit.job.head, rows, name_or_id)
         edit.commit(*written)
-        return _tag(found, count_tags(Table(media.table.path, written[0]["media"])))
+        return _tag(result, count_tags(Table(media.table.path, written[0]["media"])))
 
 
 def set_labels(context: Context, dataset_id: str, selection: Selection, labels: Any) -> None:
-    """Give media labels, the same to all of them.
+    """Set the same labels on all selected media.
 
     Raises:
-        InvalidInput: these are no labels.
+        InvalidInput: the labels are invalid.
         NotFound: a media item does not exist.
-        Conflict: a task is under way.
+        Conflict: a task is in progress.
     """
     array = label_array([labels])
     with _editing(context, dataset_id, "set_labels") as (edit, media):
-        place = np.where(_chosen(media, selection), 0, -1)
-        edit.commit(write_labels(media.table, edit.base.head, array, place), edit.base.head.summary)
+        indices = np.where(_selected_rows(media, selection), 0, -1)
+        edit.commit(update_labels(media.table, edit.job.head, array, indices), edit.job.head.summary)
 
 
 def set_labels_of(context: Context, dataset_id: str, labels: Mapping[str, Any]) -> None:
-    """Give media labels, by their ids; raises as :func:`set_labels`."""
+    """Set the labels of media by their ids; raises as :func:`set_labels`."""
     ids, array = list(labels), label_array(list(labels.values()))
     with _editing(context, dataset_id, "set_labels") as (edit, media):
-        edit.commit(write_labels(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(update_labels(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
 
 
 def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any]) -> None:
-    """Give media captions, by their ids.
+    """Set the captions of media by their ids.
 
     Raises:
-        InvalidInput: one is neither text nor None.
+        InvalidInput: a caption is neither text nor None.
         NotFound: a media item does not exist.
-        Conflict: a task is under way.
+        Conflict: a task is in progress.
     """
     ids, array = list(captions), caption_array(captions)
     with _editing(context, dataset_id, "set_captions") as (edit, media):
-        edit.commit(write_captions(media.table, edit.base.head, array, _places(media, ids)), edit.base.head.summary)
+        edit.commit(update_captions(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
 
 
 def list_fields(context: Context, dataset_id: str) -> list[Field]:
@@ -122,18 +122,18 @@ def list_fields(context: Context, dataset_id: str) -> list[Field]:
 
 
 def field_values(context: Context, dataset_id: str, media_id: str) -> list[FieldValue]:
-    """Return the values of custom fields that a media item has.
+    """Return the custom field values of a media item.
 
     Raises:
-        NotFound: there is no such media item.
+        NotFound: the media item does not exist.
     """
     media = open_media(context, dataset_id)
     fields = stored_fields(media)
     row = media.find(media_id, [field.column.name for field in fields] or ["media_id"])
-    found = ((field, row[field.column.name]) for field in fields)
+    result = ((field, row[field.column.name]) for field in fields)
     return [
         FieldValue(field_name=field.name, field_type=field.type, value=value)
-        for field, value in found
+        for field, value in result
         if value is not None
     ]
 
@@ -141,22 +141,22 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
 def start_adding_field(
     context: Context, dataset_id: str, name: str, field_type: str, enum_options: Any, is_multi: bool, values: Any
 ) -> Task:
-    """Start the task that makes a custom field and fills it.
+    """Start the task that creates a custom field and writes its values.
 
     Raises:
-        InvalidInput: an argument cannot be used.
-        Conflict: the name is taken, or a task is under way.
+        InvalidInput: an argument is invalid.
+        Conflict: the name is in use, or a task is in progress.
     """
     spec = field_jobs.check_spec(name, field_type, enum_options, is_multi)
     field_jobs.check_name_free(fields_of(open_media(context, dataset_id)), name)
-    rows = _rows(values)
+    rows = _value_rows(values)
     return start(
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress),
+        lambda job, progress: field_jobs.add_field(job, spec, rows, progress=progress),
         operation=Operation.ADD_FIELD,
-        config=_asked(
+        config=_task_config(
             rows,
             Operation.ADD_FIELD,
             name=name,
@@ -168,59 +168,59 @@ def start_adding_field(
 
 
 def start_setting_field(context: Context, dataset_id: str, name: str, values: Any) -> Task:
-    """Start the task that gives values to a custom field.
+    """Start the task that writes values of a custom field.
 
     Raises:
-        NotFound: there is no such field.
-        InvalidInput: the values are neither a mapping nor rows.
-        Conflict: a task is under way.
+        NotFound: the dataset has no such field.
+        InvalidInput: the values are neither a mapping nor a list of rows.
+        Conflict: a task is in progress.
     """
     field_jobs.find_field(fields_of(open_media(context, dataset_id)), name)
-    rows = _rows(values)
+    rows = _value_rows(values)
     return start(
         context,
         dataset_id,
         TaskType.CUSTOM_METADATA,
-        lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress),
+        lambda job, progress: field_jobs.set_field(job, name, rows, progress=progress),
         operation=Operation.SET_FIELD,
-        config=_asked(rows, Operation.SET_FIELD, name=name),
+        config=_task_config(rows, Operation.SET_FIELD, name=name),
     )
 
 
-def _asked(rows: Sequence[Any], operation: Operation, **options: Any) -> dict[str, Any] | None:
-    """Return what a task is asked to do, as JSON; None where that is too much to keep, or holds what JSON cannot."""
+def _task_config(rows: Sequence[Any], operation: Operation, **options: Any) -> dict[str, Any] | None:
+    """Return the config of a task, as JSON; None if the values are too many, or cannot be JSON."""
     if len(rows) > _STORED_ROWS:
         return None
-    asked = {"operation": operation, "values": list(rows), **options}
+    config = {"operation": operation, "values": list(rows), **options}
     try:
-        found: dict[str, Any] = json.loads(json.dumps(asked, default=_as_text, allow_nan=False))
+        result: dict[str, Any] = json.loads(json.dumps(config, default=_as_text, allow_nan=False))
     except (TypeError, ValueError):
         return None
-    return found
+    return result
 
 
 def _as_text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{value!r} is kept in no task")
+    raise TypeError(f"{value!r} cannot be stored with a task")
 
 
 def field_job(context: Context, dataset_id: str, config: Mapping[str, Any]) -> Job:
-    """Return the job of a task about a custom field that is to be done again."""
+    """Return the job of a task that writes a custom field, for a retry."""
     name = config["name"]
     rows = [tuple(row) if isinstance(row, list) else row for row in config["values"]]  # pairs, which JSON has as lists
     if config["operation"] == Operation.SET_FIELD:
         return with_job_context(
-            context, dataset_id, lambda base, progress: field_jobs.set_field(base, name, rows, progress=progress)
+            context, dataset_id, lambda job, progress: field_jobs.set_field(job, name, rows, progress=progress)
         )
     spec = field_jobs.check_spec(name, config["field_type"], config["enum_options"], config["is_multi"])
     return with_job_context(
-        context, dataset_id, lambda base, progress: field_jobs.add_field(base, spec, rows, progress=progress)
+        context, dataset_id, lambda job, progress: field_jobs.add_field(job, spec, rows, progress=progress)
     )
 
 
 def field_result(context: Context, task_id: str) -> FieldResult:
-    """Return how far a task that fills a custom field is, and what became of its rows.
+    """Return the progress of a task that writes a custom field, and its row counts.
 
     Raises:
         NotFound: there is no such task.
@@ -230,56 +230,57 @@ def field_result(context: Context, task_id: str) -> FieldResult:
 
 
 def rename_field(context: Context, dataset_id: str, name: str, new_name: str) -> Field:
-    """Give a custom field another name and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
+    """Rename a custom field and return it; errors as in :func:`~framedex.jobs.edits.fields.rename_field`."""
     with _editing(context, dataset_id, "rename_field") as (edit, media):
-        field, written = field_jobs.rename_field(media.table, edit.base.head, name, new_name)
+        field, written = field_jobs.rename_field(media.table, edit.job.head, name, new_name)
         edit.commit(*written)
     return _field(field)
 
 
 def delete_field(context: Context, dataset_id: str, name: str) -> None:
-    """Delete a custom field with its values; see :func:`framedex.jobs.edits.fields.delete_field` for the errors."""
+    """Delete a custom field and its values; errors as in :func:`framedex.jobs.edits.fields.delete_field`."""
     with _editing(context, dataset_id, "delete_field") as (edit, media):
-        edit.commit(*field_jobs.delete_field(media.table, edit.base.head, name))
+        edit.commit(*field_jobs.delete_field(media.table, edit.job.head, name))
 
 
 @contextmanager
 def _editing(context: Context, dataset_id: str, operation: str) -> Iterator[tuple[Edit, Media]]:
-    """Yield a short edit, and the media as they are, in a table that can be written to."""
+    """Yield a short edit, and the media at the head, in a writable table."""
     with editing(context, dataset_id, operation) as edit:
-        base = edit.base
-        version = tables.roll_back(base.table, base.head.tables["media"])
+        job = edit.job
+        version = tables.roll_back(job.table, job.head.tables["media"])
         assert version is not None, "a head has a media table"
-        yield edit, Media(dataset_id, base.head, Table(base.table, version), context.sql, base.roots)
+        yield edit, Media(dataset_id, job.head, Table(job.table, version), context.sql, job.roots)
 
 
-def _chosen(media: Media, selection: Selection) -> Mask:
-    """Return for each row whether it is selected.
+def _selected_rows(media: Media, selection: Selection) -> Mask:
+    """Return the mask of selected rows: bool, shape (rows,).
 
     Raises:
         NotFound: a media item does not exist.
     """
     if callable(selection):
         return mask_of(media, selection(media))
-    return _places(media, selection) >= 0
+    return _indices_of(media, selection) >= 0
 
 
-def _places(media: Media, ids: Sequence[str]) -> Places:
-    """Return for each row which of some ids it has; -1 for none.
+def _indices_of(media: Media, ids: Sequence[str]) -> Indices:
+    """Return the index of each row's id in a list of ids, -1 if not listed: int64, shape (rows,).
 
     Raises:
+        InvalidInput: an id is not text.
         NotFound: a media item does not exist.
     """
     for each in ids:
         if not isinstance(each, str):
             raise InvalidInput(f"a media id is text, not {each!r}")
-    found = find_ids(media.table, ids)
-    if not found.known.all():
-        raise NotFound(f"no media {ids[int(found.known.argmin())]!r} in this dataset; nothing was changed")
-    return found.place
+    result = find_ids(media.table, ids)
+    if not result.exists.all():
+        raise NotFound(f"no media {ids[int(result.exists.argmin())]!r} in this dataset; nothing was changed")
+    return result.indices
 
 
-def _rows(values: Any) -> list[Any]:
+def _value_rows(values: Any) -> list[Any]:
     if values is None:
         return []
     if isinstance(values, Mapping):

@@ -1,4 +1,4 @@
-"""Enrichment of a dataset: which models there are, what was applied, and the start of one that makes a new dataset."""
+"""Enrichment of a dataset: the registered models, the applied models, and the start of the task."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from framedex.errors import Conflict, InvalidInput, NotFound
 from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
 from framedex.jobs.ingest.content import encoder_for_images
-from framedex.jobs.ingest.image_pass import has_pictures
+from framedex.jobs.ingest.image_pass import has_files
 from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_free, gone_if_stopped, load_job_context
+from framedex.operations.starting import check_available, delete_if_stopped, load_job_context
 from framedex.records import (
     AppliedModels,
     DatasetStatus,
@@ -51,26 +51,28 @@ def list_models(context: Context, dataset_id: str) -> list[EnrichmentModel]:
     if head is None:
         return [describe_model(entry, context.settings, unfit="the dataset is not indexed yet") for entry in entries]
     media = open_media(context, dataset_id)
-    shown = has_pictures(media)
-    return [describe_model(each, context.settings, unfit=_unfit(each, media, shown=shown)) for each in entries]
+    has_images = has_files(media)
+    return [
+        describe_model(each, context.settings, unfit=_unfit(each, media, has_images=has_images)) for each in entries
+    ]
 
 
 def _entries(context: Context) -> list[ModelEntry]:
-    """Return the registered models, and those that need no file and have no id of a registered one."""
+    """Return the registered models, and models without files whose id is not registered."""
     registered = read_models(context.layout.models)
     taken = {entry.id for entry in registered}
     return [*registered, *(entry for entry in models_without_files() if entry.id not in taken)]
 
 
-def _unfit(entry: ModelEntry, media: Media, *, shown: bool) -> str | None:
-    """Return why a model cannot be applied to a dataset; None if it can."""
+def _unfit(entry: ModelEntry, media: Media, *, has_images: bool) -> str | None:
+    """Return the reason why a model cannot be applied to a dataset; None if it can."""
     config = media.generation.embedding_config
     needs_no_files = entry.vocabulary is not None and config is not None and config.encoder == entry.encoder
-    return None if shown or needs_no_files else _NO_FILES
+    return None if has_images or needs_no_files else _NO_FILES
 
 
 def read_context(context: Context, dataset_id: str) -> EnrichmentContext:
-    """Return what was applied to a dataset; see :meth:`framedex.Dataset.enrichment_context`."""
+    """Return the models that were applied to a dataset; see :meth:`framedex.Dataset.enrichment_context`."""
     with context.catalog.read() as connection:
         datasets.find_dataset(connection, dataset_id)
         head = datasets.head(connection, dataset_id)
@@ -83,56 +85,53 @@ def read_context(context: Context, dataset_id: str) -> EnrichmentContext:
 
 
 def start_enrichment(context: Context, dataset_id: str, models: Any) -> tuple[str, Task]:
-    """Start making an enriched dataset of another; return its id and the task.
-
-    See :meth:`framedex.Dataset.enrich`.
-    """
-    wanted = _checked_types(models)
+    """Start the creation of an enriched dataset; return its id and the task. See :meth:`framedex.Dataset.enrich`."""
+    requested = _parse_models(models)
     context.runner.settle()
-    with context.catalog.write() as connection:  # before models are loaded, which may take long
-        check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
-    plan = _plan(context, dataset_id, wanted)
+    with context.catalog.write() as connection:  # before loading the models, which can take long
+        check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
+    plan = _plan(context, dataset_id, requested)
     with context.catalog.write() as connection:
-        source = check_free(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
+        source = check_available(connection, dataset_id, Operation.ENRICH, (DatasetStatus.READY,))
         taken = {each.display_name for each in datasets.list_datasets(connection)}
         name = copy_name(source.display_name, "enriched", taken)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
-        config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": wanted}
+        config = {"operation": Operation.ENRICH, "source": dataset_id, "enrichment_models": requested}
         record = datasets.find_dataset(connection, new_id)
         task_id = context.runner.insert(connection, record, TaskType.ENRICHMENT, config)
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
-    with gone_if_stopped(context, new_id, task_id):
+    with delete_if_stopped(context, new_id, task_id):
         return new_id, Task.start(context.runner, task_id, new_id, _job(context, new_id, dataset_id, plan))
 
 
 def enrichment_job(context: Context, new_id: str, config: Mapping[str, Any]) -> Job:
-    """Return the job of an enrichment that is to be done again.
+    """Return the job of an enrichment, for a retry.
 
     Raises:
-        NotFound: the dataset that it enriches, or a model, is gone.
+        NotFound: the source dataset, or a model, does not exist any more.
         InvalidInput: a model cannot be applied any more.
     """
     source = config["source"]
     with context.catalog.read() as connection:
         datasets.find_dataset(connection, source)
-    wanted = {EnrichmentType(kind): model_id for kind, model_id in config["enrichment_models"].items()}
-    return _job(context, new_id, source, _plan(context, source, wanted))
+    requested = {EnrichmentType(kind): model_id for kind, model_id in config["enrichment_models"].items()}
+    return _job(context, new_id, source, _plan(context, source, requested))
 
 
 def _job(context: Context, new_id: str, source: str, plan: EnrichmentPlan) -> Job:
     def run(progress: TaskProgress) -> Commit:
-        # The head is that of the moment: a task that is run again takes the dataset as it is then.
-        base, media = load_job_context(context, source), open_media(context, source)
-        return enrich(base, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
+        # Read the head now: a retried task uses the dataset's current state.
+        job, media = load_job_context(context, source), open_media(context, source)
+        return enrich(job, media, plan, layout=context.layout, dataset_id=new_id, progress=progress)
 
     return run
 
 
-def _checked_types(models: Any) -> dict[EnrichmentType, str]:
-    """Return what is asked for.
+def _parse_models(models: Any) -> dict[EnrichmentType, str]:
+    """Return the requested models by type.
 
     Raises:
-        InvalidInput: it is no mapping of types to ids of models, or empty.
+        InvalidInput: the argument is not a mapping of types to model ids, or is empty.
     """
     known = ", ".join(EnrichmentType)
     if not isinstance(models, Mapping) or not models:
@@ -145,53 +144,53 @@ def _checked_types(models: Any) -> dict[EnrichmentType, str]:
     return {EnrichmentType(kind): model_id for kind, model_id in models.items()}
 
 
-def _plan(context: Context, dataset_id: str, wanted: Mapping[EnrichmentType, str]) -> EnrichmentPlan:
-    """Return loaded models.
+def _plan(context: Context, dataset_id: str, requested: Mapping[EnrichmentType, str]) -> EnrichmentPlan:
+    """Load the requested models and return the plan.
 
     Raises:
         NotFound: there is no such model.
-        InvalidInput: one is of another type, or not Active, or cannot be loaded.
-        Conflict: one depends on a type that was not applied.
+        InvalidInput: a model has another type, is not Active, or cannot be loaded.
+        Conflict: a model depends on a type that was not applied.
     """
     entries = _entries(context)
-    shown = {model.id: model for model in list_models(context, dataset_id)}
-    for kind, model_id in wanted.items():
-        _check_applicable(shown, kind, model_id)
-    _check_dependencies(context, dataset_id, [shown[each] for each in wanted.values()])
-    chosen = {entry.type: entry for entry in entries if wanted.get(entry.type) == entry.id}
-    plan = EnrichmentPlan(dict(wanted))
-    if (entry := chosen.get(EnrichmentType.MULTIMODEL_IMAGE_ENCODING)) is not None:
+    models_by_id = {model.id: model for model in list_models(context, dataset_id)}
+    for kind, model_id in requested.items():
+        _check_applicable(models_by_id, kind, model_id)
+    _check_dependencies(context, dataset_id, [models_by_id[each] for each in requested.values()])
+    entry_of_type = {entry.type: entry for entry in entries if requested.get(entry.type) == entry.id}
+    plan = EnrichmentPlan(dict(requested))
+    if (entry := entry_of_type.get(EnrichmentType.MULTIMODEL_IMAGE_ENCODING)) is not None:
         assert entry.encoder is not None, "a model of encodings has an encoder"
         encoder, _ = choose_encoder(entry.encoder, context.settings)
         if not isinstance(encoder, TextEncoder):
             raise InvalidInput(f"the encoder {encoder.name!r} of the model {entry.id!r} knows pictures only")
         plan = EnrichmentPlan(plan.models, encoder, encoded_by(encoder, entry.id))
-    if (entry := chosen.get(EnrichmentType.IMAGE_TAGGING)) is not None:
+    if (entry := entry_of_type.get(EnrichmentType.IMAGE_TAGGING)) is not None:
         plan = EnrichmentPlan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))
-    if (entry := chosen.get(EnrichmentType.CAPTION_IMAGES)) is not None:
+    if (entry := entry_of_type.get(EnrichmentType.CAPTION_IMAGES)) is not None:
         plan = replace(plan, captioner=make_captioner(entry), replace_captions=entry.replace)
-    return _with_objects(context, dataset_id, plan, chosen)
+    return _with_objects(context, dataset_id, plan, entry_of_type)
 
 
 def _with_objects(
-    context: Context, dataset_id: str, plan: EnrichmentPlan, chosen: Mapping[EnrichmentType, ModelEntry]
+    context: Context, dataset_id: str, plan: EnrichmentPlan, entry_of_type: Mapping[EnrichmentType, ModelEntry]
 ) -> EnrichmentPlan:
-    """Return a plan with the models that are about objects.
+    """Return a plan with the models for objects.
 
     Raises:
-        InvalidInput: there is no encoder for what is found, as the dataset brought its embeddings.
-        Conflict: objects are to be captioned, and there are none.
+        InvalidInput: found objects cannot be encoded, because the dataset has precomputed embeddings.
+        Conflict: objects are to be captioned, and the dataset has none.
     """
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset_id)
     assert head is not None, "the dataset is READY"
-    if (entry := chosen.get(EnrichmentType.OBJECT_DETECTION)) is not None:
+    if (entry := entry_of_type.get(EnrichmentType.OBJECT_DETECTION)) is not None:
         encoder = plan.encoder
         if encoder is None:
             assert head.embedding_config is not None, "an indexed dataset has one"
             encoder = encoder_for_images(head.embedding_config, context.settings)
         plan = replace(plan, detector=make_detector(entry), object_encoder=encoder)
-    if (entry := chosen.get(EnrichmentType.CAPTION_OBJECTS)) is not None:
+    if (entry := entry_of_type.get(EnrichmentType.CAPTION_OBJECTS)) is not None:
         if plan.detector is None and not count_objects(head):
             raise Conflict(
                 f"the model {entry.id!r} captions objects; there are none: {_DETECT} has to be applied first"
@@ -200,9 +199,9 @@ def _with_objects(
     return plan
 
 
-def _check_applicable(shown: Mapping[str, EnrichmentModel], kind: EnrichmentType, model_id: str) -> None:
-    if (model := shown.get(model_id)) is None:
-        known = ", ".join(map(repr, shown)) or "none"
+def _check_applicable(models_by_id: Mapping[str, EnrichmentModel], kind: EnrichmentType, model_id: str) -> None:
+    if (model := models_by_id.get(model_id)) is None:
+        known = ", ".join(map(repr, models_by_id)) or "none"
         raise NotFound(f"no model {model_id!r}; there are: {known}; models.toml in the workspace's folder lists them")
     if model.type is not kind:
         raise InvalidInput(f"the model {model_id!r} is of the type {model.type}, not {kind}")

@@ -1,4 +1,4 @@
-"""Starting exports, and looking at those of all processes."""
+"""Exports of a dataset: their start, and the records of all processes' exports."""
 
 import os
 from abc import ABC, abstractmethod
@@ -24,8 +24,8 @@ from framedex.storage.media import Media
 from framedex.storage.objects import is_empty_object_view, open_objects
 from framedex.tasks import ExportTask
 
-Chooser = Callable[[Media], Condition | RowIds]
-"""Given a dataset's media, or its objects, says which of them are exported; called on the export's thread."""
+Selector = Callable[[Media], Condition | RowIds]
+"""Returns the rows to export, given a dataset's media or objects; called on the export's thread."""
 
 
 class Exportable(ABC):
@@ -96,7 +96,7 @@ class Exportable(ABC):
             TaskFailed: something else went wrong, such as a full disk.
         """
         task = self._export(path, format, include_images, media_selection, entity_type, vql)
-        return finished(task) if wait else task
+        return wait_for_export(task) if wait else task
 
     @abstractmethod
     def _export(
@@ -115,30 +115,30 @@ def start_export(
     context: Context,
     dataset_id: str,
     path: str | os.PathLike[str],
-    choose: Chooser,
+    select_media: Selector,
     *,
     entity_type: str,
     format: str,  # noqa: A002 - the interface's word
     include_images: bool,
 ) -> ExportTask:
-    """Start an export of the dataset's present state, which it reads whatever is changed meanwhile.
+    """Start an export of the dataset's current state; later changes do not affect it.
 
     Args:
         context: the workspace.
-        dataset_id: whose media are exported.
+        dataset_id: the dataset.
         path: the file.
-        choose: says which media; or, for ``OBJECTS``, which objects.
-        entity_type: what is chosen.
+        select_media: returns the media to export; for ``OBJECTS``, the objects.
+        entity_type: type of the selected entities.
         format: one of :data:`framedex.export.formats.FORMATS`.
-        include_images: also put the pictures' files into it.
+        include_images: whether to include the image files.
 
     Raises:
-        InvalidInput: there is no such format, or the place is one of the workspace's own files.
-        Conflict: the dataset has nothing to show yet.
+        InvalidInput: the format is unknown, or the path is one of the workspace's own files.
+        Conflict: the dataset has no head yet.
     """
-    find_format(format)  # an unknown one is refused before anything is started
+    find_format(format)  # refuse an unknown format before the start
     target = _absolute(path)
-    _check_place(context.layout, target)
+    _check_target(context.layout, target)
     media = open_media(context, dataset_id)
     with context.catalog.read() as connection:
         dataset = datasets.find_dataset(connection, dataset_id)
@@ -147,11 +147,11 @@ def start_export(
         *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
     ) -> ExportResult:
         boxes_only = entity_type == EntityType.OBJECTS
-        chosen_from = open_objects(media) if boxes_only else media
+        candidates = open_objects(media) if boxes_only else media
         return export_archive(
             media,
             dataset,
-            choose(chosen_from),
+            select_media(candidates),
             target,
             format=format,
             include_images=include_images,
@@ -167,18 +167,18 @@ def start_export(
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    # The present folder may be another one by the time that the file is written.
+    # The working directory may change before the file is written.
     return user_path(path).absolute()
 
 
-def _check_place(layout: Layout, target: Path) -> None:
-    """Check that an export does not replace a file by which a workspace lives.
+def _check_target(layout: Layout, target: Path) -> None:
+    """Check that an export does not replace a file of the workspace.
 
     Raises:
         InvalidInput: it would.
     """
     if "\0" in str(target):
-        return  # no file can be named so, which is said when it is opened
+        return  # opening the file raises the error
     root, folder = (Path(os.path.realpath(path)) for path in (layout.root, target.parent))
     if not folder.is_relative_to(root):
         return
@@ -187,19 +187,19 @@ def _check_place(layout: Layout, target: Path) -> None:
         raise InvalidInput(f"cannot write {target}: that place is the workspace's own; choose another one")
 
 
-def chooser(
-    condition: Chooser, *, entity_type: str, filtered: bool, media_selection: Sequence[Mapping[str, Any]] | None
-) -> Chooser:
-    """Return what chooses the media of an export, or the objects.
+def make_selector(
+    condition: Selector, *, entity_type: str, filtered: bool, media_selection: Sequence[Mapping[str, Any]] | None
+) -> Selector:
+    """Return the function that selects the media, or the objects, of an export.
 
     Args:
-        condition: what chooses without a selection.
+        condition: the selector if there is no *media_selection*.
         entity_type: ``IMAGES`` for all media; ``VIDEOS`` for those of videos; or ``OBJECTS``.
         filtered: whether a filter was given with the export.
-        media_selection: what is chosen instead.
+        media_selection: replaces *condition*.
 
     Raises:
-        InvalidInput: there is no such type, or both a filter and a selection were given.
+        InvalidInput: the type is unknown, or both a filter and a selection were given.
     """
     if entity_type not in list(EntityType):
         raise InvalidInput(f"entity_type must be one of {', '.join(EntityType)}, not {entity_type!r}")
@@ -213,23 +213,23 @@ def chooser(
 
 
 def _selected(media: Media, selection: Sequence[Mapping[str, Any]]) -> RowIds:
-    """Return what is selected; nothing, once it was looked at, where there are no objects to be selected from."""
+    """Return the selected rows; for a dataset without objects, validate the selection and return no rows."""
     if not is_empty_object_view(media) or media.parents is None:
         return select(media, selection)
     select(media.parents, selection)
     return np.empty(0, np.uint64)
 
 
-def _of_videos(media: Media, chosen: Condition | RowIds) -> RowIds:
-    """Return those of some rows that are of videos."""
+def _of_videos(media: Media, selection: Condition | RowIds) -> RowIds:
+    """Return the rows of a selection that belong to videos."""
     if not media.has_videos:
         return np.empty(0, np.uint64)
     rows = media.row_ids(Condition("video_id IS NOT NULL", (), frozenset({"video_id"})))
-    return np.intersect1d(rows, media.row_ids(chosen) if isinstance(chosen, Condition) else chosen)
+    return np.intersect1d(rows, media.row_ids(selection) if isinstance(selection, Condition) else selection)
 
 
-def finished(task: ExportTask) -> ExportResult:
-    """Wait until an export is done, showing how far it is, and return what was written.
+def wait_for_export(task: ExportTask) -> ExportResult:
+    """Wait for an export, showing its progress, and return its result.
 
     Raises:
         Error: it was rejected, failed or aborted.
@@ -240,10 +240,10 @@ def finished(task: ExportTask) -> ExportResult:
 
 
 def get_export(context: Context, dataset_id: str, export_id: str) -> ExportRecord:
-    """Return an export of a dataset, of whichever process.
+    """Return the record of a dataset's export, of any process.
 
     Raises:
-        NotFound: the dataset has none of that id.
+        NotFound: the dataset has no such export.
     """
     _fail_interrupted(context)
     with context.catalog.read() as connection:
@@ -258,7 +258,7 @@ def list_exports(context: Context, dataset_id: str) -> list[ExportRecord]:
 
 
 def _fail_interrupted(context: Context) -> None:
-    """Fail the exports of processes that died."""
+    """Mark the exports of processes that died as failed."""
     if context.catalog.read_only:
         return
     with context.catalog.read() as connection:

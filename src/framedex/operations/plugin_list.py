@@ -1,4 +1,4 @@
-"""The plugins that are installed, of all registries."""
+"""List of the installed plugins of all registries."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ _REGISTRIES: tuple[Contributions[Any], ...] = (
 
 
 def list_plugins() -> list[Plugin]:
-    """Return what other packages contribute, by group and name, also what was left out; see docs/plugins.md.
+    """Return the plugins of other packages, by group and name, including rejected ones; see docs/plugins.md.
 
-    Plugins that were not needed so far are loaded for that.
+    All plugins are loaded for that.
     """
     return [plugin for registry in _REGISTRIES for plugin in registry.plugins()]

@@ -1,4 +1,4 @@
-"""Searches of an open dataset: what they need of the workspace, and what the interface's parameters ask for."""
+"""Searches of an open dataset: queries from the arguments of users and of the interface."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import pyarrow as pa
 from framedex.checks import check_fraction, check_integer, is_number
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
-from framedex.images.reading import read_picture
+from framedex.images.reading import read_image
 from framedex.operations.context import Context
 from framedex.progress import Progress
 from framedex.search.conditions import condition_of
@@ -32,7 +32,7 @@ _BY = ("auto", "words", "meaning", "both")
 
 
 def open_searcher(context: Context, media: Media, progress: Progress | None = None) -> Searcher:
-    """Return the searches of a state of a dataset, among its media or among objects."""
+    """Return a searcher for a state of a dataset's media, or objects."""
     layout, dataset_id = context.layout, media.dataset_id
     owner = dataset_id if media.parents is None else media.parents.dataset_id
     caches = Caches(
@@ -46,12 +46,12 @@ def open_searcher(context: Context, media: Media, progress: Progress | None = No
 
 
 def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
-    """Return the condition that a filter stands for, with what its searches find.
+    """Return the condition of a filter, including the results of its searches.
 
     Raises:
         InvalidFilter: the filter does not suit the dataset.
-        InvalidInput: a search cannot be done on this dataset.
-        NotFound: there is no such media item or upload to search by.
+        InvalidInput: the dataset does not support a search.
+        NotFound: a query's media item or upload does not exist.
     """
     tests = searches_in(vql)
     if is_empty_object_view(media):
@@ -62,13 +62,13 @@ def condition_for(context: Context, media: Media, vql: Filter) -> Condition:
 
 
 def order_of(context: Context, media: Media, vql: Filter, condition: Condition) -> Ranking | None:
-    """Return the media of a filter in the order of what all of them were searched by; None if there is no such search.
+    """Return the filtered media in the order of the searches that all of them match; None if there is no such search.
 
     Args:
         context: the workspace.
-        media: what is filtered.
+        media: the filtered media.
         vql: the filter.
-        condition: that it stands for.
+        condition: the condition of the filter.
     """
     tests = leading_searches(vql)
     if not tests:
@@ -85,28 +85,28 @@ def image_query(
     query: Any,
     *,
     box: Box | None = None,
-    most: float | None = None,
+    max_distance: float | None = None,
     n_candidates: int | None = None,
 ) -> VectorQuery:
-    """Return the query for media like a picture.
+    """Return the query for media similar to an image.
 
     Args:
         context: the workspace.
         searcher: of the dataset.
         query: id of a media item or an object, path, bytes, array or Pillow image; or a vector.
-        box: the part of the picture that counts.
-        most: the largest cosine distance.
-        n_candidates: how many rows to compare; None for as many as the index was measured for.
+        box: bounding box of the part of the image to use.
+        max_distance: maximum cosine distance, 0 to 2.
+        n_candidates: number of rows to compare exactly; None for the number measured for the index.
 
     Raises:
-        InvalidInput: the query or the box cannot be used.
-        NotFound: there is no such media item.
-        CannotDecode: the file cannot be read, or is no picture.
+        InvalidInput: the query or the box is invalid.
+        NotFound: the media item does not exist.
+        CannotDecode: the file cannot be read, or is not an image.
     """
-    if most is not None and not (is_number(most) and 0 <= most <= 2):
-        raise InvalidInput(f"max_distance must be a cosine distance from 0 to 2, not {most!r}")
+    if max_distance is not None and not (is_number(max_distance) and 0 <= max_distance <= 2):
+        raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {max_distance!r}")
     check_integer("n_candidates", n_candidates, minimum=1, optional=True)
-    return VectorQuery(_vector(context, searcher, query, box).tobytes(), most, n_candidates)
+    return VectorQuery(_vector(context, searcher, query, box).tobytes(), max_distance, n_candidates)
 
 
 def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -> Any:
@@ -119,31 +119,31 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
             return searcher.vector_of(query)
         encoder = encoder_of(searcher.embedding)
         media = media_containing(searcher.media, query)
-        return encode_image(crop(read_picture(media, query, context.settings).pixels, box), encoder)
+        return encode_image(crop(read_image(media, query, context.settings).pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
     return encode_image(read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder)), encoder)
 
 
 def _is_path(query: str) -> bool:
-    """Return whether a text that names no file here was meant as a path all the same."""
+    """Return whether a text that is not an existing file looks like a path."""
     return any(mark in query for mark in ("/", "\\", "."))
 
 
 def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = None) -> str:
-    """Keep a picture to search by, and return its anchor id; arguments and errors as :func:`image_query`."""
+    """Store an image to search by, and return its anchor id; arguments and errors as for :func:`image_query`."""
     return keep_upload(searcher.caches.uploads, _vector(context, searcher, query, box))
 
 
 def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
-    """Return the query for media that fit a text.
+    """Return the query for media that match a text.
 
     Args:
         searcher: of the dataset.
-        text: what is looked for.
-        by: ``words``, ``meaning``, ``both``, or ``auto``: both where meaning can be searched, else words.
+        text: the text.
+        by: ``words``, ``meaning``, ``both``, or ``auto``: both if semantic search is available, else words.
 
     Raises:
-        InvalidInput: an argument cannot be used.
+        InvalidInput: an argument is invalid.
     """
     if by not in _BY:
         raise InvalidInput(f"by must be one of {', '.join(_BY)}, not {by!r}")
@@ -163,26 +163,26 @@ def explore_ranking(
     anchor_media_id: str | None,
     anchor_type: str | None,
 ) -> Ranking | None:
-    """Return the media that the parameters of explore ask for, the best first; None if they do not ask for an order.
+    """Return the ranking that the parameters of explore request, best first; None if they request no order.
 
     Args:
         context: the workspace.
-        media: what is explored.
-        condition: which of it.
-        caption: text that is looked for: by meaning where that can be searched, else by its words.
-        textual_similarity_threshold: 0 to 1; only media are kept whose distance to the caption is below. For words the
-            distance is one less the share of the best score.
-        anchor_media_id: a media item, an object, or a picture that was uploaded.
-        anchor_type: ``MEDIA`` or ``UPLOAD``; None for whichever it is.
+        media: the explored media.
+        condition: the filter.
+        caption: query text: semantic search if it is available, else keyword search.
+        textual_similarity_threshold: 0 to 1; maximum distance to the caption, exclusive. For keyword search the
+            distance is one minus the score divided by the best score.
+        anchor_media_id: id of a media item, an object, or an uploaded image.
+        anchor_type: ``MEDIA`` or ``UPLOAD``; None to detect it.
 
     Raises:
-        InvalidInput: a parameter cannot be used, or two ask for different orders.
-        NotFound: there is no such media item or upload.
+        InvalidInput: a parameter is invalid, or two request different orders.
+        NotFound: the media item or upload does not exist.
     """
-    most = _share(textual_similarity_threshold)
+    max_distance = _check_threshold(textual_similarity_threshold)
     if caption is not None and anchor_media_id is not None:
         raise InvalidInput("give either caption or anchor_media_id: media are ordered by one of them")
-    if most is not None and caption is None:
+    if max_distance is not None and caption is None:
         raise InvalidInput("textual_similarity_threshold goes with caption")
     if anchor_type is not None and anchor_media_id is None:
         raise InvalidInput("anchor_type goes with anchor_media_id")
@@ -192,17 +192,17 @@ def explore_ranking(
         check_text(caption)  # before captions are indexed for it
     searcher = open_searcher(context, media)
     if anchor_media_id is not None:
-        query = _anchor(searcher, anchor_media_id, anchor_type)
+        query = _anchor_query(searcher, anchor_media_id, anchor_type)
     else:
         query = text_query(searcher, caption, "meaning" if searcher.knows_meaning else "words")
-    found = query.run(searcher, searcher.rows_of(condition), None, 0.0)
-    if most is None:
-        return found
-    distance = found.score if found.kind == COSINE_DISTANCE else 1 - found.relevance
-    return found.only(np.flatnonzero(distance < most))
+    result = query.run(searcher, searcher.rows_of(condition), None, 0.0)
+    if max_distance is None:
+        return result
+    distance = result.score if result.kind == COSINE_DISTANCE else 1 - result.relevance
+    return result.only(np.flatnonzero(distance < max_distance))
 
 
-def _anchor(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Query:
+def _anchor_query(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Query:
     kind = anchor_type or (_UPLOAD if is_upload(searcher.caches.uploads, anchor_id) else _MEDIA)
     if kind not in (_UPLOAD, _MEDIA):
         raise InvalidInput(f"anchor_type must be {_UPLOAD} or {_MEDIA}, not {anchor_type!r}")
@@ -211,7 +211,7 @@ def _anchor(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Quer
     return VectorQuery(searcher.vector_of(anchor_id).tobytes())
 
 
-def _share(value: float | None) -> float | None:
+def _check_threshold(value: float | None) -> float | None:
     if value is None:
         return None
     check_fraction("textual_similarity_threshold", value)
@@ -219,35 +219,35 @@ def _share(value: float | None) -> float | None:
 
 
 def explore_elements(labels: Any, tags: Any) -> list[dict[str, Any]]:
-    """Return the VQL that the parameters ``labels`` and ``tags`` of explore stand for.
+    """Return the VQL of the parameters ``labels`` and ``tags`` of explore.
 
     Args:
-        labels: a list of labels, the same as JSON, or a bare list as ``[dog,puppy]``; media that have any of them.
-        tags: likewise of tags; ``untagged`` stands for having none.
+        labels: a list of labels, the same as JSON, or a bare list such as ``[dog,puppy]``.
+        tags: the same for tags; ``untagged`` matches media without tags.
 
     Raises:
-        InvalidInput: one is nothing of that.
+        InvalidInput: a parameter has another form.
     """
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     if labels is not None:
-        found.append({"labels": {"op": "one_of", "value": _listed("labels", labels)}})
+        result.append({"labels": {"op": "one_of", "value": _as_list("labels", labels)}})
     if tags is not None:
-        found.append({"tags": {"op": "is", "value": _listed("tags", tags)}})
-    return found
+        result.append({"tags": {"op": "is", "value": _as_list("tags", tags)}})
+    return result
 
 
-def _listed(name: str, value: Any) -> list[str]:
+def _as_list(name: str, value: Any) -> list[str]:
     if isinstance(value, str):
-        value = _of_text(value)
+        value = _parse_list(value)
     if isinstance(value, Sequence) and all(isinstance(each, str) for each in value):
         return list(value)
     raise InvalidInput(f"{name} must be a list of texts, or such a list as JSON, not {value!r}")
 
 
-def _of_text(text: str) -> Any:
+def _parse_list(text: str) -> Any:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         inner = text.strip().removeprefix("[").removesuffix("]")
         return [part.strip().strip("\"'") for part in inner.split(",") if part.strip()]
-    return [found] if isinstance(found, str) else found
+    return [result] if isinstance(result, str) else result

@@ -1,4 +1,4 @@
-"""Short edits: they change a dataset at once, under the write lock of the catalog, without a task."""
+"""Short edits: changes that are committed at once, under the catalog's write lock, without a task."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,34 +8,34 @@ from typing import Any
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.operations.context import Context
-from framedex.operations.starting import check_free, load_job_context
+from framedex.operations.starting import check_available, load_job_context
 from framedex.storage.failures import own_errors
 from framedex.storage.generation import Summary
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A short edit under way.
+    """A short edit in progress.
 
     Attributes:
-        base: what it starts from.
+        job: the dataset.
     """
 
-    base: JobContext
+    job: JobContext
     _connection: Any
 
     def commit(self, versions: dict[str, int], summary: Summary) -> None:
-        """Make the tables that were written the head.
+        """Commit the written tables as the head.
 
         Args:
             versions: of all tables of the new generation, by name.
             summary: of the new generation.
         """
         commit = generation_commit(
-            self.base.dataset_id,
+            self.job.dataset_id,
             tables=versions,
-            n_images=self.base.head.n_images,
-            config=self.base.config,
+            n_images=self.job.head.n_images,
+            config=self.job.config,
             summary=summary,
         )
         commit(self._connection)
@@ -43,24 +43,24 @@ class Edit:
 
 @contextmanager
 def editing(context: Context, dataset_id: str, operation: str) -> Iterator[Edit]:
-    """Yield a short edit; nothing else changes the dataset until the block ends.
+    """Yield a short edit; the dataset cannot be changed otherwise until the block ends.
 
-    It holds the catalog's write lock while it writes tables: two edits, or an edit and a task, would else write the
-    same table at a time.
+    The edit holds the catalog's write lock while it writes tables. Otherwise two edits, or an edit and a task, could
+    write the same table at the same time.
 
     Args:
         context: the open workspace.
         dataset_id: the dataset.
-        operation: its name in messages.
+        operation: name of the operation for messages.
 
     Raises:
-        Conflict: a task is under way, or the dataset's status does not allow it.
+        Conflict: a task is in progress, or the dataset's status does not allow the edit.
         NotIndexed: the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """
     context.runner.settle()
     with context.catalog.write() as connection, own_errors(f"do {operation!r} on dataset {dataset_id}"):
-        check_free(connection, dataset_id, operation)
+        check_available(connection, dataset_id, operation)
         yield Edit(load_job_context(context, dataset_id), connection)
     if context.runner.after_commit is not None:
         context.runner.after_commit(dataset_id)

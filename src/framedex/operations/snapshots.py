@@ -1,4 +1,4 @@
-"""Snapshots of a dataset: made, listed, restored, cloned and deleted by the rules of the interface."""
+"""Snapshots of a dataset: creation, listing, restoring, cloning and deletion, by the rules of the interface."""
 
 from framedex.checks import has_lone_surrogate
 from framedex.errors import Conflict, Forbidden, InvalidInput
@@ -6,7 +6,7 @@ from framedex.jobs.restore import clone, restore
 from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
-from framedex.operations.starting import check_free, gone_if_stopped, load_job_context, start, with_job_context
+from framedex.operations.starting import check_available, delete_if_stopped, load_job_context, start, with_job_context
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskType
 from framedex.storage import datasets, snapshot_rows
 from framedex.tasks import Commit, Job, Task, TaskProgress
@@ -16,13 +16,13 @@ _MAX_NAME = 400
 
 
 def create_snapshot(context: Context, dataset_id: str, name: str | None, description: str | None) -> Snapshot:
-    """Keep the present state of a dataset; see :meth:`framedex.Dataset.snapshot`."""
+    """Create a snapshot of the current head; see :meth:`framedex.Dataset.snapshot`."""
     _check_enabled(context)
     if description is None:
         raise InvalidInput("the description of a snapshot is text; leave it out for none")
     _check_texts(name, description)
     with context.catalog.write() as connection:
-        check_free(connection, dataset_id, "snapshot", (DatasetStatus.READY,))
+        check_available(connection, dataset_id, "snapshot", (DatasetStatus.READY,))
         generation = datasets.head(connection, dataset_id)
         assert generation is not None, "a dataset that is READY has a head"
         snapshot_id = snapshot_rows.insert_snapshot(
@@ -47,7 +47,7 @@ def list_snapshots(context: Context, dataset_id: str) -> list[Snapshot]:
 def update_snapshot(
     context: Context, dataset_id: str, snapshot: Snapshot | str, *, name: str | None, description: str | None
 ) -> Snapshot:
-    """Change what a snapshot is called; see :meth:`framedex.Dataset.update_snapshot`."""
+    """Change the name or the description of a snapshot; see :meth:`framedex.Dataset.update_snapshot`."""
     _check_enabled(context)
     if name is None and description is None:
         raise InvalidInput("a snapshot is updated by a name, a description, or both; neither was given")
@@ -68,16 +68,16 @@ def delete_snapshot(context: Context, dataset_id: str, snapshot: Snapshot | str)
 
 
 def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -> Task:
-    """Start bringing a snapshot back; see :meth:`framedex.Dataset.restore`."""
+    """Start the restore of a snapshot; see :meth:`framedex.Dataset.restore`."""
     _check_enabled(context)
     with context.catalog.read() as connection:
         snapshot_id = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot)).snapshot_id
-        kept = snapshot_rows.generation_of(connection, snapshot_id)
+        generation = snapshot_rows.generation_of(connection, snapshot_id)
     return start(
         context,
         dataset_id,
         TaskType.SNAPSHOT_RESTORE,
-        lambda base, progress: restore(base, snapshot_id, kept, progress=progress),
+        lambda job, progress: restore(job, snapshot_id, generation, progress=progress),
         operation=Operation.RESTORE,
         allowed=_RESTORABLE,
         config={"operation": Operation.RESTORE, "snapshot_id": snapshot_id},
@@ -85,56 +85,53 @@ def start_restore(context: Context, dataset_id: str, snapshot: Snapshot | str) -
 
 
 def restore_job(context: Context, dataset_id: str, snapshot_id: str) -> Job:
-    """Return the job of a restore that is to be done again."""
+    """Return the job of a restore, for a retry."""
     with context.catalog.read() as connection:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
-        kept = snapshot_rows.generation_of(connection, snapshot_id)
+        generation = snapshot_rows.generation_of(connection, snapshot_id)
     return with_job_context(
-        context, dataset_id, lambda base, progress: restore(base, snapshot_id, kept, progress=progress)
+        context, dataset_id, lambda job, progress: restore(job, snapshot_id, generation, progress=progress)
     )
 
 
 def start_clone(context: Context, dataset_id: str, snapshot: Snapshot | str) -> tuple[str, Task]:
-    """Start making a dataset of a snapshot; return the new dataset's id and the task.
-
-    See :meth:`framedex.Dataset.clone`.
-    """
+    """Start cloning a snapshot; return the new dataset's id and the task. See :meth:`framedex.Dataset.clone`."""
     _check_enabled(context)
     with context.catalog.write() as connection:
         record = snapshot_rows.find_snapshot(connection, dataset_id, _id_of(snapshot))
         source = datasets.find_dataset(connection, dataset_id)
         if source.status_new not in _RESTORABLE:
-            wanted = " or ".join(_RESTORABLE)
+            allowed = " or ".join(_RESTORABLE)
             raise Conflict(
-                f"Operation '{Operation.CLONE}' needs the dataset status {wanted}; it is {source.status_new}"
+                f"Operation '{Operation.CLONE}' needs the dataset status {allowed}; it is {source.status_new}"
             )
-        taken = {each.display_name for each in datasets.list_datasets(connection)}
-        name = copy_name(source.display_name, "cloned", taken)
+        used_names = {each.display_name for each in datasets.list_datasets(connection)}
+        name = copy_name(source.display_name, "cloned", used_names)
         new_id = datasets.insert_dataset(connection, name, owned_by=context.settings.user)
         config = {"operation": Operation.CLONE, "source": dataset_id, "snapshot_id": record.snapshot_id}
         task_id = context.runner.insert(
             connection, datasets.find_dataset(connection, new_id), TaskType.SNAPSHOT_CLONE, config
         )
 
-    def job(progress: TaskProgress) -> Commit:  # begun by the task: what it copies may be deleted at any time
+    def job(progress: TaskProgress) -> Commit:  # read the snapshot within the task: it may be deleted before
         return clone_job(context, new_id, dataset_id, record.snapshot_id)(progress)
 
-    with gone_if_stopped(context, new_id, task_id):
+    with delete_if_stopped(context, new_id, task_id):
         return new_id, Task.start(context.runner, task_id, new_id, job)
 
 
 def clone_job(context: Context, new_id: str, dataset_id: str, snapshot_id: str) -> Job:
-    """Return the job that makes a dataset of a snapshot of another one.
+    """Return the job that clones a snapshot into a new dataset.
 
     Raises:
-        NotFound: that is gone.
+        NotFound: the snapshot does not exist any more.
     """
     with context.catalog.read() as connection:
         snapshot_rows.find_snapshot(connection, dataset_id, snapshot_id)
-        kept = snapshot_rows.generation_of(connection, snapshot_id)
+        generation = snapshot_rows.generation_of(connection, snapshot_id)
     source, user = load_job_context(context, dataset_id), context.settings.user
     return lambda progress: clone(
-        source, kept, layout=context.layout, dataset_id=new_id, created_by=user, progress=progress
+        source, generation, layout=context.layout, dataset_id=new_id, created_by=user, progress=progress
     )
 
 
@@ -159,5 +156,5 @@ def _check_texts(name: str | None, description: str | None) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is text that UTF-8 can hold."""
+    """Return whether a value is text that UTF-8 can encode."""
     return isinstance(value, str) and not has_lone_surrogate(value)

@@ -1,4 +1,4 @@
-"""Starting what changes a dataset: as a task, one at a time, when the dataset's status allows it."""
+"""Start of tasks that change a dataset: one at a time, if the dataset's status allows it."""
 
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,37 +27,37 @@ def start(
     *,
     operation: Operation,
     allowed: Collection[DatasetStatus] = SETTLED,
-    shows: DatasetStatus = DatasetStatus.READ_ONLY,
+    status_shown: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
     config: dict[str, Any] | None = None,
-    also: Callable[[Any, Generation | None], None] = lambda _connection, _head: None,
+    in_transaction: Callable[[Any, Generation | None], None] = lambda _connection, _head: None,
 ) -> Task:
-    """Start a task on a dataset and return it; readers go on to see the state before.
+    """Start a task on a dataset and return it; readers see the old state until the task commits.
 
     Args:
         context: the open workspace.
         dataset_id: the dataset.
         task_type: of the task.
-        job: given what the dataset is when it starts, returns the commit.
-        operation: its name in messages.
-        allowed: the statuses in which it may start.
-        shows: the dataset's status while the job runs.
+        job: returns the commit, given the dataset's state at the start.
+        operation: name of the operation for messages.
+        allowed: statuses in which the task may start.
+        status_shown: the dataset's status while the job runs.
         thresholds: cluster thresholds that replace those of the dataset.
-        config: what is to be done, as JSON, so that others can run the task again; see :mod:`framedex.api.retry`.
-        also: given the transaction that starts the task, and the head, does what belongs to it; raises to prevent it.
+        config: the task's arguments as JSON, for a retry by another process; see :mod:`framedex.api.retry`.
+        in_transaction: called with the transaction that starts the task and with the head; raises to prevent the start.
 
     Raises:
-        Conflict: another task is under way, the status does not allow it, or the dataset was never indexed.
+        Conflict: another task is in progress, the status does not allow it, or the dataset was never indexed.
         ReadOnly: the workspace was opened for reading.
     """
     context.runner.settle()
     with context.catalog.write() as connection:
-        record = check_free(connection, dataset_id, operation, allowed)
-        also(connection, datasets.head(connection, dataset_id))
+        record = check_available(connection, dataset_id, operation, allowed)
+        in_transaction(connection, datasets.head(connection, dataset_id))
         datasets.update_dataset(connection, dataset_id, status=DatasetStatus.READ_ONLY)
         task_id = context.runner.insert(connection, record, task_type, config)
 
-    run = with_job_context(context, dataset_id, job, shows=shows, thresholds=thresholds)
+    run = with_job_context(context, dataset_id, job, status_shown=status_shown, thresholds=thresholds)
     return Task.start(context.runner, task_id, dataset_id, run)
 
 
@@ -66,27 +66,28 @@ def with_job_context(
     dataset_id: str,
     job: Callable[[JobContext, TaskProgress], Commit],
     *,
-    shows: DatasetStatus = DatasetStatus.READ_ONLY,
+    status_shown: DatasetStatus = DatasetStatus.READ_ONLY,
     thresholds: Sequence[float] | None = None,
 ) -> Job:
-    """Return a job on a dataset as the runner takes it; see :func:`start` for the arguments."""
+    """Return a job for the runner that calls *job* with the dataset's context; arguments as for :func:`start`."""
 
     def run(progress: TaskProgress) -> Commit:
-        if shows is not DatasetStatus.READ_ONLY:
+        if status_shown is not DatasetStatus.READ_ONLY:
             with context.catalog.write() as connection:
-                datasets.update_dataset(connection, dataset_id, status=shows, progress=0)
+                datasets.update_dataset(connection, dataset_id, status=status_shown, progress=0)
         return job(load_job_context(context, dataset_id, thresholds), progress)
 
     return run
 
 
-def check_free(
+def check_available(
     connection: Any, dataset_id: str, operation: str, allowed: Collection[DatasetStatus] = SETTLED
 ) -> DatasetRecord:
-    """Return the record of a dataset that an operation may change now; tasks of processes that died do not count.
+    """Return the record of a dataset that an operation may change now; tasks of dead processes are ignored.
 
     Raises:
-        Conflict: it may not; the message says what is in the way.
+        Conflict: a task is in progress, or the status does not allow the operation.
+        NotIndexed: the dataset was never indexed.
     """
     task_rows.fail_interrupted(connection)
     record = datasets.find_dataset(connection, dataset_id)
@@ -94,9 +95,9 @@ def check_free(
     if busy is not None:
         raise Conflict(f"Operation '{operation}' is blocked while {busy} task is running")
     if record.status_new not in allowed:
-        wanted = " or ".join(allowed)
-        message = f"Operation '{operation}' needs the dataset status {wanted}; it is {record.status_new}"
-        if wanted == DatasetStatus.PARTIAL_INDEX and record.status_new is DatasetStatus.READY:
+        statuses = " or ".join(allowed)
+        message = f"Operation '{operation}' needs the dataset status {statuses}; it is {record.status_new}"
+        if statuses == DatasetStatus.PARTIAL_INDEX and record.status_new is DatasetStatus.READY:
             message += ": all of it is indexed, so there is nothing to do, unless other thresholds are given"
         raise Conflict(message)
     if datasets.embedding_config(connection, dataset_id) is None:
@@ -105,10 +106,10 @@ def check_free(
 
 
 def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[float] | None = None) -> JobContext:
-    """Return what a job on a dataset starts from.
+    """Return the context of a job on a dataset.
 
     Raises:
-        Conflict: the dataset has nothing to start from.
+        NotIndexed: the dataset has no head or no embedding config.
     """
     with context.catalog.read() as connection:
         head = datasets.head(connection, dataset_id)
@@ -125,15 +126,15 @@ def load_job_context(context: Context, dataset_id: str, thresholds: Sequence[flo
 
 
 def new_job_context(context: Context, dataset_id: str, config: EmbeddingConfig) -> JobContext:
-    """Return what the job that makes a dataset starts from: there is nothing of it yet."""
+    """Return the context of a job that creates a dataset."""
     layout = context.layout
-    return JobContext.of_nothing(
+    return JobContext.for_new_dataset(
         dataset_id, config, layout.media(dataset_id), layout.thumbnails(dataset_id), context.settings
     )
 
 
 def wait_for(task: Task, title: str) -> None:
-    """Wait until a task is done, showing how far it is; what stops the waiting aborts the task.
+    """Wait until a task is done, showing its progress; an exception or interrupt aborts the task.
 
     Raises:
         Error: the task failed or was aborted.
@@ -143,11 +144,11 @@ def wait_for(task: Task, title: str) -> None:
 
 
 @contextmanager
-def gone_if_stopped(context: Context, dataset_id: str, task_id: str) -> Iterator[None]:
-    """Delete a dataset that is being made when its task fails or is stopped within the block.
+def delete_if_stopped(context: Context, dataset_id: str, task_id: str) -> Iterator[None]:
+    """Delete a dataset in creation if its task fails or is stopped within the block.
 
-    The caller gets no dataset whose task could be retried: nothing but the record of the task stays. What was committed
-    already stays, whatever was raised after that.
+    The caller has no dataset object to retry the task with, so only the task's record is kept. A dataset that was
+    committed stays, even if the block raises afterwards.
     """
     try:
         yield
@@ -161,11 +162,11 @@ def gone_if_stopped(context: Context, dataset_id: str, task_id: str) -> Iterator
 
 
 def delete_dataset(context: Context, name_or_id: str) -> None:
-    """Delete a dataset and all that is kept for it.
+    """Delete a dataset and all its files.
 
     Raises:
-        NotFound: there is none.
-        Conflict: a task of it is under way.
+        NotFound: there is no such dataset.
+        Conflict: a task is in progress on it.
     """
     with context.catalog.reserve_freed():
         with context.catalog.write() as connection:

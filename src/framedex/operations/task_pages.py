@@ -1,4 +1,4 @@
-"""Lists of tasks, filtered, sorted and cut into pages as the interface says."""
+"""Pages of the task list, with the filters and sort orders of the interface."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,12 +13,12 @@ from framedex.storage.task_rows import TaskQuery
 
 _EQUAL = ("dataset_id", "dataset_name", "task_type", "status", "created_by")
 _SORTED_BY = ("start_time", "status", "task_type", "dataset_name", "dataset_id", "created_by")
-_CLOSED: dict[str, type[StrEnum]] = {"task_type": TaskType, "status": TaskStatus}
+_ENUMS: dict[str, type[StrEnum]] = {"task_type": TaskType, "status": TaskStatus}
 _PAGE_SIZES = range(5, 51)
 
 
 class TaskSearch(TypedDict, total=False):
-    """Arguments of :meth:`framedex.Workspace.tasks`, which explains them."""
+    """Arguments of :meth:`framedex.Workspace.tasks`, where they are explained."""
 
     dataset_id: str | None
     dataset_name: str | None
@@ -47,7 +47,7 @@ def list_tasks(
     """Return a page of tasks; see :meth:`framedex.Workspace.tasks`.
 
     Raises:
-        InvalidInput: an argument is unknown or outside of its range.
+        InvalidInput: an argument is unknown or out of range.
     """
     _check_one_of("sort_by", sort_by, _SORTED_BY)
     _check_one_of("sort_order", sort_order, ("asc", "desc"))
@@ -55,24 +55,24 @@ def list_tasks(
     check_integer("page_size", page_size, minimum=_PAGE_SIZES[0], maximum=_PAGE_SIZES[-1])
     query = TaskQuery(
         _conditions(equal),
-        as_time("start_time_from", start_time_from),
-        as_time("start_time_to", start_time_to),
+        parse_time("start_time_from", start_time_from),
+        parse_time("start_time_to", start_time_to),
         sort_by,
         descending=sort_order == "desc",
     )
     with context.catalog.read() as connection:
-        found = task_rows.list_tasks(connection, query, limit=page_size, offset=(page - 1) * page_size)
+        tasks = task_rows.list_tasks(connection, query, limit=page_size, offset=(page - 1) * page_size)
         total = task_rows.count_tasks(connection, query)
-    return TaskPage(tasks=found, total=total, page=page, page_size=page_size)
+    return TaskPage(tasks=tasks, total=total, page=page, page_size=page_size)
 
 
 def task_filters(context: Context, start_from: datetime | str | None, start_to: datetime | str | None) -> TaskFilters:
-    """Return the values that tasks of a time can be filtered by.
+    """Return the filter values of tasks within a time range.
 
     Raises:
-        InvalidInput: a time cannot be understood.
+        InvalidInput: a time is invalid.
     """
-    query = TaskQuery({}, as_time("start_time_from", start_from), as_time("start_time_to", start_to))
+    query = TaskQuery({}, parse_time("start_time_from", start_from), parse_time("start_time_to", start_to))
     with context.catalog.read() as connection:
         names, ids, types, creators = (
             task_rows.distinct_values(connection, query, column)
@@ -82,18 +82,18 @@ def task_filters(context: Context, start_from: datetime | str | None, start_to: 
 
 
 def _conditions(equal: dict[str, str | None]) -> dict[str, str]:
-    found = {}
+    conditions = {}
     for name, value in equal.items():
         if name not in _EQUAL:
             raise InvalidInput(f"tasks cannot be filtered by {name!r}; there are: {', '.join(_EQUAL)}")
         if value is None:
             continue
-        if name in _CLOSED:
-            _check_one_of(name, value, [each.value for each in _CLOSED[name]])
+        if name in _ENUMS:
+            _check_one_of(name, value, [each.value for each in _ENUMS[name]])
         elif not isinstance(value, str):
             raise InvalidInput(f"{name} must be text, not {value!r}")
-        found[name] = str(value)
-    return found
+        conditions[name] = str(value)
+    return conditions
 
 
 def _check_one_of(name: str, value: Any, allowed: Any) -> None:
@@ -101,11 +101,11 @@ def _check_one_of(name: str, value: Any, allowed: Any) -> None:
         raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
 
 
-def as_time(name: str, value: datetime | str | None) -> datetime | None:
-    """Return a time that a user gave, in UTC; one without a zone is taken for UTC.
+def parse_time(name: str, value: datetime | str | None) -> datetime | None:
+    """Return a time in UTC; a time without a zone is interpreted as UTC.
 
     Raises:
-        InvalidInput: it is no time.
+        InvalidInput: the value is not a time.
     """
     if value is None:
         return None

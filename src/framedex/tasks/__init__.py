@@ -1,4 +1,4 @@
-"""Long operations: run in the background, watched, aborted, committed whole."""
+"""Tasks and exports: long operations in the background that can be watched, aborted, and committed as a whole."""
 
 from framedex.tasks.exports import Exports, ExportTask
 from framedex.tasks.progress import DONE, Commit, Job, Progress, TaskProgress

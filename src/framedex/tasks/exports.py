@@ -1,4 +1,4 @@
-"""Exports: each writes a file on a thread of this process, and is known to all by its row in the catalog."""
+"""Exports: each writes a file on a thread of this process, and has a record in the catalog."""
 
 import threading
 import traceback
@@ -23,26 +23,26 @@ _WORKERS = 2
 
 
 class ExportJob(Protocol):
-    """Writes a file."""
+    """A function that writes the file of an export."""
 
     def __call__(
         self, *, begin: Callable[[int], None], progress: Callable[[float], None], settle: Callable[[], None]
     ) -> ExportResult:
-        """Write the file and return what was written.
+        """Write the file and return the result.
 
         Args:
-            begin: called with the number of media once the request is known to make sense.
+            begin: called with the number of media when the request is known to be valid.
             progress: called with the share that is done; raises to stop.
-            settle: called when all is written, before the file appears; raises to give it up.
+            settle: called when all is written, before the file gets its name; raises to discard it.
         """
         ...
 
 
 class ExportTask:
-    """An export. Its fields are those of the interface's export task.
+    """An export, with the fields of the interface's export task.
 
-    Its status is PENDING until it is known that the request can be honoured, else it ends as REJECTED; then RUNNING,
-    and COMPLETED or FAILED at the end. One that is aborted is FAILED.
+    The status is PENDING until the request is validated; an invalid request ends as REJECTED. Then it is RUNNING, and
+    finally COMPLETED or FAILED. An aborted export is FAILED.
 
     Attributes:
         id: the export's UUID.
@@ -72,21 +72,21 @@ class ExportTask:
 
     @property
     def record(self) -> ExportRecord:
-        """The export as it stands."""
+        """The current record of the export."""
         record = self._record
         return record if record.status.final else record.model_copy(update={"progress": self._percent})
 
     @property
     def status(self) -> ExportStatus:
-        """Where the export stands."""
+        """The current status."""
         return self._record.status
 
     @property
     def result(self) -> ExportResult:
-        """What was written.
+        """The result.
 
         Raises:
-            Conflict: the export is still under way.
+            Conflict: the export is in progress.
             Error: it was rejected, or it failed.
         """
         if not self._future.done():
@@ -97,22 +97,22 @@ class ExportTask:
         """Wait for the end of the export and return its record. An interrupt (Ctrl-C) aborts it.
 
         Args:
-            timeout_s: give up waiting after so many seconds; the export goes on.
-            progress: called with (stage, share) as it advances, on the export's thread.
+            timeout_s: maximum waiting time in seconds; the export continues afterwards.
+            progress: called with (stage, share) on the export's thread.
 
         Raises:
-            Error: it was rejected, or it failed; of the class that was raised, or TaskFailed.
+            Error: it was rejected, or it failed; the class is that of the exception, or TaskFailed.
             Aborted: it was aborted.
             TimeoutError: it was not done in time.
         """
         try:
-            self._report.progress = progress
+            self._report.callback = progress
             self._ended(timeout_s)
         except KeyboardInterrupt:
             self._stop()
             raise
         finally:
-            self._report.progress = None
+            self._report.callback = None
         return self.record
 
     def _ended(self, timeout_s: float | None) -> ExportResult:
@@ -126,10 +126,10 @@ class ExportTask:
             raise Aborted("aborted on request") from None
 
     def abort(self) -> ExportRecord:
-        """Stop the export, of which nothing stays, and return its record, status FAILED.
+        """Stop the export and return its record, status FAILED; no file is left.
 
         Raises:
-            Conflict: it is done already, or its file is just taking its place.
+            Conflict: it has ended, or its file is being renamed to its final name.
         """
         with self._lock:
             if self._settled or self._future.done():
@@ -152,22 +152,22 @@ class ExportTask:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has ended and the catalog says so."""
+        """True if the export has ended and its final status is in the catalog."""
         return self._report.closed.is_set()
 
     def forget(self) -> None:
-        """Stop showing signs of life."""
+        """Stop the heartbeat."""
         self._report.closed.set()
 
     def leave(self) -> None:
-        """Let nobody wait for the end, in the child of a fork: the parent of this process goes on with it."""
+        """Fail all waiting in the child of a fork: the export continues in the parent."""
         self._lock, self._row = threading.Lock(), threading.Lock()
         if not self._future.done():
             self._future = Future()
             self._future.set_exception(WorkspaceError(f"export {self.id} {forks.REASON}"))
 
     def cancel(self) -> None:
-        """Make the export stop the next time that it looks."""
+        """Stop the export at its next check."""
         self._report.cancel()
 
     def _execute(self) -> ExportResult:
@@ -217,7 +217,7 @@ class ExportTask:
         self._report.closed.set()
 
     def _put(self, **changes: Any) -> None:
-        """Change the record, here and in the catalog."""
+        """Change the record in memory and in the catalog."""
         with self._row:
             record = self._record.model_copy(update=changes)
             if not self._catalog.read_only:
@@ -236,7 +236,7 @@ class ExportTask:
                 self.beat()
 
     def beat(self) -> None:
-        """Store how far the export is, as a sign of life; stop it if it was given up."""
+        """Store the progress, as a heartbeat; stop the export if another process marked it as interrupted."""
         with self._row:
             if self._catalog.read_only or (self.status.final and not self._unwritten):
                 return
@@ -251,7 +251,7 @@ class ExportTask:
 
 
 class Exports:
-    """Starts exports of this process, a few at a time."""
+    """Runner of this process's exports, a few at a time."""
 
     def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
         self._catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
@@ -261,7 +261,7 @@ class Exports:
         forks.renew_after_forks(self)
 
     def renew(self) -> None:
-        """Forget the exports, in the child of a fork: they are its parent's."""
+        """Forget all exports in the child of a fork; they belong to its parent."""
         self._lock, self._pool = threading.Lock(), None
         for task in self._tasks:
             task.leave()
@@ -271,9 +271,9 @@ class Exports:
         """Start an export and return it.
 
         Args:
-            dataset_id: what is exported.
+            dataset_id: the dataset.
             path: the file, absolute.
-            job: writes it.
+            job: writes the file.
         """
         task = ExportTask(self._catalog, dataset_id, path, job, created_by=self._user, heartbeat_s=self._heartbeat_s)
         with self._lock:
@@ -284,7 +284,7 @@ class Exports:
         return task
 
     def close(self) -> None:
-        """Abort what still runs and wait for it."""
+        """Abort all exports in progress and wait for their end."""
         for task in self._tasks:
             task.cancel()
         if self._pool is not None:

@@ -1,4 +1,4 @@
-"""Runs tasks on a few threads of this process and keeps their rows in the catalog true."""
+"""Execution of tasks on a few threads of this process, with their records in the catalog."""
 
 import threading
 import time
@@ -17,22 +17,22 @@ from framedex.storage.failures import own_errors
 from framedex.tasks.progress import Commit, Job, TaskProgress
 
 _WORKERS = 4
-_REMEMBERED = 64  # ended tasks whose jobs are kept, so that they can be run again
+_MAX_ENDED = 64  # ended tasks whose jobs stay in memory for a retry
 
-Revive = Callable[[TaskRecord, dict[str, Any]], Job]
-"""Given a task that ended and what it was asked to do, returns the job that does it again."""
+RebuildJob = Callable[[TaskRecord, dict[str, Any]], Job]
+"""Returns the job of an ended task for a retry, given its record and its config."""
 AfterCommit = Callable[[str], None]
-"""Given the id of a dataset that was changed, tidies up behind the change; raises nothing."""
+"""Cleans up after a change of a dataset, given its id; never raises."""
 
 
 class Run:
-    """A task that this process works on.
+    """Execution of a task in this process.
 
     Attributes:
-        task_id, dataset_id: the task, and what it works on.
+        task_id, dataset_id: the task and its dataset.
         job: the work.
-        progress: how far it is.
-        future: its end.
+        progress: progress of the job.
+        future: done when the task has ended.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Run:
     ) -> None:
         self.task_id, self.dataset_id, self.job, self._after_commit = task_id, dataset_id, job, after_commit
         self._heartbeat_s = heartbeat_s
-        self.progress = TaskProgress(keep=self.keep, commit=self.commit_part)
+        self.progress = TaskProgress(save=self.save, commit=self.commit_part)
         self.future: Future[None] = Future()
         self._catalog, self._committing = catalog, False
         self._lock, self._ending = threading.Lock(), threading.Lock()
         self._unwritten: tuple[TaskStatus, str] | None = None
 
     def execute(self) -> None:
-        """Run the job and commit it."""
+        """Run the job and commit its result."""
         try:
             self.progress.check()
             with own_errors(f"write dataset {self.dataset_id}"):
@@ -92,55 +92,55 @@ class Run:
             self.progress.closed.set()
 
     def _begin(self) -> TaskProgress:
-        """Mark the task as running; return the report with what it goes on from."""
+        """Mark the task as running; return its progress, with the checkpoint to resume from."""
         with self._catalog.write() as connection:
             task_rows.update_task(connection, self.task_id, status=TaskStatus.RUNNING, progress_percentage=0)
             self.progress.resume = task_rows.read_resume(connection, self.task_id)
         return self.progress
 
-    def keep(self, state: dict[str, Any]) -> None:
-        """Store what a later run can go on from."""
+    def save(self, state: dict[str, Any]) -> None:
+        """Save a checkpoint for a later run."""
         with self._catalog.write() as connection:
             task_rows.check_owned(connection, self.task_id)
             task_rows.update_task(connection, self.task_id, resume=state)
 
     def commit_part(self, commit: Commit, config: Callable[[], dict[str, Any]]) -> None:
-        """Make a part of the job's result visible, and note what is left to do."""
+        """Commit a part of the job's result, and replace the task's config with the remaining work."""
         with self._catalog.write() as connection:
             task_rows.check_owned(connection, self.task_id)
             commit(connection)
             task_rows.update_task(connection, self.task_id, config=config())
 
     def end(self, status: TaskStatus, message: str) -> None:
-        """Put the task into a final status, and its dataset into the one that its head supports.
+        """Set the task's final status, and its dataset's status according to the head.
 
-        Where that cannot be written now, as on a full disk, it is as soon as it can: see :meth:`settle`.
+        If the catalog cannot be written, for example on a full disk, :meth:`settle` tries again.
         """
         with self._ending:
             self._unwritten = (status, message)
             self._write_end()
 
     def settle(self) -> None:
-        """Write the task's end, if that could not be written when it came."""
+        """Write the task's final status if that has failed before."""
         with self._ending:
             if self._unwritten is not None:
                 self._write_end()
 
     @property
     def is_unwritten(self) -> bool:
-        """Whether the task has ended and the catalog does not say so yet."""
+        """True if the task has ended and its final status is not in the catalog yet."""
         return self._unwritten is not None
 
     def _write_end(self) -> None:
         assert self._unwritten is not None, "there is an end to write"
         with suppress(WorkspaceError):
-            self._put_end(*self._unwritten)
+            self._finish(*self._unwritten)
             self._unwritten = None
             self.progress.closed.set()
 
-    def _put_end(self, status: TaskStatus, message: str) -> None:
+    def _finish(self, status: TaskStatus, message: str) -> None:
         with self._catalog.write() as connection:
-            if not task_rows.is_own(connection, self.task_id):  # it was given up, and may run again elsewhere
+            if not task_rows.is_own(connection, self.task_id):  # it was marked as interrupted and may run elsewhere
                 return
             error = message if status is TaskStatus.FAILED else None
             task_rows.finish_task(connection, self.task_id, status, error_message=error, status_message=message)
@@ -152,7 +152,7 @@ class Run:
         """Stop before the commit phase and wait for the end.
 
         Raises:
-            Conflict: the task is done already, or in its commit phase.
+            Conflict: the task has ended or is in its commit phase.
         """
         with self._lock:
             if self._committing or self.future.done():
@@ -162,7 +162,7 @@ class Run:
         self.stop()
 
     def stop(self) -> None:
-        """Make the job stop, and wait for its end."""
+        """Stop the job and wait for its end."""
         self.progress.cancel()
         if not self.future.done() and self.future.cancel():  # it waited for a thread
             self.end(TaskStatus.ABORTED, "aborted on request")
@@ -170,7 +170,7 @@ class Run:
             self.future.exception()
 
     def beat(self) -> None:
-        """Write the progress to the catalog now and then until the task ends: the sign that its process lives."""
+        """Write the progress to the catalog at intervals until the task ends, as a heartbeat of its process."""
         while not self.progress.closed.wait(self._heartbeat_s):
             # A beat that fails, as on a full disk, must not end those that follow.
             with suppress(Exception):
@@ -180,12 +180,12 @@ class Run:
 
     def _beat(self, connection: Any) -> None:
         if not task_rows.is_own(connection, self.task_id):
-            # The machine slept, and the task was given up: what is written now would meet another writer's.
+            # The machine slept, and another process marked the task as interrupted.
             self.progress.cancel(Conflict(f"task {self.task_id} was given up while this process did not run"))
             return
         if task_rows.is_abort_requested(connection, self.task_id):
             self.progress.cancel()
-        if not self.future.running():  # it waits for a thread, and lives
+        if not self.future.running():  # it waits for a thread
             task_rows.update_task(connection, self.task_id)
             return
         percent = round(100 * self.progress.share)
@@ -194,7 +194,7 @@ class Run:
 
 
 def _is_exiting() -> bool:
-    """Return whether this process ends as soon as its threads have: then no pool of threads takes work any more."""
+    """Return whether the interpreter is shutting down: thread pools then accept no work."""
     with ThreadPoolExecutor(1) as pool:
         try:
             pool.submit(int)
@@ -204,63 +204,64 @@ def _is_exiting() -> bool:
 
 
 class Runner:
-    """Starts tasks of this process.
+    """Runner of this process's tasks.
 
     Attributes:
-        catalog: where their rows are.
-        revive: makes the job of a task of another process; set by whoever knows the jobs.
-        after_commit: called after each change of a dataset; set likewise.
+        catalog: with the tasks' records.
+        rebuild_job: returns the job of another process's task for a retry; set when the workspace is opened.
+        after_commit: called after each change of a dataset; set when the workspace is opened.
     """
 
     def __init__(self, catalog: Catalog, *, user: str, heartbeat_s: float) -> None:
         self.catalog, self._user, self._heartbeat_s = catalog, user, heartbeat_s
-        self.revive: Revive | None = None
+        self.rebuild_job: RebuildJob | None = None
         self.after_commit: AfterCommit | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._runs: dict[str, Run] = {}
         forks.renew_after_forks(self)
 
     def renew(self) -> None:
-        """Forget the tasks, in the child of a fork: they are its parent's, and known by their rows."""
+        """Forget all tasks in the child of a fork; they belong to its parent."""
         self._pool, self._runs = None, {}
 
     def insert(
         self, connection: Any, dataset: DatasetRecord, task_type: TaskType, config: dict[str, Any] | None = None
     ) -> str:
-        """Add the row of a task that :meth:`submit` will start, in the transaction that needs it; return its id.
+        """Insert the row of a task that :meth:`start` will run, within a transaction; return the task's id.
 
         Args:
             connection: the transaction.
-            dataset: what the task works on.
-            task_type: what it does.
-            config: what is to be done, as JSON, for :attr:`revive`; None where only this process can.
+            dataset: the dataset.
+            task_type: of the task.
+            config: arguments of the task as JSON, for :attr:`rebuild_job`; None if only this process can run it.
         """
         return task_rows.insert_task(connection, dataset, task_type=task_type, created_by=self._user, config=config)
 
     def run_of(self, task_id: str) -> Run | None:
-        """Return this process's work on a task, under way or ended; None if it is another's."""
+        """Return this process's run of a task, in progress or ended; None for a task of another process."""
         return self._runs.get(task_id)
 
     def job_of(self, record: TaskRecord) -> Job:
-        """Return the job of a task that is to be run again.
+        """Return the job of a task, for a retry.
 
         Raises:
-            NotRetryable: only the process that started it could.
-            Error: what it works on is gone.
+            NotRetryable: only the process that started the task could run it.
+            Error: its dataset or source does not exist any more.
         """
         if (run := self._runs.get(record.task_id)) is not None:
-            run.stop()  # its row says that it ended a moment before its thread does
+            run.stop()  # the thread ends shortly after the row is written
             return run.job
         with self.catalog.read() as connection:
             config = task_rows.read_config(connection, record.task_id)
-        if config is None or self.revive is None:
+        if config is None or self.rebuild_job is None:
             raise NotRetryable(
-                f"task {record.task_id} was given its source as an object of another process; start it anew with that"
+                f"task {record.task_id} was given its source as an object of another process; "
+                "start it again with that object"
             )
-        return self.revive(record, config)
+        return self.rebuild_job(record, config)
 
     def start(self, task_id: str, dataset_id: str, job: Job) -> Run:
-        """Run a task, whose row is there, on a thread of the pool.
+        """Run a task, whose row exists, on a thread of the pool.
 
         An interrupt (Ctrl-C) before this returns aborts the task.
         """
@@ -278,18 +279,18 @@ class Runner:
         return run
 
     def _forget(self) -> None:
-        """Let go of the jobs of all but the last tasks that ended."""
+        """Drop the jobs of ended tasks, except for the last ones."""
         ended = [task_id for task_id, run in self._runs.items() if run.future.done()]
-        for task_id in ended[:-_REMEMBERED]:
+        for task_id in ended[:-_MAX_ENDED]:
             del self._runs[task_id]
 
     def settle(self) -> None:
-        """Write the ends of tasks that could not be written when they came, before somebody looks at tasks."""
+        """Write final statuses that could not be written before."""
         for run in list(self._runs.values()):
             run.settle()
 
     def close(self) -> None:
-        """Abort what still runs and wait for it."""
+        """Abort all tasks in progress and wait for their end."""
         for run in self._runs.values():
             run.progress.cancel()
         if self._pool is not None:
@@ -301,14 +302,16 @@ class Runner:
         self._runs.clear()
 
 
-def wait_until_ended(catalog: Catalog, task_id: str, *, timeout_s: float | None, look: Any = None) -> TaskRecord | None:
-    """Wait for the end of a task of any process; return its record, or None when the time is over.
+def wait_until_ended(
+    catalog: Catalog, task_id: str, *, timeout_s: float | None, on_record: Any = None
+) -> TaskRecord | None:
+    """Wait for the end of a task of any process; return its record, or None if the time is over.
 
     Args:
-        catalog: where its row is.
+        catalog: with the task's record.
         task_id: the task.
-        timeout_s: how long; None for as long as it takes.
-        look: called with the record now and then.
+        timeout_s: maximum waiting time in seconds; None for no limit.
+        on_record: called with the record at intervals.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     pause_s = 0.02
@@ -322,8 +325,8 @@ def wait_until_ended(catalog: Catalog, task_id: str, *, timeout_s: float | None,
             with catalog.write() as connection:
                 task_rows.fail_interrupted(connection)
             continue
-        if look is not None:
-            look(record)
+        if on_record is not None:
+            on_record(record)
         if end is not None and time.monotonic() >= end:
             return None
         time.sleep(pause_s)

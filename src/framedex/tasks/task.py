@@ -1,4 +1,4 @@
-"""A task as users hold it: of this process or of another."""
+"""The user's view of a task, of this process or of another."""
 
 from concurrent.futures import CancelledError
 
@@ -14,7 +14,7 @@ _MAKES_A_DATASET = (TaskType.DATASET_CREATION, TaskType.SNAPSHOT_CLONE, TaskType
 
 
 class Task:
-    """A long operation. Its fields are those of the interface's Task.
+    """A long operation, with the fields of the interface's Task.
 
     Attributes:
         id: the task's UUID.
@@ -25,7 +25,7 @@ class Task:
 
     @classmethod
     def start(cls, runner: Runner, task_id: str, dataset_id: str, job: Job) -> "Task":
-        """Start a job for a dataset, whose row :meth:`Runner.insert` made, and return its task."""
+        """Start a job whose task row :meth:`Runner.insert` has written, and return its task."""
         runner.start(task_id, dataset_id, job)
         return cls(runner, task_id)
 
@@ -35,40 +35,40 @@ class Task:
 
     @property
     def record(self) -> TaskRecord:
-        """The task as it stands in the catalog."""
+        """The current record of the task in the catalog."""
         self._runner.settle()
         with self._runner.catalog.read() as connection:
             return task_rows.get_task(connection, self.id)
 
     @property
     def status(self) -> TaskStatus:
-        """Where the task stands."""
+        """The current status."""
         return self.record.status
 
     @property
     def progress_percentage(self) -> int | None:
-        """How much is done, 0 to 100."""
+        """The progress in percent, 0 to 100."""
         run = self._run
         return self.record.progress_percentage if run is None or run.future.done() else round(100 * run.progress.share)
 
     def wait(self, timeout_s: float | None = None, *, progress: Progress | None = None) -> TaskRecord:
         """Wait for the end of the task and return its record.
 
-        An interrupt (Ctrl-C) aborts a task of this process; one of another process goes on.
+        An interrupt (Ctrl-C) aborts a task of this process; a task of another process continues.
 
         Args:
-            timeout_s: give up waiting after so many seconds; the task goes on.
-            progress: called with (stage, share) as the job reports, on the task's thread.
+            timeout_s: maximum waiting time in seconds; the task continues afterwards.
+            progress: called with (stage, share) on the task's thread.
 
         Raises:
-            Error: the task failed; of the class that the job raised, or TaskFailed.
+            Error: the task failed; the class is that of the job's exception, or TaskFailed.
             Aborted: the task was aborted.
-            TimeoutError: it was not done in time.
+            TimeoutError: the task was not done in time.
         """
         if (run := self._run) is None:
             return self._wait_elsewhere(timeout_s, progress)
         try:
-            run.progress.progress = progress
+            run.progress.callback = progress
             result_of(run.future, timeout_s)
         except TimeoutError:
             if not run.future.done():
@@ -80,15 +80,15 @@ class Task:
             run.stop()
             raise
         finally:
-            run.progress.progress = None
+            run.progress.callback = None
         return self.record
 
     def _wait_elsewhere(self, timeout_s: float | None, progress: Progress | None) -> TaskRecord:
-        def look(record: TaskRecord) -> None:
+        def report(record: TaskRecord) -> None:
             if progress is not None:
                 progress(record.status_message, (record.progress_percentage or 0) / 100)
 
-        record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, look=look)
+        record = wait_until_ended(self._runner.catalog, self.id, timeout_s=timeout_s, on_record=report)
         if record is None:
             raise TimeoutError(f"task {self.id} was not done within {timeout_s} s")
         if record.status is TaskStatus.ABORTED:
@@ -101,8 +101,8 @@ class Task:
         """Stop the task before its commit phase and return its record, status ABORTED.
 
         Raises:
-            Conflict: it is done already, or in its commit phase.
-            WorkspaceError: it is, and the catalog cannot be written.
+            Conflict: the task has ended or is in its commit phase.
+            WorkspaceError: the task has ended, and the catalog cannot be written.
         """
         run = self._run
         if run is not None and run.is_unwritten:
@@ -126,12 +126,12 @@ class Task:
     def retry(self) -> TaskRecord:
         """Run a failed or aborted task again and return its record, status INITIALIZING.
 
-        What it had read, decoded and encoded before it stopped is not done again, where that is still there.
+        The task resumes from its last checkpoint if the checkpoint still exists.
 
         Raises:
-            NotRetryable: the task is neither FAILED nor ABORTED, or its source was an object of another process.
-            Conflict: another task of the dataset, or of the one that it enriches, is under way.
-            NotFound: its dataset was deleted, or the one that it enriches.
+            NotRetryable: the task is neither FAILED nor ABORTED, or its source was an object in another process.
+            Conflict: another task is in progress on the dataset, or on the source of an enrichment.
+            NotFound: the dataset, or the source of an enrichment, was deleted.
         """
         self._check_retryable(self.record)
         job = self._runner.job_of(self.record)
@@ -144,8 +144,8 @@ class Task:
             task_rows.hold_source(connection, self.id)
             task_rows.restart_task(connection, self.id)
             creates = record.task_type in _MAKES_A_DATASET
-            shows = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
-            datasets.update_dataset(connection, record.dataset_id, status=shows, progress=0)
+            status_shown = DatasetStatus.INDEXING if creates else DatasetStatus.READ_ONLY
+            datasets.update_dataset(connection, record.dataset_id, status=status_shown, progress=0)
         self._runner.start(self.id, record.dataset_id, job)
         return self.record
 

@@ -1,4 +1,4 @@
-"""Waiting for what runs on another thread, such that an interrupt is always heard."""
+"""Waiting for results of other threads in a way that Ctrl-C can always interrupt."""
 
 import time
 from concurrent.futures import Future
@@ -12,16 +12,16 @@ Result = TypeVar("Result")
 def result_of(future: Future[Result], timeout_s: float | None) -> Result:
     """Return a future's result.
 
-    A thread that blocks without a limit can miss a signal that came in the instant before, and would then hear Ctrl-C
-    only when it is pressed again; so this one looks up now and then.
+    A thread that blocks without a limit can miss a signal that arrives just before it blocks, and reacts only to the
+    next Ctrl-C. So this function waits in short intervals.
 
     Args:
-        future: what is waited for.
-        timeout_s: give up after so many seconds; None for as long as it takes.
+        future: the future.
+        timeout_s: maximum waiting time in seconds; None for no limit.
 
     Raises:
-        TimeoutError: the time is over and the future is not done.
-        BaseException: what the future ended with.
+        TimeoutError: the future was not done in time.
+        BaseException: the exception of the future.
     """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     while True:

@@ -45,7 +45,7 @@ def stored(table: Table, definition: FieldDefinition, value: Any) -> Any:
     new = read(table, definition, [("b", value)])
     if new.outcome.errors:
         return new.outcome.samples[0].reason
-    assert new.place.tolist() == [-1, 0, -1, -1]
+    assert new.indices.tolist() == [-1, 0, -1, -1]
     assert new.values.type == definition.column.type
     return new.values.to_pylist()[0]
 
@@ -122,7 +122,7 @@ def test_value__does_not_go_in(table: Table, kind: str, value: Any, is_multi: bo
     assert (new.outcome.inserted, new.outcome.errors) == (0, 1)
     assert new.outcome.samples[0].row_index == 0
     assert len(new.outcome.samples[0].reason) > 20
-    assert (new.place == -1).all()
+    assert (new.indices == -1).all()
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_row__that_is_wrong_fails_alone(table: Table, row: Any, reason: str) -> 
     assert (new.outcome.inserted, new.outcome.errors) == (2, 1)
     assert [(error.row_index, error.reason) for error in new.outcome.samples] == [(1, reason)]
     values = new.values.to_pylist()
-    assert [None if place < 0 else values[place] for place in new.place] == [None, 1.0, None, None]
-    assert (new.place >= 0).tolist() == [False, True, False, True]
+    assert [None if indices < 0 else values[indices] for indices in new.indices] == [None, 1.0, None, None]
+    assert (new.indices >= 0).tolist() == [False, True, False, True]
 
 
 @examples(50)
@@ -178,7 +178,7 @@ def test_rows__agree_with_a_dict(table: Table, rows: list[tuple[str, Any]]) -> N
             expected[media_id] = value
     new = read(table, field("float"), rows)
     values = new.values.to_pylist()
-    assert {IDS[row]: values[place] for row, place in enumerate(new.place) if place >= 0} == expected
+    assert {IDS[row]: values[indices] for row, indices in enumerate(new.indices) if indices >= 0} == expected
     assert (new.outcome.inserted, new.outcome.errors) == (len(expected), len(failed))
     assert [error.row_index for error in new.outcome.samples] == failed[:100]
 

@@ -11,7 +11,7 @@ import pytest
 from framedex.errors import Aborted
 from framedex.issue_types import issue_types
 from framedex.jobs.index.index import index
-from framedex.jobs.ingest.ingest import to_batch
+from framedex.jobs.ingest.ingest import rows_to_batch
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema, media_schema
@@ -35,7 +35,7 @@ def build(path: Path, vectors: list[Any], **columns: list[Any]) -> Table:
         row |= {"media_id": str(place), "path": f"{place}.jpg", "root": 0, "batch": 0, "width": 640, "height": 480}
         row |= GOOD | {"embedding": vector} | {name: values[place] for name, values in columns.items()}
         rows.append(row)
-    return Table(path, tables.append(path, [to_batch(rows, schema)], schema))
+    return Table(path, tables.append(path, [rows_to_batch(rows, schema)], schema))
 
 
 def indexed(table: Table, **options: Any) -> tuple[pa.Table, dict[str, float | None]]:

@@ -345,8 +345,8 @@ def test_known__files_are_not_read(folder: Path, table: Path) -> None:
     encoder = Colours()
     heard: list[float] = []
     second = run(
-        folder, table, encoder=encoder, known=IdIndex(Table(table, first.version)), place=SourcePlacement(batch=1),
-        progress=heard.append,
+        folder, table, encoder=encoder, existing=IdIndex(Table(table, first.version)),
+        placement=SourcePlacement(batch=1), progress=heard.append,
     )  # fmt: skip
     rows = rows_of(table, second)
     assert [row["path"] for row in rows] == [f"{number}.png" for number in (1, 3, 5, 0, 2, 6)]
@@ -362,20 +362,20 @@ def test_known__all_of_them(folder: Path, table: Path) -> None:
     first = run(folder, table)
     annotations = Annotations()
     annotations.add(ImageLabels("0.png", ("cat",), None))
-    second = run(folder, table, annotations=annotations, known=IdIndex(Table(table, first.version)))
+    second = run(folder, table, annotations=annotations, existing=IdIndex(Table(table, first.version)))
     assert second == Ingested(version=0, rows=0, unmatched=0, present=1)
     assert tables.roll_back(table, first.version) == first.version
 
 
 def test_known__more_than_are_asked_for_at_a_time(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files are looked up at a time, those that are there are left out."""
-    monkeypatch.setattr(news, "_ASKED", 3)
+    monkeypatch.setattr(news, "_LOOKUP_BATCH", 3)
     for number in range(0, 20, 2):
         write(folder / f"{number:02}.png", flat(RED))
     first = run(folder, table)
     for number in range(1, 20, 2):
         write(folder / f"{number:02}.png", flat(BLUE))
-    second = run(folder, table, known=IdIndex(Table(table, first.version)))
+    second = run(folder, table, existing=IdIndex(Table(table, first.version)))
     assert [row["path"] for row in rows_of(table, second)][10:] == [f"{number:02}.png" for number in range(1, 20, 2)]
     assert second.present == 10
 
@@ -384,8 +384,8 @@ def test_place__of_files(folder: Path, table: Path) -> None:
     """Paths are relative to the source root, and one path below two roots is two files."""
     for root in (folder, folder / "below"):
         write(root / "x.png", photo(1))
-    run(folder / "below", table, place=SourcePlacement(0, "below/", 1))
-    below, other = rows_of(table, run(folder / "below", table, place=SourcePlacement(1, "", 2)))
+    run(folder / "below", table, placement=SourcePlacement(0, "below/", 1))
+    below, other = rows_of(table, run(folder / "below", table, placement=SourcePlacement(1, "", 2)))
     first, whole = rows_of(folder.parent / "whole.lance", run(folder, folder.parent / "whole.lance"))
     assert (first["path"], whole["path"]) == ("x.png", "below/x.png")
     assert (below["path"], below["root"], below["batch"]) == ("below/x.png", 0, 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.jobs.ingest.read_ahead import Stream, ahead, in_chunks
+from framedex.jobs.ingest.read_ahead import Stream, in_chunks, run_ahead
 from tests.laws import examples
 
 Results = Generator[int | None, None, None]
@@ -25,7 +25,7 @@ def started(items: list[int], *, long_work: object = None, threads: int = 2) -> 
         for place in range(-item):
             stream.put(place)
 
-    return ahead(
+    return run_ahead(
         in_chunks(items, 3, is_long),
         is_long=is_long,
         work=list,

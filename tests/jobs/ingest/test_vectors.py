@@ -310,8 +310,8 @@ def test_known__rows_are_left_out(path: Path) -> None:
     first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
     more = pa.table({"uri": ["c.jpg", "b.jpg", "http://x/d.jpg"], "embedding": [[1.0, 1.0], [9.0, 9.0], None]})
     second = ingest_vectors(
-        open_vectors(more), table=path, dataset_id=DATASET, progress=ignore, place=SourcePlacement(3, "", 2),
-        known=IdIndex(Table(path, first.version)),
+        open_vectors(more), table=path, dataset_id=DATASET, progress=ignore, placement=SourcePlacement(3, "", 2),
+        existing=IdIndex(Table(path, first.version)),
     )  # fmt: skip
     assert (second.rows, second.present) == (2, 1)
     rows = Table(path, second.version).scan(["path", "root", "batch", "media_id"]).read_all().to_pylist()
@@ -325,19 +325,21 @@ def test_known__all_of_them(path: Path) -> None:
     """Where all rows are there already nothing is written."""
     source = open_vectors(two([[1, 0], [0, 1]]))
     first = ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore)
-    known = IdIndex(Table(path, first.version))
-    assert ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore, known=known) == Ingested(0, 0, 0, 2)
+    existing = IdIndex(Table(path, first.version))
+    assert ingest_vectors(source, table=path, dataset_id=DATASET, progress=ignore, existing=existing) == Ingested(
+        0, 0, 0, 2
+    )
     assert tables.roll_back(path, first.version) == first.version
 
 
 def test_known__rows_that_cannot_be_used(path: Path) -> None:
     """A row that is there already is checked all the same, and a uri may not occur twice."""
     first = ingest_vectors(open_vectors(two([[1, 0], [0, 1]])), table=path, dataset_id=DATASET, progress=ignore)
-    known = IdIndex(Table(path, first.version))
+    existing = IdIndex(Table(path, first.version))
     twice = pa.table({"uri": ["a.jpg", "a.jpg"], "embedding": [[1.0, 1.0], [2.0, 1.0]]})
     for table, message in ((two([[1, 0], [np.inf, 1]]), "row 1"), (twice, "occurs twice")):
         with pytest.raises(InvalidInput, match=message):
-            ingest_vectors(open_vectors(table), table=path, dataset_id=DATASET, progress=ignore, known=known)
+            ingest_vectors(open_vectors(table), table=path, dataset_id=DATASET, progress=ignore, existing=existing)
 
 
 def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
@@ -348,8 +350,8 @@ def test_parquet__mutated(tmp_path: Path, path: Path) -> None:
     content, refused = table.read_bytes(), 0
     for seed in range(80):
         rng, data = np.random.default_rng(seed), bytearray(content)
-        for place in rng.integers(0, len(data), 4):
-            data[place] = rng.integers(0, 256)
+        for position in rng.integers(0, len(data), 4):
+            data[position] = rng.integers(0, 256)
         table.write_bytes(bytes(data))
         try:
             if is_vector_file(table):

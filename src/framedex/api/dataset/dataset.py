@@ -21,7 +21,8 @@ from framedex.browse import explore as search_explore
 from framedex.cleanup.plan import CleanupPlan, plan_cleanup
 from framedex.errors import Conflict, NotIndexed
 from framedex.export.files import whole_file
-from framedex.images import reading as pictures
+from framedex.images.reading import read_media_pixels
+from framedex.images.thumbnails import read_thumbnail, thumbnail_uri
 from framedex.jobs.add import reindex
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.content import AdditionRequest, check_thresholds
@@ -30,7 +31,7 @@ from framedex.operations.additions import check_allowed, start_addition, start_o
 from framedex.operations.context import Context, open_media
 from framedex.operations.decisions import decide_not_duplicates, duplicate_decisions, withdraw_decision
 from framedex.operations.names import Operation
-from framedex.operations.starting import SETTLED, gone_if_stopped, start, wait_for
+from framedex.operations.starting import SETTLED, delete_if_stopped, start, wait_for
 from framedex.records import (
     DatasetRecord,
     DatasetStatus,
@@ -203,7 +204,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         check_allowed(self._context)
         request = AdditionRequest(path, files, archive, s3_uri, assume_role)
-        self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, shown=wait)
+        self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, show_progress=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")
         return self.task
@@ -255,7 +256,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             Operation.REINDEX,
             wait=wait,
             allowed=(DatasetStatus.PARTIAL_INDEX,) if cuts is None else SETTLED,
-            shows=DatasetStatus.INDEXING,
+            status_shown=DatasetStatus.INDEXING,
             thresholds=cuts,
             config={"operation": Operation.REINDEX, "thresholds": cuts},
         )
@@ -288,7 +289,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         new_id, task = snapshots.start_clone(self._context, self.id, snapshot)
         if wait:
-            with gone_if_stopped(self._context, new_id, task.id):
+            with delete_if_stopped(self._context, new_id, task.id):
                 wait_for(task, Operation.CLONE)
         return Dataset(self._context, new_id, task)
 
@@ -314,7 +315,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """
         new_id, task = enrichment.start_enrichment(self._context, self.id, models)
         if wait:
-            with gone_if_stopped(self._context, new_id, task.id):
+            with delete_if_stopped(self._context, new_id, task.id):
                 wait_for(task, f"enrich {self.name!r}")
         return Dataset(self._context, new_id, task)
 
@@ -388,7 +389,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             CannotDecode: the file is not an image.
         """
         media = media_containing(open_media(self._context, self.id), media_id)
-        return pictures.full_pixels(media, media_id, self._context.settings)
+        return read_media_pixels(media, media_id, self._context.settings)
 
     def thumbnail(self, media_id: str) -> bytes:
         """Return a JPEG of an image, or of the crop of an object; its longer side has at most 256 pixels.
@@ -398,10 +399,10 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             CannotDecode: the file is not an image.
         """
         media, layout = open_media(self._context, self.id), self._context.layout
-        if objects_of(media) is not None and pictures.thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
+        if objects_of(media) is not None and thumbnail_uri(layout.thumbnails(self.id), media_id) is None:
             media = media_containing(media, media_id)
         folder, keep = layout.thumbnails(media.dataset_id), not self._context.catalog.read_only
-        return pictures.cached_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
+        return read_thumbnail(media, media_id, self._context.settings, folder=folder, keep=keep)
 
     def report(self, path: str | os.PathLike[str], *, level: int = 3, extra: str = "") -> Path:
         """Write one self-contained HTML page with issues, near-duplicates, clusters and objects; return its path.

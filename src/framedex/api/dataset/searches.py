@@ -62,7 +62,7 @@ class DatasetSearches:
         with progress_bar("Indexing", late=True) as progress:
             searcher = self._searcher(progress, entity_type)
             query = image_query(
-                self._context, searcher, query, box=bounding_box, most=max_distance, n_candidates=n_candidates
+                self._context, searcher, query, box=bounding_box, max_distance=max_distance, n_candidates=n_candidates
             )
             searcher.index  # noqa: B018 - built here, where its progress is shown
         return self._ranked(query, entity_type, limit=limit, diversity=diversity, relevance=relevance)

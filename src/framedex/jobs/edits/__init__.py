@@ -1,1 +1,1 @@
-"""Edits of rows: tags, labels, captions, custom fields, duplicate decisions."""
+"""Edits: tags, labels, captions, custom fields, and decisions about duplicates, as new versions of the tables."""

@@ -1,4 +1,4 @@
-"""Captions that models write: two columns of the media table, so that they are told from those that people give."""
+"""Model captions: two columns of the media table that keep them apart from captions written by people."""
 
 from collections.abc import Iterator
 
@@ -16,56 +16,56 @@ _SCHEMA = pa.schema([CAPTION, MODEL_CAPTION])
 
 
 def uncaptioned(table: Table, *, replace: bool) -> Mask:
-    """Return which rows a model is to caption: those without a caption, or with one that a model wrote.
+    """Return the mask of rows that a model should caption: rows without a caption, or with a model's caption.
 
     Args:
         table: the media table.
-        replace: whether all others are to be captioned, too.
+        replace: whether to caption all rows, including those with captions written by people.
 
     Returns:
         bool, shape (rows,).
     """
     if replace:
         return np.ones(table.count(), bool)
-    free = [
+    is_free = [
         not caption or caption == written
-        for old, model in _held(table)
+        for old, model in _read_captions(table)
         for caption, written in zip(old, model, strict=True)
     ]
-    return np.array(free, bool)
+    return np.array(is_free, bool)
 
 
-def put_model_captions(table: Table, chosen: Mask, texts: Iterator[str | None]) -> int:
+def put_model_captions(table: Table, mask: Mask, texts: Iterator[str | None]) -> int:
     """Write captions of a model; return the new version of the table.
 
     Args:
         table: the media table, at its newest version.
-        chosen: bool, shape (rows,): which rows get one.
-        texts: the captions of these, in their order; where one is None or empty the row stays as it is.
+        mask: bool, shape (rows,): the rows to caption.
+        texts: the captions of these rows, in row order; None or an empty text leaves the row unchanged.
     """
 
     def batches() -> Iterator[pa.RecordBatch]:
         start = 0
-        for old, model in _held(table):
-            some = chosen[start : start + len(old)].tolist()
-            new = [next(texts) if each else None for each in some]
+        for old, model in _read_captions(table):
+            selected = mask[start : start + len(old)].tolist()
+            new = [next(texts) if each else None for each in selected]
             start += len(old)
             columns = [
-                pa.array([text or held for text, held in zip(new, before, strict=True)], pa.string())
+                pa.array([text or batch for text, batch in zip(new, before, strict=True)], pa.string())
                 for before in (old, model)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-        more = sum(1 for _ in texts)  # whoever makes them learns that they were taken
-        assert not more, "there are as many captions as chosen rows"
+        n_unused = sum(1 for _ in texts)  # exhaust the generator, so that its clean-up runs
+        assert not n_unused, "there are as many captions as chosen rows"
 
     return tables.put_columns(table, batches(), _SCHEMA)
 
 
-def _held(table: Table) -> Iterator[tuple[list[str | None], list[str | None]]]:
-    """Yield the captions of some rows at a time, and what a model had written."""
+def _read_captions(table: Table) -> Iterator[tuple[list[str | None], list[str | None]]]:
+    """Yield the captions of the rows in batches, each with the captions that a model wrote."""
     if MODEL_CAPTION.name in table.schema.names:
-        for _, held in read_batches(table, _SCHEMA):
-            yield held.column(0).to_pylist(), held.column(1).to_pylist()
+        for _, batch in read_batches(table, _SCHEMA):
+            yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
         return
-    for _, held in read_batches(table, pa.schema([CAPTION])):
-        yield held.column(0).to_pylist(), [None] * held.num_rows
+    for _, batch in read_batches(table, pa.schema([CAPTION])):
+        yield batch.column(0).to_pylist(), [None] * batch.num_rows

@@ -1,4 +1,4 @@
-"""What people decided about duplicates: kept in a table of its own, and applied to the groups at once."""
+"""User decisions about duplicates: a table of its own, and the duplicate groups that follow from it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ _SCHEMA = pa.schema(
         pa.field("decided_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_WRITTEN = (*DUPLICATES, "duplicate_similarity", DUPLICATE_ISSUE.confidence_column)
+_COLUMNS = (*DUPLICATES, "duplicate_similarity", DUPLICATE_ISSUE.confidence_column)
 
 
 def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDecision]:
@@ -52,16 +52,16 @@ def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDe
 def decide(
     table: Path, head: Generation, media_ids: Sequence[str], decided_by: str
 ) -> tuple[DuplicateDecision, dict[str, int], Summary]:
-    """Write that no two of some media are duplicates, and the groups that follow.
+    """Write the decision that no two of some media are duplicates, and the duplicate groups that follow.
 
     Returns:
         decision: as it was written.
-        versions: of the tables of the generation that has it.
-        summary: of that generation.
+        versions: of the tables of the new generation.
+        summary: of the new generation.
 
     Raises:
-        InvalidInput: these are not two or more different media ids.
-        NotFound: one of them is not in the dataset.
+        InvalidInput: the argument is not a list of two or more different media ids.
+        NotFound: a media item is not in the dataset.
     """
     ids = [] if isinstance(media_ids, str) or not isinstance(media_ids, Iterable) else list(media_ids)
     if not all(isinstance(each, str) for each in ids) or not 2 <= len(set(ids)) == len(ids):
@@ -75,17 +75,17 @@ def decide(
 
 
 def withdraw(table: Path, head: Generation, decision_id: str) -> tuple[dict[str, int], Summary]:
-    """Write that a decision no longer holds, and the groups that follow; return versions and summary.
+    """Delete a decision and write the duplicate groups that follow; return versions and summary.
 
     Raises:
-        NotFound: there is no such decision.
+        NotFound: the dataset has no such decision.
     """
     decisions = read_decisions(table, head.tables)
     withdrawn = next((each for each in decisions if each.decision_id == decision_id), None)
     if withdrawn is None:
         raise NotFound(f"no decision {decision_id!r} in this dataset")
-    left = [each for each in decisions if each is not withdrawn]
-    return _apply(table, head, left, withdrawn.media_ids, must_exist=False)
+    remaining = [each for each in decisions if each is not withdrawn]
+    return _apply(table, head, remaining, withdrawn.media_ids, must_exist=False)
 
 
 def _apply(
@@ -102,7 +102,7 @@ def _apply(
     positions, count = _positions(media, changed, must_exist=must_exist), media.count()
     columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary.first_free)
     written = tables.put_columns(
-        media, to_batches(columns, count, _WRITTEN), pa.schema([index_schema().field(name) for name in _WRITTEN])
+        media, to_batches(columns, count, _COLUMNS), pa.schema([index_schema().field(name) for name in _COLUMNS])
     )
     rows = pa.RecordBatch.from_pylist([each.model_dump() for each in decisions], schema=_SCHEMA)
     versions = {**head.tables, MEDIA: written, DECISIONS: tables.replace(_path(table), [rows], _SCHEMA)}
@@ -116,34 +116,37 @@ def _path(table: Path) -> Path:
 
 
 def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDArray[np.int64]:
-    """Return where media stand in the table."""
-    found: dict[str, int] = {}
-    start, wanted = 0, set(ids)
+    """Return the row numbers of media in the table, ascending."""
+    row_of_id: dict[str, int] = {}
+    start, id_set = 0, set(ids)
     for batch in media.scan(["media_id"]):
         names = batch.column(0).to_pylist()
-        found |= {name: start + place for place, name in enumerate(names) if name in wanted}
+        row_of_id |= {name: start + offset for offset, name in enumerate(names) if name in id_set}
         start += len(names)
-    missing = wanted - found.keys()
+    missing = id_set - row_of_id.keys()
     if missing and must_exist:
         raise NotFound(f"no media {sorted(missing)[0]!r} in this dataset")
-    return np.array(sorted(found.values()), dtype=np.int64)
+    return np.array(sorted(row_of_id.values()), dtype=np.int64)
 
 
 def _regrouped(
     media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], first_free: Mapping[str, int]
 ) -> tuple[Columns, dict[str, int]]:
-    """Return the columns about duplicates, with the groups of some media made anew, and the next free numbers.
+    """Return the columns about duplicates after regrouping some media, and the next free group numbers.
 
-    Groups never reach beyond one of the coarsest level as it is without any decision, so only those are looked at: the
-    media of the present groups, and the near neighbours of media that have none.
+    A group is always part of one group of the coarsest level without any decision. So only the rows that can form
+    groups with the changed ones are read: their groups, copies and near neighbours.
     """
-    held = media.scan([*_WRITTEN, "original", "neighbours", "neighbour_similarity"]).read_all()
+    index_rows = media.scan([*_COLUMNS, "original", "neighbours", "neighbour_similarity"]).read_all()
     columns: Columns = {
-        name: held.column(name).fill_null(np.nan if "similarity" in name or "issue" in name else -1).to_numpy().copy()
-        for name in _WRITTEN
+        name: index_rows.column(name)
+        .fill_null(np.nan if "similarity" in name or "issue" in name else -1)
+        .to_numpy()
+        .copy()
+        for name in _COLUMNS
     }
-    original = held.column("original").fill_null(-1).to_numpy()
-    members = _family(columns[DUPLICATES[0]], original, held, changed)
+    original = index_rows.column("original").fill_null(-1).to_numpy()
+    members = _related_rows(columns[DUPLICATES[0]], original, index_rows, changed)
     vectors = StoredVectors(media, members).take(np.arange(len(members)))
     first, inverse = unique_rows(vectors)
     distinct = vectors[first]
@@ -156,13 +159,13 @@ def _regrouped(
     )
     free = {}
     for level, name in enumerate(DUPLICATES):
-        whole = np.full(len(original), -1, dtype=np.int32)
-        whole[members] = groups[:, level]
+        group_of_row = np.full(len(original), -1, dtype=np.int32)
+        group_of_row[members] = groups[:, level]
         old = columns[name].astype(np.int32)
-        former = np.full(len(original), -1, dtype=np.int32)
-        former[members] = old[members]
+        previous = np.full(len(original), -1, dtype=np.int32)
+        previous[members] = old[members]
         next_free = first_free.get(name, FIRST_NUMBERS[name])
-        numbers, free[name] = keep_numbers(former, whole, first_free=next_free)
+        numbers, free[name] = keep_numbers(previous, group_of_row, first_free=next_free)
         old[members] = numbers[members]
         columns[name] = old
     return _scored(columns, members, similarity, groups[:, 0] >= 0), free
@@ -176,27 +179,27 @@ def _scored(
 ) -> Columns:
     """Return the columns with the similarity and the confidence of regrouped media."""
     new = columns["duplicate_similarity"]
-    # Outside of its family a medium has nothing more similar than the coarsest level, so what is above it is exact.
+    # Media beyond the related rows are less similar than the coarsest level, so similarities above it are exact.
     new[members] = np.where(grouped, similarity, np.minimum(np.maximum(similarity, new[members]), DUPLICATE_LEVELS[0]))
     confidence = columns[DUPLICATE_ISSUE.confidence_column]
     confidence[members] = np.where(grouped, np.clip(similarity, 0, 1), np.nan)
     return columns
 
 
-def _family(
-    group: npt.NDArray[np.int32], original: npt.NDArray[np.int32], held: pa.Table, changed: npt.NDArray[np.int64]
+def _related_rows(
+    group: npt.NDArray[np.int32], original: npt.NDArray[np.int32], index_rows: pa.Table, changed: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return the rows that may form groups with some: their groups, copies and near neighbours, and those of these."""
-    inside = np.zeros(len(group), dtype=bool)
-    inside[changed[original[changed] >= 0]] = True
+    """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
+    is_related = np.zeros(len(group), dtype=bool)
+    is_related[changed[original[changed] >= 0]] = True
     while True:
-        before = int(inside.sum())
-        inside |= np.isin(group, np.unique(group[inside & (group >= 0)]))
-        inside |= np.isin(original, np.unique(original[inside])) & (original >= 0)
-        rows = np.unique(original[inside])
-        lists = held.take(pa.array(rows))
+        before = int(is_related.sum())
+        is_related |= np.isin(group, np.unique(group[is_related & (group >= 0)]))
+        is_related |= np.isin(original, np.unique(original[is_related])) & (original >= 0)
+        rows = np.unique(original[is_related])
+        lists = index_rows.take(pa.array(rows))
         flat, near = (lists.column(name).combine_chunks().flatten() for name in ("neighbours", "neighbour_similarity"))
         close = near.fill_null(-1).to_numpy(zero_copy_only=False) >= DUPLICATE_LEVELS[0] - 1e-6
-        inside[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
-        if int(inside.sum()) == before:
-            return np.flatnonzero(inside)
+        is_related[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
+        if int(is_related.sum()) == before:
+            return np.flatnonzero(is_related)

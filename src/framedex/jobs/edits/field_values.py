@@ -1,4 +1,4 @@
-"""Values of custom fields: from what people write to what a column holds. A row that is wrong fails alone."""
+"""Values of custom fields: parsing of user input into column values. An invalid row fails alone."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.checks import has_lone_surrogate
-from framedex.jobs.edits.rows import Places, find_ids
+from framedex.jobs.edits.rows import Indices, find_ids
 from framedex.records import FieldError, FieldType
 from framedex.storage.definitions import FieldDefinition
 from framedex.storage.tables import Table
@@ -24,12 +24,12 @@ Share = Callable[[float], None]
 
 @dataclass
 class RowOutcome:
-    """What became of rows.
+    """Counts of written and failed rows.
 
     Attributes:
-        inserted: how many went in.
-        errors: how many did not.
-        samples: the first of these, at most 100, in the order of rows.
+        inserted: number of rows that were written.
+        errors: number of rows that failed.
+        samples: the first errors in row order, at most 100.
     """
 
     inserted: int = 0
@@ -37,14 +37,14 @@ class RowOutcome:
     samples: list[FieldError] = field(default_factory=list)
 
     def fail(self, row_index: int, reason: str) -> None:
-        """Note that a row did not go in."""
+        """Count a failed row."""
         self.errors += 1
         self.samples.append(FieldError(reason=reason, row_index=row_index))
         if len(self.samples) >= 4 * _SAMPLES:
             self.trim()
 
     def trim(self) -> None:
-        """Keep the first samples."""
+        """Keep the first 100 samples."""
         self.samples = sorted(self.samples, key=lambda error: error.row_index)[:_SAMPLES]
 
 
@@ -53,18 +53,18 @@ class NewValues:
     """Values for some rows of the media table.
 
     Attributes:
-        values: as the field's column holds them; null clears.
-        place: int64, shape (N,): which of them a row gets; -1 where the old one stays.
-        outcome: what became of the rows that people gave.
+        values: in the type of the field's column; null clears the old value.
+        indices: int64, shape (rows,): index into *values* for each row; -1 keeps the old value.
+        outcome: counts of the input rows.
     """
 
     values: pa.Array
-    place: Places
+    indices: Indices
     outcome: RowOutcome
 
 
 def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], *, progress: Share) -> NewValues:
-    """Return the values that rows bring for media.
+    """Return the values that input rows give to media.
 
     Args:
         table: the media table.
@@ -89,18 +89,18 @@ def read_values(table: Table, definition: FieldDefinition, rows: Sequence[Any], 
             numbers.append(number)
         parts.append(pa.array(values, definition.column.type))
         progress(0.8 * min(1, (start + _ROWS) / len(rows)))
-    found = find_ids(table, ids)
-    for place in np.flatnonzero(~found.known | found.repeated).tolist():
-        again = found.known[place]
+    positions = find_ids(table, ids)
+    for index in np.flatnonzero(~positions.exists | positions.is_repeated).tolist():
+        is_known_id = positions.exists[index]
         outcome.fail(
-            numbers[place],
-            f"media {ids[place]!r} has a value in an earlier row" if again else f"no media {ids[place]!r}",
+            numbers[index],
+            f"media {ids[index]!r} has a value in an earlier row" if is_known_id else f"no media {ids[index]!r}",
         )
     outcome.trim()
     outcome.inserted = len(rows) - outcome.errors
     progress(1.0)
     values = pa.concat_arrays(parts) if parts else pa.array([], definition.column.type)
-    return NewValues(values, found.place, outcome)
+    return NewValues(values, positions.indices, outcome)
 
 
 def _pair(row: Any) -> tuple[str, Any]:
@@ -173,8 +173,8 @@ def _time(value: Any) -> datetime:
 
 def _option(value: Any, options: frozenset[str], definition: FieldDefinition) -> str:
     if not isinstance(value, str) or value not in options:
-        known = ", ".join(map(repr, (definition.enum_options or [])[:10]))
-        raise ValueError(f"{_shown(value)} is none of the options {known}")
+        exists = ", ".join(map(repr, (definition.enum_options or [])[:10]))
+        raise ValueError(f"{_shown(value)} is none of the options {exists}")
     return value
 
 
@@ -192,6 +192,6 @@ def _link(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as messages show it, shortened."""
+    """Return a value for an error message, shortened to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,4 +1,4 @@
-"""Custom fields: what people define, and the jobs that fill them."""
+"""Custom fields: their definitions, and the jobs that write their values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
 from framedex.jobs.edits.rows import write_values
-from framedex.jobs.edits.tags import Written, next_number, with_next_number
+from framedex.jobs.edits.tags import NewState, next_number, with_next_number
 from framedex.naming import check_name
 from framedex.records import FieldType
 from framedex.storage import tables
@@ -29,12 +29,12 @@ _MAX_OPTION = 20
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """A custom field as people ask for it.
+    """Definition of a custom field, as the user requests it.
 
     Attributes:
         name: unique in the dataset.
-        type: of its values.
-        enum_options: of type enum: what a value may be.
+        type: type of the values.
+        enum_options: allowed values, for the type enum only.
         is_multi: whether a media item has a list of values.
     """
 
@@ -45,10 +45,10 @@ class FieldSpec:
 
 
 def check_spec(name: Any, field_type: Any, enum_options: Any, is_multi: Any) -> FieldSpec:
-    """Return what a custom field is to be.
+    """Return the definition of a custom field.
 
     Raises:
-        InvalidInput: there is no such type, its options cannot be used, or nothing can be named so.
+        InvalidInput: the type is unknown, or the options or the name are invalid.
     """
     check_name("field", name, reserved=RESERVED)
     try:
@@ -70,83 +70,84 @@ def _check_options(options: Any) -> list[str]:
         if not isinstance(option, str) or not option.strip() or not option.isprintable() or len(option) > _MAX_OPTION:
             raise InvalidInput(f"an option is 1 to {_MAX_OPTION} printable characters, not {option!r}")
     if len(set(options)) < len(options):
-        again = next(option for place, option in enumerate(options) if option in options[:place])
-        raise InvalidInput(f"the options must differ; {again!r} is there twice")
+        duplicate = next(option for index, option in enumerate(options) if option in options[:index])
+        raise InvalidInput(f"the options must differ; {duplicate!r} is there twice")
     return list(options)
 
 
-def check_name_free(known: Sequence[FieldDefinition], name: str) -> None:
-    """Check that no field has a name.
+def check_name_free(fields: Sequence[FieldDefinition], name: str) -> None:
+    """Check that a field name is valid and not in use.
 
     Raises:
-        Conflict: one has.
+        InvalidInput: the name is not valid.
+        Conflict: a field has this name.
     """
-    check_name("field", name, taken=[field.name for field in known], reserved=RESERVED)
+    check_name("field", name, taken=[field.name for field in fields], reserved=RESERVED)
 
 
-def add_field(base: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+def add_field(job: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write a new custom field with its values and return the commit.
 
     Args:
-        base: what the job starts from.
+        job: the dataset.
         spec: the field.
         rows: see :func:`framedex.jobs.edits.field_values.read_values`.
-        progress: told how far it is.
+        progress: of the task.
 
     Raises:
-        Conflict: the name is taken.
+        Conflict: the name is in use.
     """
-    known = read_fields(base.table, base.head.tables)
-    check_name_free(known, spec.name)
-    number = next_number(base.head, FIELDS, [field.number for field in known])
-    created_by = base.settings.user
+    fields = read_fields(job.table, job.head.tables)
+    check_name_free(fields, spec.name)
+    number = next_number(job.head, FIELDS, [field.number for field in fields])
+    created_by = job.settings.user
     field = FieldDefinition(
         new_id(), number, spec.name, spec.type, spec.enum_options, spec.is_multi, datetime.now(UTC), created_by
     )
-    written = write_fields(base.table, [*known, field])
-    summary = with_next_number(base.head, FIELDS, number + 1)
-    return _fill(base, _with(base.head, {FIELDS: written}, summary), field, rows, progress)
+    written = write_fields(job.table, [*fields, field])
+    summary = with_next_number(job.head, FIELDS, number + 1)
+    return _fill(job, _with(job.head, {FIELDS: written}, summary), field, rows, progress)
 
 
-def set_field(base: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
+def set_field(job: JobContext, name: str, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:
     """Write values of a custom field and return the commit; arguments as for :func:`add_field`.
 
     Raises:
-        NotFound: there is no such field.
+        NotFound: the dataset has no such field.
     """
-    field = find_field(read_fields(base.table, base.head.tables), name)
-    return _fill(base, base.head, field, rows, progress)
+    field = find_field(read_fields(job.table, job.head.tables), name)
+    return _fill(job, job.head, field, rows, progress)
 
 
 def _with(head: Generation, versions: dict[str, int], summary: Summary) -> Generation:
-    """Return a generation with other versions of some tables, and another summary."""
+    """Return a generation with the versions of some tables, and the summary, replaced."""
     return head.model_copy(update={"tables": {**head.tables, **versions}, "summary": summary})
 
 
 def _fill(
-    base: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
+    job: JobContext, head: Generation, field: FieldDefinition, rows: Sequence[Any], progress: TaskProgress
 ) -> Commit:
-    version = tables.roll_back(base.table, base.head.tables[MEDIA])
+    version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    media = Table(base.table, version)
+    media = Table(job.table, version)
     new = read_values(media, field, rows, progress=progress.part("reading values", 0.0, 0.6))
     if new.outcome.inserted:
-        version = write_values(media, field.column, new.values, new.place)
+        version = write_values(media, field.column, new.values, new.indices)
         progress("writing", 0.9)
-        tables.sync(base.table)
+        tables.sync(job.table)
     progress("writing", 1.0)
-    return _commit(base, _with(head, {MEDIA: version}, head.summary), new.outcome)
+    return _commit(job, _with(head, {MEDIA: version}, head.summary), new.outcome)
 
 
-def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
+def _commit(job: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
     commit_head = generation_commit(
-        base.dataset_id, tables=head.tables, n_images=head.n_images, config=base.config, summary=head.summary
+        job.dataset_id, tables=head.tables, n_images=head.n_images, config=job.config, summary=head.summary
     )
 
     def commit(connection: Any) -> None:
         keep_result(
             connection,
-            base.dataset_id,
+            job.dataset_id,
             {
                 "inserted_rows": outcome.inserted,
                 "error_count": outcome.errors,
@@ -158,45 +159,45 @@ def _commit(base: JobContext, head: Generation, outcome: RowOutcome) -> Commit:
     return commit
 
 
-def rename_field(table: Table, head: Generation, name: str, new_name: str) -> tuple[FieldDefinition, Written]:
-    """Write another name of a custom field.
+def rename_field(table: Table, head: Generation, name: str, new_name: str) -> tuple[FieldDefinition, NewState]:
+    """Rename a custom field.
 
     Raises:
-        NotFound: there is no such field.
-        InvalidInput: nothing can be named so.
-        Conflict: another field is named so.
+        NotFound: the dataset has no such field.
+        InvalidInput: the new name is not valid.
+        Conflict: another field has this name.
     """
-    known = read_fields(table.path, head.tables)
-    field = find_field(known, name)
-    check_name_free([each for each in known if each is not field], new_name)
+    fields = read_fields(table.path, head.tables)
+    field = find_field(fields, name)
+    check_name_free([each for each in fields if each is not field], new_name)
     renamed = replace(field, name=new_name)
-    written = write_fields(table.path, [renamed if each is field else each for each in known])
+    written = write_fields(table.path, [renamed if each is field else each for each in fields])
     return renamed, ({**head.tables, MEDIA: table.version, FIELDS: written}, head.summary)
 
 
-def delete_field(table: Table, head: Generation, name: str) -> Written:
-    """Write that there is no such custom field any more, and no value of it.
+def delete_field(table: Table, head: Generation, name: str) -> NewState:
+    """Delete a custom field and its values.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the dataset has no such field.
     """
-    known = read_fields(table.path, head.tables)
-    field = find_field(known, name)
+    fields = read_fields(table.path, head.tables)
+    field = find_field(fields, name)
     version = tables.drop_columns(table, [field.column.name])
     tables.sync(table.path)
-    written = write_fields(table.path, [each for each in known if each is not field])
-    summary = with_next_number(head, FIELDS, next_number(head, FIELDS, [each.number for each in known]))
+    written = write_fields(table.path, [each for each in fields if each is not field])
+    summary = with_next_number(head, FIELDS, next_number(head, FIELDS, [each.number for each in fields]))
     return {**head.tables, MEDIA: version, FIELDS: written}, summary
 
 
 def find_field(fields: Sequence[FieldDefinition], name: str) -> FieldDefinition:
-    """Return the custom field of that name.
+    """Return the custom field with a name.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the dataset has no such field.
     """
-    found = next((field for field in fields if field.name == name), None)
-    if found is None:
-        known = ", ".join(repr(field.name) for field in fields[:10]) or "none yet"
-        raise NotFound(f"no field {name!r} in this dataset; there are: {known}")
-    return found
+    field = next((each for each in fields if each.name == name), None)
+    if field is None:
+        names = ", ".join(repr(each.name) for each in fields[:10]) or "none yet"
+        raise NotFound(f"no field {name!r} in this dataset; there are: {names}")
+    return field

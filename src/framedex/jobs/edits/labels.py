@@ -1,4 +1,4 @@
-"""Labels and captions as people edit them: new columns of the media table, and what follows from labels."""
+"""Edits of labels and captions: new columns of the media table, and the label issues that follow."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -10,7 +10,7 @@ from framedex.analysis.labels import label_quality
 from framedex.annotations.labels import parse_labels, storable
 from framedex.errors import InvalidInput
 from framedex.issue_types import JudgedBy, issue_types
-from framedex.jobs.edits.rows import Places, write_values
+from framedex.jobs.edits.rows import Indices, write_values
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes, to_batches
 from framedex.storage import tables
 from framedex.storage.generation import Generation
@@ -23,7 +23,7 @@ CAPTION = pa.field("caption", pa.string())
 
 
 def label_array(labels: Sequence[Any]) -> pa.ListArray:
-    """Return labels of media by the rules of ingestion: as lists, null where there are none.
+    """Return labels of media by the rules of ingestion: one list per item, null for no labels.
 
     Raises:
         InvalidInput: an element is neither a label nor a list of labels: texts or numbers.
@@ -38,10 +38,10 @@ def label_array(labels: Sequence[Any]) -> pa.ListArray:
 
 
 def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
-    """Return the captions of media, by id; null where there is none but spaces.
+    """Return the captions of a mapping from media ids; blank captions become null.
 
     Raises:
-        InvalidInput: one is neither text nor None.
+        InvalidInput: a caption is neither text nor None.
     """
     for media_id, caption in captions.items():
         if caption is not None and not isinstance(caption, str):
@@ -50,41 +50,41 @@ def caption_array(captions: Mapping[str, Any]) -> pa.StringArray:
     return pa.array(texts, CAPTION.type)
 
 
-def write_captions(media: Table, head: Generation, captions: pa.Array, place: Places) -> dict[str, int]:
-    """Write captions of some media; return the versions of the tables of the generation that has them.
+def update_captions(media: Table, head: Generation, captions: pa.Array, indices: Indices) -> dict[str, int]:
+    """Write captions of some media; return the table versions of the new generation.
 
     Args:
         media: the media table, at its newest version.
-        head: what it is a part of.
-        captions: new ones.
-        place: int64, shape (N,): which of them a row gets; -1 where the old one stays.
+        head: the generation that is edited.
+        captions: the new captions.
+        indices: int64, shape (rows,): index into *captions* for each row; -1 keeps the old caption.
     """
-    version = write_values(media, CAPTION, captions, place)
+    version = write_values(media, CAPTION, captions, indices)
     tables.sync(media.path)
     return {**head.tables, MEDIA: version}
 
 
-def write_labels(media: Table, head: Generation, labels: pa.Array, place: Places) -> dict[str, int]:
-    """Write labels of some media, and what the kept neighbours of all say of them; arguments as :func:`write_captions`.
+def update_labels(media: Table, head: Generation, labels: pa.Array, indices: Indices) -> dict[str, int]:
+    """Write labels of some media and judge the labels of all media again; arguments as for :func:`update_captions`.
 
-    A label may make those of neighbours look right or wrong, so all media are judged anew.
+    A new label can change the label issues of neighbours, so those of all media are computed again.
     """
-    version = judge_labels(Table(media.path, write_values(media, LABELS, labels, place)))
+    version = judge_labels(Table(media.path, write_values(media, LABELS, labels, indices)))
     tables.sync(media.path)
     return {**head.tables, MEDIA: version}
 
 
 def judge_labels(table: Table) -> int:
-    """Write what the kept neighbours of all media say of their labels; return the new version of the media table.
+    """Compute the label issues of all media from their stored neighbours; return the new version of the media table.
 
     Args:
         table: the media table, at its newest version, with labels that have changed since it was indexed.
     """
-    known = read_indexed_rows(table, None, 0.0)
-    labelled = read_label_codes(table, known.positions)
-    quality = label_quality(known.graph, known.inverse, labelled.labels)
+    indexed = read_indexed_rows(table, None, 0.0)
+    labelled = read_label_codes(table, indexed.positions)
+    quality = label_quality(indexed.graph, indexed.inverse, labelled.labels)
     count = table.count()
-    columns = label_columns(quality, labelled.names, known.positions, count)
+    columns = label_columns(quality, labelled.names, indexed.positions, count)
     judged = [each for each in issue_types().values() if each.judged_by is JudgedBy.LABELS]
     names = [name for each in judged for name in (*each.computed_columns, each.confidence_column)]
     written = index_schema()

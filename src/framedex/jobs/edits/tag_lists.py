@@ -1,4 +1,4 @@
-"""Which rows of the media table have which tags."""
+"""Tag columns of the media table: for each row, the numbers and dates of its tags."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,45 +16,45 @@ from framedex.storage.tables import Table
 
 
 def with_tag(media: Table, rows: Mask, number: int, at: datetime) -> int:
-    """Write that some rows have a tag; return the new version. Those that have it already keep its date.
+    """Add a tag to some rows; return the table's new version. Rows that have the tag keep its date.
 
     Args:
         media: the media table, at its newest version.
-        rows: bool, shape (N,): which.
+        rows: bool, shape (N,): the rows.
         number: of the tag.
-        at: the date of those that have it from now on.
+        at: date for rows that get the tag.
     """
     at_us = round(at.timestamp() * 1e6)
-    return _rewrite(media, rows, lambda tagged, some: tagged.put_on(some, number, at_us))
+    return _rewrite_tags(media, rows, lambda tagged, selected: tagged.put_on(selected, number, at_us))
 
 
 def without_tag(media: Table, rows: Mask, number: int) -> int | None:
-    """Write that some rows do not have a tag; return the new version, or None where nothing was to be written."""
+    """Remove a tag from some rows; return the table's new version, or None if nothing was written."""
     if TAGS not in media.schema.names or not rows.any():
         return None
-    return _rewrite(media, rows, lambda tagged, some: tagged.take_off(some, number))
+    return _rewrite_tags(media, rows, lambda tagged, selected: tagged.take_off(selected, number))
 
 
 def count_tags(media: Table) -> Mapping[int, int]:
-    """Return how many media have each tag, by number; what is not in it has none."""
+    """Return the number of media per tag, by the tag's number; tags without media may be missing."""
     if TAGS not in media.schema.names:
         return {}
     counts = np.zeros(0, dtype=np.int64)
     for batch in media.scan([TAGS]):
-        found = np.bincount(batch.column(0).flatten().to_numpy(), minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
+        batch_counts = np.bincount(batch.column(0).flatten().to_numpy(), minlength=len(counts))
+        batch_counts[: len(counts)] += counts
+        counts = batch_counts
     return dict(enumerate(counts.tolist()))
 
 
 @dataclass(frozen=True)
 class _Tagged:
-    """The tags of some rows.
+    """Tags of some rows.
 
     Attributes:
-        lengths: int64, shape (rows,): how many each has.
-        numbers: int32, shape (L,): of the first row, of the second, ...
-        dates: int64, shape (L,): when each was put on, in microseconds since 1970.
+        lengths: int64, shape (rows,): number of tags of each row.
+        numbers: int32, shape (L,): tag numbers of the first row, of the second, ...
+        dates: int64, shape (L,): date of each tag, in microseconds since 1970.
     """
 
     lengths: npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ class _Tagged:
 
     @property
     def row(self) -> npt.NDArray[np.int64]:
-        """Which row each of the numbers belongs to."""
+        """The row of each tag number: int64, shape (L,)."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def put_on(self, rows: Mask, number: int, at_us: int) -> "_Tagged":
@@ -81,20 +81,20 @@ class _Tagged:
 
     def take_off(self, rows: Mask, number: int) -> "_Tagged":
         row = self.row
-        kept = ~(rows[row] & (self.numbers == number))
-        return _Tagged(np.bincount(row[kept], minlength=len(rows)), self.numbers[kept], self.dates[kept])
+        keep = ~(rows[row] & (self.numbers == number))
+        return _Tagged(np.bincount(row[keep], minlength=len(rows)), self.numbers[keep], self.dates[keep])
 
     def batch(self) -> pa.RecordBatch:
         offsets = pa.array(np.concatenate([[0], np.cumsum(self.lengths)]), pa.int32())
-        none = pa.array(self.lengths == 0)
+        is_empty = pa.array(self.lengths == 0)
         dates = pa.array(self.dates).cast(TAGGED_SCHEMA.field(1).type.value_type)
-        arrays = [pa.ListArray.from_arrays(offsets, each, mask=none) for each in (pa.array(self.numbers), dates)]
+        arrays = [pa.ListArray.from_arrays(offsets, each, mask=is_empty) for each in (pa.array(self.numbers), dates)]
         return pa.RecordBatch.from_arrays(arrays, schema=TAGGED_SCHEMA)
 
 
-def _rewrite(media: Table, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
+def _rewrite_tags(media: Table, rows: Mask, change: Callable[[_Tagged, Mask], _Tagged]) -> int:
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in read_batches(media, TAGGED_SCHEMA):
-            yield change(_Tagged.of(held), rows[start : start + held.num_rows]).batch()
+        for start, batch_rows in read_batches(media, TAGGED_SCHEMA):
+            yield change(_Tagged.of(batch_rows), rows[start : start + batch_rows.num_rows]).batch()
 
     return tables.put_columns(media, batches(), TAGGED_SCHEMA)

@@ -1,4 +1,4 @@
-"""Tags: what people define and which media have them, as new versions of the tables."""
+"""Tags: their definitions, and the rows that have them, as new versions of the tables."""
 
 import uuid
 from collections.abc import Sequence
@@ -19,111 +19,110 @@ from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.vql import UNTAGGED
 
-Written = tuple[dict[str, int], Summary]
-"""The versions of the tables of a generation, and its summary."""
+NewState = tuple[dict[str, int], Summary]
+"""Table versions and summary of a new generation."""
 
 
-def create_tag(media: Table, head: Generation, name: str, created_by: str) -> tuple[TagDefinition, Written]:
-    """Write a new tag, which no media have.
+def create_tag(media: Table, head: Generation, name: str, created_by: str) -> tuple[TagDefinition, NewState]:
+    """Write a new tag without media.
 
     Args:
         media: the media table, at its newest version.
-        head: what it is a part of.
+        head: the generation that is edited.
         name: of the tag.
-        created_by: who makes it.
+        created_by: the user.
 
     Raises:
-        InvalidInput: nothing can be named so.
-        Conflict: the name is taken.
+        InvalidInput: the name is not valid.
+        Conflict: the name is in use.
     """
-    known = read_tags(media.path, head.tables)
-    tag = _new_tag(head, known, name, created_by)
-    return tag, _written(media, head, [*known, tag])
+    tags = read_tags(media.path, head.tables)
+    tag = _new_tag(head, tags, name, created_by)
+    return tag, _write_state(media, head, [*tags, tag])
 
 
-def rename_tag(media: Table, head: Generation, name_or_id: str, name: str) -> tuple[TagDefinition, Written]:
-    """Write another name of a tag.
+def rename_tag(media: Table, head: Generation, name_or_id: str, name: str) -> tuple[TagDefinition, NewState]:
+    """Rename a tag.
 
     Raises:
-        NotFound: there is no such tag.
-        InvalidInput: nothing can be named so.
-        Conflict: another tag is named so.
+        NotFound: the dataset has no such tag.
+        InvalidInput: the new name is not valid.
+        Conflict: another tag has this name.
     """
-    known = read_tags(media.path, head.tables)
-    tag = find_tag(known, name_or_id)
-    others = [each.name for each in known if each is not tag]
+    tags = read_tags(media.path, head.tables)
+    tag = find_tag(tags, name_or_id)
+    others = [each.name for each in tags if each is not tag]
     _check_tag_name(name, others)
     renamed = replace(tag, name=name)
-    return renamed, _written(media, head, [renamed if each is tag else each for each in known])
+    return renamed, _write_state(media, head, [renamed if each is tag else each for each in tags])
 
 
-def delete_tag(media: Table, head: Generation, name_or_id: str) -> Written:
-    """Write that there is no such tag any more, on no media.
+def delete_tag(media: Table, head: Generation, name_or_id: str) -> NewState:
+    """Delete a tag and remove it from all media.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the dataset has no such tag.
     """
-    known = read_tags(media.path, head.tables)
-    tag = find_tag(known, name_or_id)
+    tags = read_tags(media.path, head.tables)
+    tag = find_tag(tags, name_or_id)
     version = without_tag(media, np.ones(media.count(), dtype=bool), tag.number)
-    return _written(media, head, [each for each in known if each is not tag], version)
+    return _write_state(media, head, [each for each in tags if each is not tag], version)
 
 
-def put_on(
+def assign_tag(
     media: Table, head: Generation, rows: Mask, name_or_id: str, created_by: str
-) -> tuple[TagDefinition, Written]:
-    """Write that some media have a tag, which is made where it is a new name. Those that have it keep its date.
+) -> tuple[TagDefinition, NewState]:
+    """Assign a tag to some media; create the tag if the name is new. Media that have the tag keep its date.
 
     Args:
         media: the media table, at its newest version.
-        head: what it is a part of.
-        rows: bool, shape (N,): which media.
+        head: the generation that is edited.
+        rows: bool, shape (N,): the media.
         name_or_id: of the tag.
-        created_by: who makes it.
+        created_by: the user.
 
     Raises:
-        NotFound: it is an id, and there is no such tag.
-        InvalidInput: nothing can be named so.
+        InvalidInput: the name of a new tag is not valid, for example because it looks like an id.
     """
-    known = read_tags(media.path, head.tables)
-    tag = _lookup(known, name_or_id)
+    tags = read_tags(media.path, head.tables)
+    tag = _lookup(tags, name_or_id)
     if tag is None:
-        tag = _new_tag(head, known, name_or_id, created_by)
-        known = [*known, tag]
+        tag = _new_tag(head, tags, name_or_id, created_by)
+        tags = [*tags, tag]
     version = with_tag(media, rows, tag.number, datetime.now(UTC)) if rows.any() else None
-    return tag, _written(media, head, known, version)
+    return tag, _write_state(media, head, tags, version)
 
 
-def take_off(media: Table, head: Generation, rows: Mask, name_or_id: str) -> tuple[TagDefinition, Written]:
-    """Write that some media do not have a tag; arguments as for :func:`put_on`.
+def unassign_tag(media: Table, head: Generation, rows: Mask, name_or_id: str) -> tuple[TagDefinition, NewState]:
+    """Remove a tag from some media; arguments as for :func:`assign_tag`.
 
     Raises:
-        NotFound: there is no such tag.
+        NotFound: the dataset has no such tag.
     """
-    known = read_tags(media.path, head.tables)
-    tag = find_tag(known, name_or_id)
-    return tag, _written(media, head, known, without_tag(media, rows, tag.number))
+    tags = read_tags(media.path, head.tables)
+    tag = find_tag(tags, name_or_id)
+    return tag, _write_state(media, head, tags, without_tag(media, rows, tag.number))
 
 
 def find_tag(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition:
-    """Return the tag of that id, or else of that name.
+    """Return the tag with an id; otherwise the tag with that name.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the dataset has no such tag.
     """
-    if (found := _lookup(tags, name_or_id)) is None:
-        known = ", ".join(repr(tag.name) for tag in tags[:10]) or "none yet"
-        raise NotFound(f"no tag {name_or_id!r} in this dataset; there are: {known}")
-    return found
+    if (tag := _lookup(tags, name_or_id)) is None:
+        names = ", ".join(repr(each.name) for each in tags[:10]) or "none yet"
+        raise NotFound(f"no tag {name_or_id!r} in this dataset; there are: {names}")
+    return tag
 
 
 def next_number(head: Generation, table: str, used: Sequence[int]) -> int:
-    """Return a number that no tag or field of a dataset ever had: one more than the largest."""
+    """Return the next unused number of a tag or field; numbers of deleted ones are not used again."""
     return max(head.summary.next_numbers.get(table, 0), max(used, default=-1) + 1)
 
 
 def with_next_number(head: Generation, table: str, number: int) -> Summary:
-    """Return the summary of a generation after which the next tag or field gets a number."""
+    """Return the summary of a generation in which *number* is the next number for a tag or field."""
     return head.summary.with_(next_numbers={**head.summary.next_numbers, table: number})
 
 
@@ -132,9 +131,9 @@ def _lookup(tags: Sequence[TagDefinition], name_or_id: str) -> TagDefinition | N
     return by_id or next((tag for tag in tags if tag.name == name_or_id), None)
 
 
-def _new_tag(head: Generation, known: Sequence[TagDefinition], name: str, created_by: str) -> TagDefinition:
-    _check_tag_name(name, [tag.name for tag in known])
-    number = next_number(head, TAGS, [tag.number for tag in known])
+def _new_tag(head: Generation, tags: Sequence[TagDefinition], name: str, created_by: str) -> TagDefinition:
+    _check_tag_name(name, [tag.name for tag in tags])
+    number = next_number(head, TAGS, [tag.number for tag in tags])
     return TagDefinition(new_id(), number, name, datetime.now(UTC), created_by)
 
 
@@ -147,13 +146,20 @@ def _check_tag_name(name: str, taken: Sequence[str]) -> None:
     raise InvalidInput(f"a tag cannot be named {name!r}, which looks like an id")
 
 
-def _written(media: Table, head: Generation, tags: Sequence[TagDefinition], version: int | None = None) -> Written:
-    """Write the definitions and return all versions and the summary; *version* is that of the media table, if new."""
+def _write_state(media: Table, head: Generation, tags: Sequence[TagDefinition], version: int | None = None) -> NewState:
+    """Write the tag definitions; return the table versions and the summary of the new generation.
+
+    Args:
+        media: the media table.
+        head: the generation that is edited.
+        tags: all tags.
+        version: new version of the media table; None if it has not changed.
+    """
     versions = {**head.tables, MEDIA: media.version if version is None else version}
-    known = read_tags(media.path, head.tables)
-    if list(tags) != known:
+    stored = read_tags(media.path, head.tables)
+    if list(tags) != stored:
         versions[TAGS] = write_tags(media.path, tags)
     if version is not None:
         tables.sync(media.path)
-    number = next_number(head, TAGS, [tag.number for tag in (*known, *tags)])
+    number = next_number(head, TAGS, [tag.number for tag in (*stored, *tags)])
     return versions, with_next_number(head, TAGS, number)

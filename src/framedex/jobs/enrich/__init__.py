@@ -1,1 +1,1 @@
-"""Enrichment: a copy of a dataset with columns that models made."""
+"""Enrichment: a copy of a dataset with columns computed by models."""

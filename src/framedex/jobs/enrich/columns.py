@@ -1,4 +1,4 @@
-"""Columns that models make of pictures, of media or of objects: embeddings and captions."""
+"""Columns that models compute from images or object crops: embeddings and captions."""
 
 from collections.abc import Iterator
 
@@ -16,22 +16,22 @@ from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.tables import Table
 
-_ROWS = 4096  # that are written at a time
+_ROWS = 4096  # rows per batch
 
 
 def write_embeddings(table: Table, media: Media, encoder: Encoder, settings: Settings, progress: ShareProgress) -> int:
-    """Write new embeddings, and why one has none; return the version of the table.
+    """Write new embeddings, and the errors of rows without one; return the new version of the table.
 
     Args:
-        table: at its newest version, without an index.
-        media: its rows, and where their pictures are.
-        encoder: makes the embeddings.
+        table: at its newest version, without index columns.
+        media: the rows, with the locations of their images.
+        encoder: computes the embeddings.
         settings: limits.
         progress: called with the share that is done; raises to stop.
     """
     field = pa.field("embedding", pa.list_(pa.float32(), encoder.dimension))
     schema = pa.schema([field, table.schema.field("error")])
-    seen = run_model(
+    predictions = run_model(
         media,
         encoder,
         lambda batch: check_encoding(encoder, encoder.encode_images(batch), len(batch)),
@@ -41,47 +41,47 @@ def write_embeddings(table: Table, media: Media, encoder: Encoder, settings: Set
     )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for group in _gathered(seen):
-            vectors = vectors_to_arrow([each.found for each in group], encoder.dimension)
+        for group in _in_groups(predictions):
+            vectors = vectors_to_arrow([each.output for each in group], encoder.dimension)
             errors = pa.array([each.error for each in group], pa.string())
             yield pa.RecordBatch.from_arrays([vectors, errors], schema=schema)
 
     return tables.put_columns(table, batches(), schema)
 
 
-def _gathered(groups: Iterator[list[Prediction]]) -> Iterator[list[Prediction]]:
-    held: list[Prediction] = []
+def _in_groups(groups: Iterator[list[Prediction]]) -> Iterator[list[Prediction]]:
+    group_of_rows: list[Prediction] = []
     for group in groups:
-        held += group
-        if len(held) >= _ROWS:
-            yield held
-            held = []
-    if held:
-        yield held
+        group_of_rows += group
+        if len(group_of_rows) >= _ROWS:
+            yield group_of_rows
+            group_of_rows = []
+    if group_of_rows:
+        yield group_of_rows
 
 
 def write_model_captions(
     table: Table, media: Media, captioner: Captioner, settings: Settings, progress: ShareProgress, *, replaces: bool
 ) -> int:
-    """Write captions where people gave none; return the version of the table.
+    """Write captions of a model; return the new version of the table.
 
     Args:
         table: at its newest version.
-        media: its rows, and where their pictures are.
+        media: the rows, with the locations of their images.
         captioner: writes the captions.
         settings: limits.
         progress: called with the share that is done; raises to stop.
-        replaces: whether captions that people gave make way.
+        replaces: whether to replace captions written by people.
     """
-    chosen = uncaptioned(table, replace=replaces)
-    seen = run_model(
+    mask = uncaptioned(table, replace=replaces)
+    predictions = run_model(
         media,
         captioner,
         lambda batch: np.array(captioner.captions(batch), object),
         batch=captioner.batch,
         settings=settings,
         progress=progress,
-        chosen=chosen,
+        mask=mask,
     )
-    texts = (None if each.found is None else str(each.found) for group in seen for each in group)
-    return put_model_captions(table, chosen, texts)
+    texts = (None if each.output is None else str(each.output) for group in predictions for each in group)
+    return put_model_captions(table, mask, texts)

@@ -1,4 +1,4 @@
-"""The job that makes an enriched dataset of another: shared files, and new columns beside them."""
+"""The job that creates an enriched copy of a dataset: shared files, and new columns."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -36,17 +36,17 @@ from framedex.tasks import Commit, TaskProgress
 
 @dataclass(frozen=True)
 class EnrichmentPlan:
-    """What a dataset is to be enriched by.
+    """Models to apply to a dataset.
 
     Attributes:
-        models: ids of models by type, as they were asked for.
-        encoder: makes new embeddings; None where these stay.
-        config: how the media are encoded and grouped with it; None likewise.
-        tagger: makes labels; None for none.
+        models: ids of the requested models, by type.
+        encoder: computes new embeddings; None to keep the old ones.
+        config: embedding config for these; None to keep the old one.
+        tagger: adds labels; None for none.
         captioner: writes captions; None for none.
-        replace_captions: whether captions that people gave make way.
+        replace_captions: whether to replace captions written by people.
         detector: finds objects; None for none.
-        object_encoder: makes the embeddings of these: that of the new dataset.
+        object_encoder: computes the embeddings of found objects: the encoder of the new dataset.
         object_captioner: writes captions of objects; None for none.
     """
 
@@ -62,7 +62,7 @@ class EnrichmentPlan:
 
     @property
     def stages(self) -> list[str]:
-        """What is done with it, in that order."""
+        """The stages of the enrichment, in order."""
         stages = {
             "encoding pictures": self.encoder,
             "tagging pictures": self.tagger,
@@ -88,14 +88,14 @@ def encoded_by(encoder: Encoder, model_id: str) -> EmbeddingConfig:
 def enrich(
     source: JobContext, media: Media, plan: EnrichmentPlan, *, layout: Layout, dataset_id: str, progress: TaskProgress
 ) -> Commit:
-    """Make the tables of an enriched dataset and return the commit.
+    """Write the tables of an enriched dataset and return the commit.
 
-    Nothing of the source is written: files are shared, and what is new are columns beside them.
+    The source is not changed. Its files are shared, and new columns are files of the new dataset.
 
     Args:
         source: the dataset that is enriched.
         media: its media, in the same state.
-        plan: what by.
+        plan: the models.
         layout: of the workspace.
         dataset_id: the new dataset.
         progress: of the task.
@@ -104,17 +104,17 @@ def enrich(
     config = plan.config or source.config
     inherited = source.head.summary.with_(namespace=source.namespace)
     head = source.head.model_copy(update={"summary": inherited})
-    base = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
-    run = _Run(base, media, plan, progress)
+    job = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
+    run = _Run(job, media, plan, progress)
     summary = inherited.with_(enrichment_models={**applied_to(source.head), **plan.models})
-    version = tables.roll_back(base.table, source.head.tables[MEDIA])
+    version = tables.roll_back(job.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     version = run.media_columns(version)
     if plan.captioner is not None:
         summary = summary.with_(captioned_by=plan.captioner.weights)
     if plan.object_captioner is not None:
         summary = summary.with_(objects_captioned_by=plan.object_captioner.weights)
-    user = base.settings.user if base.settings.dataset_snapshots_enabled else None
+    user = job.settings.user if job.settings.dataset_snapshots_enabled else None
     last = (1 + run.end) / 2 if plan.encoder is not None else 1.0
     objects = run.objects(progress.stages(run.end, last))
     if plan.encoder is None:
@@ -128,67 +128,67 @@ def enrich(
             n_images=source.head.n_images,
             config=config,
             summary=summary,
-            roots=base.roots,
+            roots=job.roots,
             snapshot_by=user,
         )
     indexed = index(
-        Table(base.table, version),
+        Table(job.table, version),
         config.thresholds,
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
     )
     tables.sync(layout.dataset(dataset_id))
-    others = base.kept
+    others = job.kept
     if objects is not None:
         others, summary = objects.apply(others, summary)
     return finish(
         indexed,
         config,
         dataset_id=dataset_id,
-        table=base.table,
+        table=job.table,
         rows=source.head.n_images,
         summary=summary,
         others=others,
-        roots=base.roots,
+        roots=job.roots,
         kept_by=user,
     )
 
 
 def applied_to(head: Generation) -> dict[EnrichmentType, str]:
-    """Return the ids of the models that were applied to a state of a dataset, by type."""
+    """Return the ids of the models that were applied to a generation, by type."""
     return {EnrichmentType(kind): model_id for kind, model_id in head.summary.enrichment_models.items()}
 
 
 @dataclass
 class _Run:
-    """Models at work on the media of a dataset that is being made.
+    """Application of models to the media of a new dataset.
 
     Attributes:
-        base: the new dataset; its head is that of the source.
-        media: the media, where the source has them.
-        plan: which models.
+        job: the new dataset; its head is that of the source.
+        media: the media of the source.
+        plan: the models.
         progress: of the task.
-        end: the share of the task that is done when the models are.
+        end: share of the task that is done after the models.
     """
 
-    base: JobContext
+    job: JobContext
     media: Media
     plan: EnrichmentPlan
     progress: TaskProgress
     end: float = 0.85
 
     def media_columns(self, version: int) -> int:
-        """Write what models say of pictures as columns of the media table; return the version that has them.
+        """Write the models' output as columns of the media table; return its new version.
 
         Args:
-            version: of the media table, which is its newest.
+            version: newest version of the media table.
         """
-        plan, path = self.plan, self.base.table
+        plan, path = self.plan, self.job.table
         if plan.encoder is not None:
             table = Table(path, version)
             table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
             progress = self._part("encoding pictures")
-            version = write_embeddings(table, self.media, plan.encoder, self.base.settings, progress)
+            version = write_embeddings(table, self.media, plan.encoder, self.job.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))
         if plan.captioner is not None:
@@ -196,15 +196,15 @@ class _Run:
             replaces = plan.replace_captions
             table = Table(path, version)
             version = write_model_captions(
-                table, self.media, plan.captioner, self.base.settings, progress, replaces=replaces
+                table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
-        if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index says it
+        if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
             version = judge_labels(Table(path, version))
         return version
 
     def objects(self, progress: Progress) -> ObjectChange | None:
-        """Write objects, and what models say of them; return what was written, None for nothing."""
-        plan, run = self.plan, ObjectRun(self.base, self.media)
+        """Write objects and the models' output for them; return the change, None if nothing was written."""
+        plan, run = self.plan, ObjectRun(self.job, self.media)
         if plan.encoder is not None:
             run.encode(plan.encoder, self._part("encoding objects"))
         if plan.detector is not None:
@@ -213,23 +213,23 @@ class _Run:
             run.detect(plan.detector, model_id, plan.object_encoder, self._part("finding objects"))
         if plan.object_captioner is not None:
             run.caption(plan.object_captioner, self._part("captioning objects"))
-        return run.settled(progress)
+        return run.finish_objects(progress)
 
     def tag(self, tagger: Tagger, table: Table) -> int:
-        """Write the tags that pictures get behind the labels that they have; return the version of the table."""
+        """Append tags to the labels of images; return the table's new version."""
         progress = self._part("tagging pictures")
-        if isinstance(tagger, ZeroShot) and self._knows(tagger.encoder):
-            codes = _codes_of_vectors(tagger, table, progress)
+        if isinstance(tagger, ZeroShot) and self._is_encoded_by(tagger.encoder):
+            codes = _codes_from_vectors(tagger, table, progress)
         else:
-            codes = self._codes_of_pictures(tagger, table.count(), progress)
+            codes = self._codes_from_images(tagger, table.count(), progress)
         return put_tags(table, tagger.tags, codes)
 
-    def _knows(self, encoder: Encoder) -> bool:
-        """Return whether the dataset's embeddings are by that very encoder."""
-        config = self.base.config
+    def _is_encoded_by(self, encoder: Encoder) -> bool:
+        """Return whether the dataset's embeddings are from an encoder with the same weights."""
+        config = self.job.config
         return (config.encoder, config.weights) == (encoder.name, weights_of(encoder))
 
-    def _codes_of_pictures(self, tagger: Tagger, rows: int, progress: Callable[[float], None]) -> Codes:
+    def _codes_from_images(self, tagger: Tagger, rows: int, progress: Callable[[float], None]) -> Codes:
         codes = np.full((rows, min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
         batch = batch_of(tagger.encoder) if isinstance(tagger, ZeroShot) else 32
         done = 0
@@ -238,49 +238,49 @@ class _Run:
             tagger,
             lambda batch: tagger.tags.select(tagger.probabilities(batch)),
             batch=batch,
-            settings=self.base.settings,
+            settings=self.job.settings,
             progress=progress,
         ):
-            for place, each in enumerate(group, start=done):
-                if each.found is not None:
-                    codes[place] = each.found
+            for position, each in enumerate(group, start=done):
+                if each.output is not None:
+                    codes[position] = each.output
             done += len(group)
         return codes
 
     def _part(self, stage: str) -> Callable[[float], None]:
-        """Return the progress of one of the stages, which take equal parts of the task."""
+        """Return the progress of a stage; all stages take equal parts of the task."""
         stages = self.plan.stages
         start, length, turn = 0.02, (self.end - 0.02) / len(stages), stages.index(stage)
         return self.progress.part(stage, start + turn * length, start + (turn + 1) * length)
 
 
-def _codes_of_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:
-    """Return the tags of all rows by the vectors that the table has; rows without one have none."""
+def _codes_from_vectors(tagger: ZeroShot, table: Table, progress: Callable[[float], None]) -> Codes:
+    """Return the tags of all rows by their embeddings; rows without an embedding have none."""
     codes = np.full((table.count(), min(tagger.tags.top_k, len(tagger.tags.names))), -1, np.int32)
     dimension, start = tagger.encoder.dimension, 0
     for batch in table.vector_batches("embedding", 0):
         column = batch.column(0)
-        known: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-        places = start + np.flatnonzero(known)
-        codes[places] = tagger.tags.select(tagger.of_vectors(flat(column, dimension)[known]))
+        has_vector: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+        positions = start + np.flatnonzero(has_vector)
+        codes[positions] = tagger.tags.select(tagger.of_vectors(flat(column, dimension)[has_vector]))
         start += len(column)
         progress(start / len(codes))
     return codes
 
 
 def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
-    """Write tags behind the labels that media have; return the new version of the table.
+    """Append tags to the labels of media; return the table's new version.
 
     Args:
         table: the media table, at its newest version.
-        tags: the tags that there are.
-        codes: int32, shape (rows, K): numbers of the tags of each row, -1 for none.
+        tags: all tags.
+        codes: int32, shape (rows, K): numbers of each row's tags, -1 for none.
     """
     schema = pa.schema([LABELS])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, held in read_batches(table, schema):
-            labels = held.column(0).to_pylist()
+        for start, batch_of_labels in read_batches(table, schema):
+            labels = batch_of_labels.column(0).to_pylist()
             added = codes[start : start + len(labels)].tolist()
             rows = [
                 list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None

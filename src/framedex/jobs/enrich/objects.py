@@ -1,4 +1,4 @@
-"""What an enrichment does to objects: encode those that there are anew, and find others by a detector."""
+"""Enrichment of objects: new embeddings, a detector's objects, and captions."""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.index.index import index
-from framedex.jobs.objects.objects import ObjectChange, object_ids, roll_back_objects, settled
+from framedex.jobs.objects.objects import ObjectChange, finish_objects, object_ids, roll_back_objects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import Picture
 from framedex.progress import Progress, ShareProgress
@@ -29,69 +29,69 @@ from framedex.storage.tables import Table
 
 @dataclass
 class ObjectRun:
-    """Models at work on the objects of a dataset that is being made.
+    """Application of models to the objects of a new dataset.
 
     Attributes:
-        base: the new dataset; its head is that of the source, whose tables it shares.
-        media: the media, where the source has them.
-        version: of the table of objects as it is now; 0 for none.
+        job: the new dataset; its head is that of the source, with which it shares tables.
+        media: the media of the source.
+        version: current version of the table of objects; 0 for none.
     """
 
-    base: JobContext
+    job: JobContext
     media: Media
     version: int = 0
     _is_indexed: bool = True
 
     def __post_init__(self) -> None:
-        """Begin with the objects that the source has."""
-        self.version = roll_back_objects(self.base)
+        """Start with the objects of the source."""
+        self.version = roll_back_objects(self.job)
 
     @property
     def path(self) -> Path:
         """The folder of the table of objects."""
-        return objects_path(self.base.table)
+        return objects_path(self.job.table)
 
     @property
     def _objects(self) -> Media:
-        """The objects as they are now, and where their pictures are."""
+        """The current objects, with the locations of their images."""
         return replace(self.media, table=Table(self.path, self.version), parents=self.media, columns=None, row_id_of={})
 
     def encode(self, encoder: Encoder, progress: ShareProgress) -> None:
-        """Write new embeddings of the objects that there are, beside what is known of them; their index goes."""
+        """Write new embeddings of existing objects and drop their index."""
         if not self.version:
             return
         table = Table(self.path, self.version)
         self.version = tables.drop_columns(table, index_columns_of(table.schema.names))
-        objects, settings = self._objects, self.base.settings
+        objects, settings = self._objects, self.job.settings
         self.version = write_embeddings(objects.table, objects, encoder, settings, progress)
         self._is_indexed = False
 
     def detect(self, detector: Detector, model_id: str, encoder: Encoder, progress: ShareProgress) -> None:
-        """Write the objects that a detector finds in pictures and frames behind those that there are.
+        """Append the objects that a detector finds in images and video frames.
 
         Args:
-            detector: finds them.
-            model_id: its id, by which its objects are told from others.
-            encoder: makes the embeddings of the new dataset.
+            detector: finds the objects.
+            model_id: id of the detector, stored as the objects' source.
+            encoder: encoder of the new dataset.
             progress: called with the share that is done; raises to stop.
 
         Raises:
-            Unavailable: no picture at all could be read.
+            Unavailable: no image could be read.
         """
-        seen = threading.Event()
+        any_read = threading.Event()
 
         def find(row: Row, picture: Picture | None) -> list[Box]:
             if picture is None:
                 return []
-            seen.set()
+            any_read.set()
             return detected_boxes(detector, picture, row["path"])
 
-        rows = ObjectRows(encoder, self.base.settings, self.base.namespace, find, model_id, object_ids(self.base))
+        rows = ObjectRows(encoder, self.job.settings, self.job.namespace, find, model_id, object_ids(self.job))
         total = max(self.media.table.count(), 1)
         written = rows.write(
             self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
         )
-        if not seen.is_set():
+        if not any_read.is_set():
             raise Unavailable(f"none of the {total:,} pictures could be read")
         self.version, self._is_indexed = written or self.version, self._is_indexed and not written
 
@@ -100,23 +100,24 @@ class ObjectRun:
             yield from (row for row in batch.to_pylist() if row.get("kind") != VIDEO)
 
     def caption(self, captioner: Captioner, progress: ShareProgress) -> None:
-        """Write captions of the objects that have none of people's."""
+        """Write captions of objects that have no caption written by people."""
         if self.version:
-            objects, settings = self._objects, self.base.settings
+            objects, settings = self._objects, self.job.settings
             self.version = write_model_captions(objects.table, objects, captioner, settings, progress, replaces=False)
 
-    def settled(self, progress: Progress) -> ObjectChange | None:
-        """Index the objects anew if they or their embeddings are new; return what was written, None for nothing."""
-        head = objects_generation(self.base.head)
-        known = self.base.head.summary.objects or ObjectSummary()
+    def finish_objects(self, progress: Progress) -> ObjectChange | None:
+        """Index the objects if they or their embeddings are new; return the change, None if nothing was written."""
+        head = objects_generation(self.job.head)
+        summary = self.job.head.summary.objects or ObjectSummary()
         if not self.version or (self._is_indexed and head is None):
             return None
         if self._is_indexed and head is not None:
             names = {name: version for name, version in head.tables.items() if name in TABLES}
-            return ObjectChange({**names, MEDIA: self.version}, known)
-        table, thresholds = Table(self.path, self.version), self.base.config.thresholds
-        return settled(
-            self.base,
-            index(table, thresholds, progress=progress, first_free=known.first_free, cannot_link=self.base.cannot_link),
+            return ObjectChange({**names, MEDIA: self.version}, summary)
+        table, thresholds = Table(self.path, self.version), self.job.config.thresholds
+        free = summary.first_free
+        return finish_objects(
+            self.job,
+            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.job.cannot_link),
             self.path,
         )

@@ -1,1 +1,1 @@
-"""Ingestion: from a source to rows of the media table."""
+"""Ingestion: from files or tables with embeddings to rows of the media table."""

@@ -1,4 +1,4 @@
-"""Which files of a source a dataset does not have yet, or has as they were before they changed."""
+"""Selection of the files of a source that are new to a dataset, or have changed since they were added."""
 
 import hashlib
 import os
@@ -16,100 +16,105 @@ from framedex.storage.file_index import FileIndex
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import file_time_us
 
-_ASKED = 1024  # files whose ids are looked up at a time
-_VIDEO_BYTES = 2**18  # of a video take about as long as a picture
+_LOOKUP_BATCH = 1024  # ids per lookup
+_VIDEO_BYTES = 2**18  # bytes of a video that take as long as an image
 
 
 @dataclass(frozen=True)
 class ExistingRows:
-    """What the tables that an ingestion writes to have already.
+    """Rows that the tables of media and videos have before an ingestion.
 
     Attributes:
-        media: rows of the media table; None where there is none yet.
-        videos: rows of the table of videos; None where there is none yet.
-        own_media, own_videos: how many of the last rows an earlier run of this very ingestion wrote.
+        media: rows of the media table; None if there is no table.
+        videos: rows of the table of videos; None if there is no table.
+        resumed_media, resumed_videos: number of last rows that an earlier run of the same ingestion wrote.
     """
 
     media: IdIndex | None = None
     videos: IdIndex | None = None
-    own_media: int = 0
-    own_videos: int = 0
+    resumed_media: int = 0
+    resumed_videos: int = 0
 
-    def is_own_frame(self, identifier: str) -> bool:
-        """Return whether an earlier run of this ingestion wrote the frame of an id."""
-        if self.media is None or not self.own_media:
+    def is_resumed_frame(self, identifier: str) -> bool:
+        """Return whether an earlier run of the ingestion wrote the frame with an id."""
+        if self.media is None or not self.resumed_media:
             return False
-        return int(self.media.positions([identifier])[0]) >= len(self.media) - self.own_media
+        return int(self.media.positions([identifier])[0]) >= len(self.media) - self.resumed_media
 
 
 class ChangedFiles:
-    """The files of a source that are new or changed, in the source's order; may be walked once.
+    """Files of a source that are new or have changed, in the source's order. They can be iterated once.
 
     Attributes:
-        present: how many files so far were there already.
-        passed: the weight of the files so far that are not read, those of an earlier run of the same ingestion too.
+        present: number of files so far that the dataset already has.
+        passed: weight of the files so far that are not read, including those of an earlier run of the ingestion.
     """
 
     def __init__(
-        self, source: Source, annotations: Annotations, dataset_id: str, place: SourcePlacement, known: ExistingRows
+        self,
+        source: Source,
+        annotations: Annotations,
+        dataset_id: str,
+        placement: SourcePlacement,
+        existing: ExistingRows,
     ) -> None:
         self._source, self._annotations, self._dataset_id = source, annotations, dataset_id
-        self._place, self._known = place, known
+        self._placement, self._existing = placement, existing
         self.present, self.passed = 0, 0.0
 
     def __iter__(self) -> Iterator[Item]:
-        """Yield the files that are to be read."""
+        """Yield the files to read."""
         items = self._source.items()
-        while group := list(islice(items, _ASKED)):
-            yield from self._news(group)
+        while group := list(islice(items, _LOOKUP_BATCH)):
+            yield from self._changed(group)
 
-    def _news(self, group: list[Item]) -> Iterator[Item]:
-        ids = [self._place.of(item).media_id(self._dataset_id, item.path) for item in group]
-        media, videos = (_places(known, ids) for known in (self._known.media, self._known.videos))
+    def _changed(self, group: list[Item]) -> Iterator[Item]:
+        ids = [self._placement.of(item).media_id(self._dataset_id, item.path) for item in group]
+        media, videos = (_row_numbers(existing, ids) for existing in (self._existing.media, self._existing.videos))
         for item, row_of_picture, row_of_video in zip(group, media, videos, strict=True):
-            known, row, own = self._known.media, row_of_picture, self._known.own_media
+            existing, row, resumed = self._existing.media, row_of_picture, self._existing.resumed_media
             if is_video_item(item):
-                known, row, own = self._known.videos, row_of_video, self._known.own_videos
-            if known is None or row < 0 or self._has_changed(item, known, row):
+                existing, row, resumed = self._existing.videos, row_of_video, self._existing.resumed_videos
+            if existing is None or row < 0 or self._has_changed(item, existing, row):
                 yield item
                 continue
-            self.present += row < len(known) - own
+            self.present += row < len(existing) - resumed
             self.passed += weight(self._source, item)
-            self._annotations.find(item.path)  # so that what it says is not taken for unmatched
+            self._annotations.find(item.path)  # so that its annotation does not count as unmatched
 
-    def _has_changed(self, item: Item, known: IdIndex, row: int) -> bool:
-        """Return whether a file is another one than that of a row, by size and time; where only time differs, by hash.
+    def _has_changed(self, item: Item, existing: IdIndex, row: int) -> bool:
+        """Return whether a file differs from its row: by size and time, and by hash if only the time differs.
 
-        Objects are told by size and time, where their source says these. A file that cannot be read now is taken for
-        unchanged: what is known of it is worth more than nothing.
+        Remote objects are compared by size and time, if their source gives both. A file that cannot be read counts as
+        unchanged, so that its row is not lost.
         """
         path = location_of(self._source, item)
-        if not isinstance(known, FileIndex):
+        if not isinstance(existing, FileIndex):
             return False
         if is_remote(path):
-            size, when = item.size_bytes, item.modified_ns
-            if size is None or when is None:
+            size, modified_ns = item.size_bytes, item.modified_ns
+            if size is None or modified_ns is None:
                 return False
-            return not known.looks_same(row, size_bytes=size, modified_us=file_time_us(when))
+            return not existing.looks_same(row, size_bytes=size, modified_us=file_time_us(modified_ns))
         try:
             status = os.stat(path)  # noqa: PTH116
-            if known.looks_same(row, size_bytes=status.st_size, modified_us=file_time_us(status.st_mtime_ns)):
+            if existing.looks_same(row, size_bytes=status.st_size, modified_us=file_time_us(status.st_mtime_ns)):
                 return False
-            if not known.has_size(row, status.st_size):
+            if not existing.has_size(row, status.st_size):
                 return True
             with open_binary(path) as file:
                 digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
         except OSError:
             return False
-        return not known.has_content(row, digest)
+        return not existing.has_content(row, digest)
 
 
-def _places(known: IdIndex | None, ids: list[str]) -> list[int]:
-    return [-1] * len(ids) if known is None else known.positions(ids).tolist()
+def _row_numbers(existing: IdIndex | None, ids: list[str]) -> list[int]:
+    return [-1] * len(ids) if existing is None else existing.positions(ids).tolist()
 
 
 def weight(source: Source, item: Item) -> float:
-    """Return how much of the work a file is: one for a picture, and for a video by its size."""
+    """Return the weight of a file in the progress: 1 for an image; for a video by its size."""
     if not is_video_item(item):
         return 1.0
     size = item.size_bytes

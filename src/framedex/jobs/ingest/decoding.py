@@ -1,4 +1,4 @@
-"""What one look at a file gives: a picture's measures and the encoder's input, or those of the frames of a video."""
+"""Decoding of files: for each image or video frame, its measures and the input of the encoder."""
 
 import hashlib
 import os
@@ -26,17 +26,17 @@ _PART = 2**20
 
 @dataclass(frozen=True)
 class DecodedImage:
-    """What one look at a picture, or at a frame of a video, gives.
+    """Result of decoding an image, or a frame of a video.
 
     Attributes:
         item: the file.
-        size_bytes, modified_ns, digest: its size, its time and the hash of its content; None where it cannot be read.
-        width, height, format: of the picture; its pixels are not kept. None where it cannot be decoded.
+        size_bytes, modified_ns, digest: size, modification time and content hash; None if the file cannot be read.
+        width, height, format: of the image, whose pixels are not stored; None if it cannot be decoded.
         measures: quality measures.
         prepared: the encoder's input.
-        error: why it cannot be decoded.
-        frame_number, frame_time_s: of a frame; None of a picture.
-        share: how much of the file is decoded then, 0 to 1.
+        error: reason why it cannot be decoded.
+        frame_number, frame_time_s: of a frame; None for an image file.
+        share: share of the file that is decoded so far, 0 to 1.
     """
 
     item: Item
@@ -56,13 +56,13 @@ class DecodedImage:
 
 @dataclass(frozen=True)
 class DecodedVideo:
-    """What is known of a video once it was decoded; it comes behind its frames.
+    """Properties of a decoded video; it follows its frames.
 
     Attributes:
-        file: of the video: its item, size, time and hash, and the reason for which it gave no or too few frames.
-        container, codec, fps, width, height: of the video; None where they are not known.
-        duration_s: to the end of the last frame, in seconds.
-        frames, kept_frames: how many were decoded and kept.
+        file: the item, size, time and hash of the video, and the error that ended decoding.
+        container, codec, fps, width, height: of the video; None if unknown.
+        duration_s: end of the last frame in seconds.
+        frames, kept_frames: number of decoded and of kept frames.
     """
 
     file: DecodedImage
@@ -76,30 +76,30 @@ class DecodedVideo:
     kept_frames: int = 0
 
 
-Seen = DecodedImage | DecodedVideo
+Decoded = DecodedImage | DecodedVideo
 HasFrame = Callable[[Item, int], bool]
-"""Whether the frame of a number is in the table already."""
+"""Returns whether the table has a frame, given its video and number."""
 
 
 def location_of(source: Source, item: Item) -> str:
-    """Return where the bytes of a source's item are: an absolute path, or an object's URI."""
+    """Return the location of an item of a source: an absolute path, or a URI."""
     return item.location or locate((source.root, *source.other_roots)[item.part], item.path)
 
 
 def is_video_item(item: Item) -> bool:
-    """Return whether an item is a video, by its name."""
+    """Return whether an item is a video, by the suffix of its name."""
     return is_video(item.path)
 
 
 class FileDecoder:
-    """Looks at files; used by several threads at once.
+    """Decoder of a source's files; used by several threads at once.
 
     Args:
         source: names the files.
-        encoder: prepares them for encoding.
+        encoder: prepares images for encoding.
         settings: limits.
-        sampling: which frames of videos are kept.
-        has_frame: whether a frame is there already; it is then left out.
+        sampling: selection of video frames.
+        has_frame: returns whether a frame is in the table already; such frames are skipped.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class FileDecoder:
         self.budget = PixelBudget(settings.pixels_in_flight)
         self.detail = decode_side_px(encoder)
 
-    def examine_all(self, items: Iterable[Item]) -> list[Seen]:
-        """Look at pictures."""
-        return [self.examine(item) for item in items]
+    def decode_images(self, items: Iterable[Item]) -> list[Decoded]:
+        """Return the results of image files."""
+        return [self.decode_image(item) for item in items]
 
-    def examine(self, item: Item) -> DecodedImage:
-        """Read, decode, measure and prepare one picture; all that is large is let go before returning."""
+    def decode_image(self, item: Item) -> DecodedImage:
+        """Read, decode, measure and prepare one image; its pixels are released before returning."""
         try:
             modified_ns, data = self.reader.read(location_of(self.source, item))
         except CannotDecode as error:
             return DecodedImage(item, error=str(error))
-        found: dict[str, Any] = {
+        identity: dict[str, Any] = {
             "size_bytes": len(data),
             "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
             "digest": hashlib.blake2b(data, digest_size=16).digest(),
@@ -129,21 +129,21 @@ class FileDecoder:
         try:
             picture = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
         except CannotDecode as error:
-            return DecodedImage(item, **found, error=str(error))
-        return DecodedImage(item, **found, **self._look(picture))
+            return DecodedImage(item, **identity, error=str(error))
+        return DecodedImage(item, **identity, **self._measure(picture))
 
-    def examine_video(self, item: Item, stream: Stream[Seen]) -> None:
-        """Hand over what is kept of a video, frame by frame, and then what is known of it as a whole."""
+    def decode_video(self, item: Item, stream: Stream[Decoded]) -> None:
+        """Put the kept frames of a video into a stream, followed by the properties of the video."""
         file = DecodedImage(item)
         try:
             with self.reader.open(location_of(self.source, item)) as (modified_s, content):
-                file = self._identified(item, modified_s, content, stream)
+                file = self._hash_file(item, modified_s, content, stream)
                 with Video(content, max_pixels=self.settings.max_pixels, threads=self.settings.threads) as video:
                     stream.put(self._frames(file, video, stream))
         except CannotDecode as error:
             stream.put(DecodedVideo(replace(file, error=str(error))))
 
-    def _identified(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Seen]) -> DecodedImage:
+    def _hash_file(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Decoded]) -> DecodedImage:
         digest, size = hashlib.blake2b(digest_size=16), 0
         modified_ns = _modified_ns(content, modified_s) if item.modified_ns is None else item.modified_ns
         try:
@@ -155,11 +155,11 @@ class FileDecoder:
             raise CannotDecode(f"cannot be read: {error.strerror or error}") from None
         return DecodedImage(item, size, modified_ns, digest.digest())
 
-    def _frames(self, file: DecodedImage, video: Video, stream: Stream[Seen]) -> DecodedVideo:
-        """Hand over the kept frames of a video; return what is known of it then.
+    def _frames(self, file: DecodedImage, video: Video, stream: Stream[Decoded]) -> DecodedVideo:
+        """Put the kept frames of a video into a stream; return the properties of the video.
 
         Raises:
-            CannotDecode: it has no frames that can be decoded.
+            CannotDecode: no frame can be decoded.
         """
 
         def progress(_time_s: float) -> None:
@@ -192,10 +192,10 @@ class FileDecoder:
         with reserve_pixels(self.budget, video.width * video.height):
             picture = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
-        seen = self._look(picture)
-        return replace(file, **seen, frame_number=video.number, frame_time_s=video.time_s, share=share)
+        measured = self._measure(picture)
+        return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
-    def _look(self, picture: Picture) -> dict[str, Any]:
+    def _measure(self, picture: Picture) -> dict[str, Any]:
         return {
             "width": picture.width,
             "height": picture.height,
@@ -212,14 +212,14 @@ class FileDecoder:
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:
-    """Return the time of the last change of an open file, in nanoseconds since 1970: seconds would be rounded."""
+    """Return the modification time of an open file in nanoseconds since 1970; seconds would be rounded."""
     try:
         return os.fstat(content.fileno()).st_mtime_ns
-    except OSError:  # held in memory, as objects are
+    except OSError:  # in memory, as remote objects are
         return None if modified_s is None else int(modified_s * 1e9)
 
 
-def stack_inputs(examined: Iterable[DecodedImage]) -> npt.NDArray[Any] | None:
-    """Return the encoder's inputs of those that have one; None if none has."""
-    prepared = [each.prepared for each in examined if each.prepared is not None]
+def stack_inputs(decoded_images: Iterable[DecodedImage]) -> npt.NDArray[Any] | None:
+    """Return the stacked encoder inputs of the images that have one; None if no image has one."""
+    prepared = [each.prepared for each in decoded_images if each.prepared is not None]
     return np.stack(prepared) if prepared else None

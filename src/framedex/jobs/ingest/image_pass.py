@@ -1,4 +1,4 @@
-"""One more look at pictures of a dataset, by the data path of ingestion: threads ahead of who uses it, bounded."""
+"""A pass over the images of a dataset: threads read and decode ahead of the consumer, with bounded memory."""
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from framedex.encoders import decode_side_px
 from framedex.errors import CannotDecode, NotFound, Unavailable
-from framedex.images.reading import frame_of, opened_video, read_row
-from framedex.jobs.ingest.image_runs import PICTURES, ImageLocation, Row, Run, is_long_run, runs
-from framedex.jobs.ingest.read_ahead import Stream, ahead
-from framedex.media.crops import cropped
+from framedex.images.reading import crop_image, open_video, read_frame, read_row
+from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run, is_long_run, runs
+from framedex.jobs.ingest.read_ahead import Stream, run_ahead
 from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
@@ -34,94 +33,94 @@ _NO_FILE = "neither a local file nor an object in a bucket"
 
 
 class ImageModel(Protocol):
-    """A model that looks at pictures.
+    """A model that takes images.
 
     Attributes:
-        min_side_px: pixels that the shorter side of a picture should have at least.
+        min_side_px: minimum length of the shorter side of an image in pixels.
     """
 
     @property
     def min_side_px(self) -> int: ...  # noqa: D102
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return what the model needs of one picture; called on several threads at once."""
+        """Return the model's input for one image; called on several threads at once."""
         ...
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of a picture.
+    """Output of a model for one image.
 
     Attributes:
-        found: its row of what the model says of a batch; None where the picture cannot be shown.
-        error: why not.
+        output: the image's row of the batch output; None if the image cannot be read.
+        error: the reason.
     """
 
-    found: npt.NDArray[Any] | None
+    output: npt.NDArray[Any] | None
     error: str | None = None
 
 
 def run_model(
     media: Media,
     model: ImageModel,
-    ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    predict: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
     *,
     batch: int,
     settings: Settings,
     progress: Callable[[float], None],
-    chosen: npt.NDArray[np.bool_] | None = None,
+    mask: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[list[Prediction]]:
-    """Yield what a model says of the pictures of a dataset, some at a time, in row order.
+    """Yield the predictions of a model for the images of a dataset, in batches, in row order.
 
-    A picture that cannot be read or decoded now has the reason.
+    The prediction of an image that cannot be read or decoded has the error.
 
     Args:
         media: the dataset.
-        model: prepares the pictures.
-        ask: given N prepared ones, stacked, returns what is said of them: N rows.
-        batch: how many are asked for at a time.
+        model: prepares the images.
+        predict: returns N rows of output for N prepared images, stacked.
+        batch: number of images per batch.
         settings: limits.
         progress: called with the share of rows that are done; raises to stop.
-        chosen: shape (rows of the dataset,): which ones are looked at; None for all.
+        mask: bool, shape (rows of the dataset,): the rows to process; None for all.
 
     Raises:
-        Unavailable: none of all pictures of the dataset could be read, or an object store cannot be reached.
+        Unavailable: no image of the dataset could be read, or an object store cannot be reached.
     """
-    total, done, shown = max(media.table.count() if chosen is None else int(chosen.sum()), 1), 0, 0
+    total, done, n_readable = max(media.table.count() if mask is None else int(mask.sum()), 1), 0, 0
     first_error: str | None = None
-    # That none of a few can be read says nothing of where the others are.
-    needs_some = media.parents is None and (chosen is None or bool(chosen.all()))
-    pictures = decode_rows(
+    # A few unreadable images do not show that the source is unavailable.
+    requires_readable = media.parents is None and (mask is None or bool(mask.all()))
+    results = decode_rows(
         media,
-        _rows(media) if chosen is None else compress(_rows(media), chosen),
+        _rows(media) if mask is None else compress(_rows(media), mask),
         lambda _row, picture: Prediction(model.prepare(picture.pixels)),
         lambda _row, reason: Prediction(None, reason),
         detail=decode_side_px(model),
         settings=settings,
     )
-    with closing(pictures) as examined:
-        found = (each for each in examined if each is not None)
-        while group := list(islice(found, batch)):
-            seen = _asked(group, ask)
-            shown += sum(each.error is None for each in seen)
-            first_error = first_error or next((each.error for each in seen if each.error), None)
+    with closing(results):
+        prepared = (each for each in results if each is not None)
+        while group := list(islice(prepared, batch)):
+            predictions = _predict(group, predict)
+            n_readable += sum(each.error is None for each in predictions)
+            first_error = first_error or next((each.error for each in predictions if each.error), None)
             done += len(group)
             if (
-                needs_some and done == total and not shown
-            ):  # before the last ones are given away: who has them all may ask no further
+                requires_readable and done == total and not n_readable
+            ):  # before the last batch: a caller that has all rows may not continue the generator
                 raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
-            yield seen
+            yield predictions
             progress(done / total)
 
 
-def _asked(group: list[Prediction], ask: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> list[Prediction]:
-    prepared = [each.found for each in group if each.found is not None]
-    answers = iter(ask(np.stack(prepared)) if prepared else ())
-    return [each if each.found is None else Prediction(next(answers)) for each in group]
+def _predict(group: list[Prediction], predict: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> list[Prediction]:
+    prepared = [each.output for each in group if each.output is not None]
+    outputs = iter(predict(np.stack(prepared)) if prepared else ())
+    return [each if each.output is None else Prediction(next(outputs)) for each in group]
 
 
-def has_pictures(media: Media) -> bool:
-    """Return whether one of the first rows, at least, is a local file or an object."""
+def has_files(media: Media) -> bool:
+    """Return whether at least one of the first 1024 rows is a local file or a remote object."""
     return any(media.location_of(row) for row in islice(_rows(media), _FIRST_ROWS))
 
 
@@ -138,87 +137,86 @@ def decode_rows(
     *,
     detail: int | None,
     settings: Settings,
-    at_once: int = PICTURES,
+    run_length: int = RUN_LENGTH,
 ) -> Generator[R | None, None, None]:
-    """Yield a result for each row, in their order, while threads read and work a few pictures ahead and no further.
+    """Yield a result for each row, in the order of the rows, while threads work a limited number of images ahead.
 
-    Frames of one video whose rows follow each other are found in one pass over it. Closing the generator stops the
+    Frames of one video in consecutive rows are read in one pass over the video. Closing the generator stops the
     threads.
 
     Args:
         media: the dataset.
-        rows: of it, with the columns ``media.location`` and ``error`` at least; taken as they are needed, and any
-            number of times.
-        work: returns the result for a row and its picture, and not None; called on several threads at once. The
-            picture's pixels count as in memory until it returns, and should not be kept.
-        failed: returns the result for a row whose picture cannot be read or decoded, and the reason.
-        detail: pixels that the shorter side of a picture needs at least; None for all.
+        rows: with the columns ``media.location`` and ``error`` at least, in any order; read as needed.
+        work: returns the result of a row and its image, not None; called on several threads at once. The pixels count
+            towards the memory limit until it returns, and must not be stored.
+        failed: returns the result of a row whose image cannot be read or decoded, given the reason.
+        detail: minimum length of the shorter side of an image in pixels; None for full size.
         settings: limits.
-        at_once: how many pictures one thread looks at in a row; fewer where results are large.
+        run_length: number of images that one thread decodes in a row; smaller if results are large.
 
     Yields:
-        Results; None now and then while the next one takes long, so that the caller can look whether to stop.
+        Results; None at intervals while the next one takes long, so that the caller can check for a stop.
 
     Raises:
         Unavailable: an object store cannot be reached, or no object could be read; before the last result is yielded.
     """
-    examiner = _Examiner(media, work, failed, detail, settings)
-    results = ahead(
-        ([run] for run in runs(media, rows, at_once)),
+    decoder = _RowDecoder(media, work, failed, detail, settings)
+    results = run_ahead(
+        ([run] for run in runs(media, rows, run_length)),
         is_long=is_long_run,
-        work=examiner.examine_all,
-        long_work=examiner.examine_frames,
-        threads=examiner.threads,
+        work=decoder.decode_runs,
+        long_work=decoder.decode_frames,
+        threads=decoder.threads,
         meanwhile=lambda: None,
     )
     last: list[R] = []
-    with closing(results) as examined:
+    with closing(results):
         try:
-            for each in examined:
+            for each in results:
                 if each is None:
                     yield None
                     continue
                 yield from last
                 last = [each]
         finally:
-            examiner.stop()
-    examiner.check_any_read()
+            decoder.stop()
+    decoder.check_any_read()
     yield from last
 
 
 class _Crops:
-    """Gives what is in boxes of pictures; the picture of boxes that follow each other is read once.
+    """Reader of object crops; consecutive boxes of one image read that image once.
 
     Args:
-        read: gives the whole picture, or frame, at a place.
+        read: returns the whole image, or frame, at a location.
     """
 
     def __init__(self, read: Callable[[ImageLocation, Budget], Picture]) -> None:
         self._read = read
         self._last: tuple[tuple[Any, ...], Picture] | None = None
 
-    def __call__(self, place: ImageLocation, budget: Budget) -> Picture:
-        """Return what is in the box of a place."""
-        row = place.row
-        of = (place.location, row.get("frame_number"))
-        if self._last is None or self._last[0] != of:
-            self._last = None  # two whole pictures are never held
+    def __call__(self, image: ImageLocation, budget: Budget) -> Picture:
+        """Return the crop at a location."""
+        row = image.row
+        source = (image.location, row.get("frame_number"))
+        if self._last is None or self._last[0] != source:
+            self._last = None  # release it before the next image is read
             whole = {name: value for name, value in row.items() if name not in BOX}
-            self._last = of, self._read(replace(place, row=whole), budget)
-        return cropped(self._last[1], *(row[name] for name in BOX))
+            self._last = source, self._read(replace(image, row=whole), budget)
+        return crop_image(self._last[1], *(row[name] for name in BOX))
 
 
-class _Examiner(Generic[R]):
-    """Reads and decodes pictures and has them worked on; used by several threads at once.
+class _RowDecoder(Generic[R]):
+    """Reads and decodes the images of rows and calls the work function; used by several threads at once.
 
     Attributes:
-        threads: how many pictures are looked at at a time: of objects more, as they are waited for.
+        threads: number of images in progress at the same time; more for remote objects, which wait for the network.
     """
 
     def __init__(self, media: Media, work: Work[R], failed: Failed[R], detail: int | None, settings: Settings) -> None:
         self._of_objects = media.parents is not None
         self._work, self._failed, self._settings = work, failed, settings
-        self._detail = None if self._of_objects else detail  # a box may be a small part of its picture
+        self._detail = None if self._of_objects else detail  # a crop needs the image at full size
         roles = media.generation.summary.roles
         self._readers: Mapping[str | None, Reader] = {
             role: Reader(settings, role) for role in chain([None], roles.values())
@@ -228,57 +226,57 @@ class _Examiner(Generic[R]):
         self.threads = max(settings.threads, settings.s3_connections if remote else 0)
         self._stopped = threading.Event()
 
-    def examine_all(self, short: list[Run]) -> list[R]:
-        """Return the results of runs that take little."""
-        return [result for run in short for result in self._examined(run, threads=1)]
+    def decode_runs(self, short: list[Run]) -> list[R]:
+        """Return the results of short runs."""
+        return [result for run in short for result in self._decode_run(run, threads=1)]
 
-    def examine_frames(self, run: Run, stream: Stream[R]) -> None:
-        """Hand the results of many frames of a video over."""
-        with closing(self._examined(run, threads=self._settings.threads)) as results:
+    def decode_frames(self, run: Run, stream: Stream[R]) -> None:
+        """Put the results of a long run of video frames into a stream."""
+        with closing(self._decode_run(run, threads=self._settings.threads)) as results:
             for result in results:
                 stream.put(result)
 
-    def _examined(self, run: Run, threads: int) -> Generator[R, None, None]:
-        """Yield results until there is an end, or nobody wants any more."""
+    def _decode_run(self, run: Run, threads: int) -> Generator[R, None, None]:
+        """Yield results until the end of the run, or until the decoder is stopped."""
         with ExitStack() as opened:
             read, video = self._read, run[0].video
             if video is not None:
                 location, role = video
                 try:
-                    opened_one = opened_video(location, self._readers[role], self._settings, threads)
+                    opened_one = open_video(location, self._readers[role], self._settings, threads)
                     read = partial(self._frame, opened.enter_context(opened_one))
                 except (CannotDecode, NotFound) as error:
-                    yield from (self._failed(place.row, str(error)) for place in run)
+                    yield from (self._failed(image.row, str(error)) for image in run)
                     return
             read = _Crops(read) if self._of_objects else read
-            for place in run:
+            for image in run:
                 if self._stopped.is_set():
                     return
-                yield self._worked(place, read)
+                yield self._decode_row(image, read)
 
-    def _worked(self, place: ImageLocation, read: Callable[[ImageLocation, Budget], Picture]) -> R:
+    def _decode_row(self, image: ImageLocation, read: Callable[[ImageLocation, Budget], Picture]) -> R:
         with HeldOn(self._budget) as budget:
             try:
-                picture = read(place, budget)
+                picture = read(image, budget)
             except (CannotDecode, NotFound) as error:
-                return self._failed(place.row, str(error))
-            return self._work(place.row, picture)
+                return self._failed(image.row, str(error))
+            return self._work(image.row, picture)
 
-    def _read(self, place: ImageLocation, budget: Budget) -> Picture:
-        if place.location is None:
+    def _read(self, image: ImageLocation, budget: Budget) -> Picture:
+        if image.location is None:
             raise NotFound(_NO_FILE)
-        if place.row.get("kind") == VIDEO:
-            raise CannotDecode(place.row["error"])
-        return read_row(place.row, place.location, self._readers[place.role], self._settings, self._detail, budget)
+        if image.row.get("kind") == VIDEO:
+            raise CannotDecode(image.row["error"])
+        return read_row(image.row, image.location, self._readers[image.role], self._settings, self._detail, budget)
 
-    def _frame(self, video: Video, place: ImageLocation, budget: Budget) -> Picture:
-        return frame_of(video, place.row, self._detail, budget)
+    def _frame(self, video: Video, image: ImageLocation, budget: Budget) -> Picture:
+        return read_frame(video, image.row, self._detail, budget)
 
     def stop(self) -> None:
-        """Let the threads end after the picture that they are at."""
+        """Stop the threads after their current image."""
         self._stopped.set()
 
     def check_any_read(self) -> None:
-        """Raise Unavailable if not one of the objects could be read."""
+        """Raise Unavailable if no remote object could be read."""
         for reader in self._readers.values():
             reader.check_any_read()

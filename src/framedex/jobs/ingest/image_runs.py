@@ -1,4 +1,4 @@
-"""Rows of a dataset, gathered into what one thread looks at: pictures, or frames that are found in one pass."""
+"""Runs of rows for one thread: several images, or frames of one video that are read in one pass."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from framedex.storage.media import Media
 
 Row = Mapping[str, Any]
 
-PICTURES = 16
-"""How many pictures one thread looks at in a row: enough that handing them over costs nothing."""
-_FRAMES = 1024  # of one video that are found in one pass; bounds the rows that are held
+RUN_LENGTH = 16
+"""Images per run: enough to make the cost of passing a run to a thread negligible."""
+_FRAMES = 1024  # frames of one video per pass; limits the rows in memory
 
 
 @dataclass(frozen=True)
 class ImageLocation:
-    """Where a picture is.
+    """Location of an image.
 
     Attributes:
-        location: a path or an object's URI; None for neither.
-        role: to assume for reading it.
-        row: what the table says of it.
+        location: a path or a URI; None if it is neither.
+        role: role to assume for reading it.
+        row: the row of the table.
     """
 
     location: str | None
@@ -30,24 +30,24 @@ class ImageLocation:
 
     @property
     def video(self) -> tuple[str, str | None] | None:
-        """Location and role of the video that the picture is a frame of; None if it is none that can be read."""
+        """Location and role of the video of a frame; None if it is not a frame or has no location."""
         if self.location is None or self.row.get("frame_number") is None:
             return None
         return self.location, self.role
 
 
 Run = list[ImageLocation]
-"""Pictures, or frames of one video, that follow each other."""
+"""Consecutive images, or consecutive frames of one video."""
 
 
-def runs(media: Media, rows: Iterable[Row], pictures: int = PICTURES) -> Iterator[Run]:
-    """Yield all rows in their order, as runs of up to so many pictures, or of up to 1024 frames of one video."""
-    places = (ImageLocation(media.location_of(row), media.role_of(row), row) for row in rows)
-    for video, group in groupby(places, key=lambda place: place.video):
-        while run := list(islice(group, pictures if video is None else _FRAMES)):
+def runs(media: Media, rows: Iterable[Row], run_length: int = RUN_LENGTH) -> Iterator[Run]:
+    """Yield all rows in order, as runs of at most *run_length* images, or of at most 1024 frames of one video."""
+    images = (ImageLocation(media.location_of(row), media.role_of(row), row) for row in rows)
+    for video, group in groupby(images, key=lambda image: image.video):
+        while run := list(islice(group, run_length if video is None else _FRAMES)):
             yield run
 
 
 def is_long_run(run: Run) -> bool:
-    """Return whether a run is worth threads of its own: many frames of a video."""
-    return len(run) > PICTURES
+    """Return whether a run needs threads of its own: many frames of a video."""
+    return len(run) > RUN_LENGTH

@@ -1,4 +1,4 @@
-"""Where added media belong in a dataset, and the ids that follow from that."""
+"""Placement of new media in a dataset, and the ids that depend on it."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from framedex.media.sources import Item
 
 @dataclass(frozen=True)
 class SourcePlacement:
-    """Where added media belong in a dataset.
+    """Placement of new media in a dataset.
 
     Attributes:
-        root: number of the source root that their paths are relative to.
-        prefix: what comes before their paths below that root: empty, or a folder and a slash.
+        root: number of the source root that paths are relative to.
+        prefix: prefix of paths below that root: empty, or a folder and a slash.
         batch: number of the addition; 0 is the creation.
-        others: the places of what a source has below its other roots.
+        others: placements of the other roots of a source.
     """
 
     root: int = 0
@@ -23,11 +23,11 @@ class SourcePlacement:
     others: "tuple[SourcePlacement, ...]" = ()
 
     def of(self, item: Item) -> "SourcePlacement":
-        """Return the place of a source's item."""
+        """Return the placement of an item of a source."""
         return self.others[item.part - 1] if item.part else self
 
     def media_id(self, dataset_id: str, path: str) -> str:
-        """Return the id of the file at a path, of a picture or a whole video: one name below two roots is two files."""
+        """Return the id of the image or video at a path; equal paths below different roots have different ids."""
         return media_id(dataset_id, self._location(path))
 
     def frame_id(self, dataset_id: str, path: str, number: int) -> str:
@@ -36,7 +36,7 @@ class SourcePlacement:
 
     def _location(self, path: str) -> str:
         below = self.prefix + path
-        # No path has a null character, so none below the first root looks like one below another.
+        # A path has no null character, so ids below the first root differ from ids below other roots.
         return f"{self.root}\0{below}" if self.root else below
 
 

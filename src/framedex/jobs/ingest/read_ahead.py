@@ -1,8 +1,8 @@
-"""Work on threads ahead of who uses it, in the order of the items, with bounded memory.
+"""Work on threads ahead of the consumer, with results in the order of the items and with bounded memory.
 
-Items that take little are worked on in chunks, each to its end. What takes long and gives many results is a stream of
-its own: its worker waits while many of them are not used yet. Both kinds have threads of their own and begin in the
-order of the items, so that what is waited for is always worked on.
+Short items are processed in chunks, each to its end. A long item with many results has a stream: its worker waits
+while many results are unused. Short and long items have separate threads and start in the order of the items, so the
+item that the consumer waits for is always in progress.
 """
 
 import threading
@@ -16,40 +16,40 @@ from framedex.errors import Aborted
 T = TypeVar("T")
 R = TypeVar("R")
 
-_MOST = 64  # results of a stream that wait to be used
-_LOOK_S = 0.5  # how long is waited for a result before the user may look at something else
+_MAX_RESULTS = 64  # unused results of a stream
+_POLL_S = 0.5  # interval at which the consumer gets control while it waits
 STREAMS = 2
-"""Streams that are worked on at a time: what is behind the first one waits mostly, as it may not get far ahead."""
+"""Streams in progress at the same time; all but the first mostly wait, because they may not run far ahead."""
 
 
 class Stream(Generic[R]):
-    """Results that a worker hands over one by one."""
+    """Results that a worker passes to the consumer one by one."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most, self._waiting = most, deque[R]()
+    def __init__(self, max_results: int = _MAX_RESULTS) -> None:
+        self._max_results, self._results = max_results, deque[R]()
         self._changed = threading.Condition()
-        self._ended = self._unwanted = False
+        self._ended = self._stopped = False
         self._error: BaseException | None = None
 
     def put(self, result: R) -> None:
-        """Hand a result over; wait while many others are not used yet.
+        """Pass a result to the consumer; wait while many results are unused.
 
         Raises:
-            Aborted: nobody wants it any more.
+            Aborted: the consumer has stopped.
         """
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < self._most or self._unwanted)
+            self._changed.wait_for(lambda: len(self._results) < self._max_results or self._stopped)
             self.check()
-            self._waiting.append(result)
+            self._results.append(result)
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise Aborted if nobody wants further results."""
-        if self._unwanted:
-            raise Aborted("nobody wants the results any more")
+        """Raise Aborted if the consumer has stopped."""
+        if self._stopped:
+            raise Aborted("the results are no longer needed")
 
     def run(self, work: Callable[["Stream[R]"], None]) -> None:
-        """Let *work* hand its results over; what it raises is raised where they are used."""
+        """Run *work*, which puts its results; its exception is raised at the consumer."""
         try:
             self.check()
             work(self)
@@ -60,17 +60,17 @@ class Stream(Generic[R]):
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Want no further results."""
+        """Stop the worker at its next result."""
         with self._changed:
-            self._unwanted = True
+            self._stopped = True
             self._changed.notify_all()
 
     def results(self) -> Iterator[R | None]:
-        """Yield the results; None now and then while there is none."""
+        """Yield the results; yield None at intervals while the next one takes long."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._ended, timeout=_LOOK_S)
-                result = self._waiting.popleft() if self._waiting else None
+                self._changed.wait_for(lambda: self._results or self._ended, timeout=_POLL_S)
+                result = self._results.popleft() if self._results else None
                 over = result is None and self._ended
                 self._changed.notify_all()
             if over:
@@ -80,7 +80,7 @@ class Stream(Generic[R]):
             yield result
 
 
-def ahead(
+def run_ahead(
     chunks: Iterator[list[T]],
     *,
     is_long: Callable[[T], bool],
@@ -89,21 +89,21 @@ def ahead(
     threads: int,
     meanwhile: Callable[[], None],
 ) -> Generator[R | None, None, None]:
-    """Yield results in the order of the items, while threads work a few chunks ahead and no further.
+    """Yield results in the order of the items, while threads work a limited number of chunks ahead.
 
     Args:
-        chunks: the items; one that takes long is alone in its chunk.
-        is_long: whether an item takes long.
-        work: turns a chunk into results.
-        long_work: hands the results of an item that takes long over to its stream.
-        threads: how many chunks are worked on at a time.
+        chunks: the items; a long item is alone in its chunk.
+        is_long: returns whether an item is long.
+        work: returns the results of a chunk.
+        long_work: puts the results of a long item into its stream.
+        threads: number of chunks that are processed at the same time.
         meanwhile: called once, while the threads work on the first chunks.
 
     Yields:
-        Results; None now and then while the next one takes long, so that the caller can look whether to stop.
+        Results; None at intervals while the next one takes long, so that the caller can check for a stop.
     """
     waiting: deque[Future[list[R]] | Stream[R]] = deque()
-    begun: list[Stream[R]] = []
+    started: list[Stream[R]] = []
     with (
         ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool,
         ThreadPoolExecutor(STREAMS, thread_name_prefix="framedex-video") as streams,
@@ -122,17 +122,17 @@ def ahead(
             hand_over()
             meanwhile()
             while waiting:
-                first = waiting.popleft()
-                if isinstance(first, Stream):
-                    begun = [first]
-                    yield from first.results()
+                job = waiting.popleft()
+                if isinstance(job, Stream):
+                    started = [job]
+                    yield from job.results()
                 else:
-                    begun = []
-                    yield from _until_done(first)
-                    yield from first.result()
+                    started = []
+                    yield from _until_done(job)
+                    yield from job.result()
                 hand_over()
         finally:
-            for each in (*begun, *waiting):
+            for each in (*started, *waiting):
                 if isinstance(each, Stream):
                     each.stop()
                 else:
@@ -140,13 +140,13 @@ def ahead(
 
 
 def _until_done(chunk: Future[Any]) -> Iterator[None]:
-    """Yield None now and then while a chunk is worked on."""
-    while not wait([chunk], timeout=_LOOK_S).done:
+    """Yield None at intervals until a chunk is done."""
+    while not wait([chunk], timeout=_POLL_S).done:
         yield None
 
 
 def in_chunks(items: Iterable[T], size: int, is_long: Callable[[T], bool]) -> Iterator[list[T]]:
-    """Yield items some at a time; those that take long alone."""
+    """Yield items in chunks; a long item is a chunk of its own."""
     chunk: list[T] = []
     for item in items:
         if is_long(item):

@@ -1,4 +1,4 @@
-"""Media that are uploaded: brought to a dataset's blob store before anything is read of them, and found there again."""
+"""Uploads: files and archives that are copied to a dataset's blob store before ingestion."""
 
 import os
 from collections import Counter
@@ -23,13 +23,13 @@ _PART = 2**20
 
 @dataclass
 class UploadSource(Source):
-    """The files of one upload: those in the blob store, and those that stay where they are.
+    """Files of one upload: copies in the blob store, and local files that stay where they are.
 
     Attributes:
-        dataset: the dataset's folder.
+        dataset: folder of the dataset.
         upload_id: the upload.
-        root: the blob store; or the deepest folder that holds all files, where all stay.
-        other_roots: that folder, where only some stay.
+        root: the blob store; or, if all files stay where they are, their deepest common folder.
+        other_roots: that common folder, if only some files stay.
     """
 
     dataset: Path
@@ -48,7 +48,7 @@ class UploadSource(Source):
         self._home, self._part = home or "", 1 if any_blob else 0
 
     def items(self) -> Iterator[Item]:
-        """Yield the files, in the order in which they were given."""
+        """Yield the files in the order of the request."""
         for name, digest in uploaded(self._folder):
             if digest is None:
                 yield Item(os.path.relpath(name, self._home), part=self._part)
@@ -56,16 +56,16 @@ class UploadSource(Source):
                 yield Item(name, location=str(blob_path(self.dataset, digest, name)))
 
     def annotations(self) -> Annotations:
-        """Return what annotation files say that came with an archive."""
+        """Return the labels and captions of the annotation files in an archive."""
         return read_annotations(str(self._folder))
 
     def boxes(self) -> list[BoxSource]:
-        """Return the files of boxes that came with an archive."""
+        """Return the annotation files with bounding boxes in an archive."""
         return find_box_sources(self._folder)
 
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
-    """Return the deepest folder that holds all files that stay, and whether there are others."""
+    """Return the deepest common folder of files that stay, and whether there are files in the blob store."""
     common, any_blob = None, False
     for name, digest in uploaded(upload):
         folder = os.path.dirname(name)  # noqa: PTH120 - names may be any bytes
@@ -79,16 +79,16 @@ def _common_folder(upload: Path) -> tuple[str | None, bool]:
 
 
 def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
-    """Bring the pictures of an archive to the blob store. If it cannot be read to its end, none of them stays.
+    """Copy the images of an archive to the blob store; if the archive cannot be read to its end, no image is kept.
 
     Args:
         archive: path of a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
-        dataset: the dataset's folder.
+        dataset: folder of the dataset.
         settings: limits.
         progress: called with the share that is done; raises to stop.
 
     Raises:
-        InvalidInput: the archive is broken, encrypted or too large, or it holds no pictures.
+        InvalidInput: the archive is broken, encrypted or too large, or has no images.
         WorkspaceError: the blob store cannot be written.
     """
     if not isinstance(archive, str | os.PathLike):
@@ -99,19 +99,21 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped):
             if member.name in (*label_files(), *box_files()):
-                _put_beside(upload.folder, member)
+                _write_annotations(upload.folder, member)
             else:
                 upload.add(member.name, member.parts)
                 pictures += 1
             progress(member.done)
         if not pictures:
-            seen = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
-            raise InvalidInput(f"no pictures in the archive {str(path)!r}" + (f"; it holds {seen}" if seen else ""))
+            skipped_text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+            raise InvalidInput(
+                f"no pictures in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
+            )
         _check_annotations(upload.folder, str(path))
-        return _settled(upload, dataset, skipped)
+        return _settle(upload, dataset, skipped)
 
 
-def _put_beside(folder: Path, member: ArchiveMember) -> None:
+def _write_annotations(folder: Path, member: ArchiveMember) -> None:
     with (folder / member.name).open("wb") as file:
         file.writelines(member.parts)
 
@@ -123,7 +125,7 @@ def _check_annotations(folder: Path, archive: str) -> None:
         raise InvalidInput(str(error).replace(str(folder), archive)) from None
 
 
-def _settled(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:
+def _settle(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSource:
     repeated = upload.settle()
     if repeated:
         skipped["repeated names, of which the last one counts"] += repeated
@@ -131,17 +133,17 @@ def _settled(upload: Upload, dataset: Path, skipped: Counter[str]) -> UploadSour
 
 
 def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
-    """Take note of files that stay where they are, and bring given contents to the blob store.
+    """Register local files, and copy bytes and binary files to the blob store.
 
     Args:
-        files: paths, pairs (name, bytes), and binary files with a ``name``. A name may have folders; of a file's, its
-            last part is taken.
-        dataset: the dataset's folder.
+        files: paths, pairs (name, bytes), and binary files with a ``name``. The name of a pair may have folders; of the
+            name of a binary file the last part is used.
+        dataset: folder of the dataset.
         settings: limits.
         progress: called with the share that is done; raises to stop.
 
     Raises:
-        InvalidInput: one cannot be used, or there is none; the message says which.
+        InvalidInput: a file cannot be used, or the list is empty; the message names the file.
         WorkspaceError: the blob store cannot be written.
     """
     if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Sequence):
@@ -151,36 +153,36 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
     if not files:
         raise InvalidInput("files holds no pictures")
     with Upload(dataset) as upload:
-        for place, each in enumerate(files):
-            _take(upload, each, f"files[{place}]", settings.max_file_bytes)
-            progress(place / len(files))
-        return _settled(upload, dataset, Counter())
+        for number, each in enumerate(files):
+            _add_file(upload, each, f"files[{number}]", settings.max_file_bytes)
+            progress(number / len(files))
+        return _settle(upload, dataset, Counter())
 
 
-def _take(upload: Upload, given: Any, where: str, max_bytes: int) -> None:
-    """Add one of the given files to an upload."""
-    name, content = _named(given, where)
+def _add_file(upload: Upload, file: Any, where: str, max_bytes: int) -> None:
+    """Add one file of a request to an upload."""
+    name, content = _name_and_content(file, where)
     if content is None:
-        upload.add_path(_existing(name, where))
+        upload.add_path(_check_file(name, where))
     else:
         upload.add(name, _limited(content, f"{where} ({name!r})", max_bytes))
 
 
-def _named(given: Any, where: str) -> tuple[str, Iterable[bytes] | None]:
-    """Return (name, content) of one of the given files; (path, None) of one that stays where it is."""
-    if isinstance(given, str | os.PathLike):
-        return os.path.abspath(user_path(given)), None  # noqa: PTH100 - keeps links
-    if isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str):
-        name, content = given
+def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | None]:
+    """Return (name, content) of a file; (path, None) of a local file that stays where it is."""
+    if isinstance(file, str | os.PathLike):
+        return os.path.abspath(user_path(file)), None  # noqa: PTH100 - keeps links
+    if isinstance(file, tuple | list) and len(file) == 2 and isinstance(file[0], str):
+        name, content = file
         if isinstance(content, bytes | bytearray | memoryview):
             return _relative(name, where), (bytes(content),)
         if hasattr(content, "read"):
-            return _relative(name, where), _parts(content, f"{where} ({name!r})")
-    name = getattr(given, "name", None)
-    if hasattr(given, "read") and isinstance(name, str):
-        return _relative(name.replace("\\", "/").rpartition("/")[2], where), _parts(given, f"{where} ({name!r})")
+            return _relative(name, where), _read_parts(content, f"{where} ({name!r})")
+    name = getattr(file, "name", None)
+    if hasattr(file, "read") and isinstance(name, str):
+        return _relative(name.replace("\\", "/").rpartition("/")[2], where), _read_parts(file, f"{where} ({name!r})")
     raise InvalidInput(
-        f"{where} must be a path, a pair (name, bytes) or a binary file with a name, not {type(given).__name__}"
+        f"{where} must be a path, a pair (name, bytes) or a binary file with a name, not {type(file).__name__}"
     )
 
 
@@ -194,7 +196,7 @@ def _relative(name: str, where: str) -> str:
     return clean
 
 
-def _existing(path: str, where: str) -> str:
+def _check_file(path: str, where: str) -> str:
     try:
         os.stat(path)  # noqa: PTH116 - names may be any bytes
     except (OSError, ValueError) as error:
@@ -204,7 +206,7 @@ def _existing(path: str, where: str) -> str:
     return path
 
 
-def _parts(file: BinaryIO, where: str) -> Iterator[bytes]:
+def _read_parts(file: BinaryIO, where: str) -> Iterator[bytes]:
     try:
         for data in iter(partial(file.read, _PART), b""):
             if not isinstance(data, bytes):

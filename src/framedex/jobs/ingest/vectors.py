@@ -1,4 +1,4 @@
-"""Rows that bring their own embeddings: an Arrow table, or a Parquet file with ``uri`` and ``embedding``."""
+"""Ingestion of precomputed embeddings: an Arrow table or a Parquet file with ``uri`` and ``embedding``."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,22 +23,22 @@ from framedex.storage.media_rows import is_relative, media_schema
 
 _ROWS = 8192
 _UNREADABLE = (OSError, UnicodeDecodeError, pa.ArrowException)
-"""Errors that a damaged Parquet file leads to."""
+"""Errors that reading a damaged Parquet file raises."""
 _OPTIONAL = ("width", "height", "caption", "label", "labels")
 THRESHOLDS = (0.04, 0.10, 0.20, 0.30, 0.45)
-"""Cosine distances of levels 0 to 4 for embeddings of unknown origin; learned encoders spread about like this."""
+"""Cosine distances of levels 0 to 4 for embeddings of unknown origin; typical for learned encoders."""
 
 
 @dataclass(frozen=True)
-class VectorSource:
-    """A table with embeddings of its own.
+class EmbeddingTable:
+    """A table with precomputed embeddings.
 
     Attributes:
-        open: returns a new pass over its batches.
-        rows: how many there are, where that is known.
+        open: returns a new iterator over its batches.
+        rows: number of rows; None if unknown.
         dimension: of the first embedding.
-        root: the folder that relative paths among the uris are relative to.
-        config: what another process needs to open the same; None where it cannot.
+        root: the folder that relative uris are relative to.
+        config: the JSON with which another process can open it; None if no other process can.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -49,7 +49,7 @@ class VectorSource:
 
 
 def is_vector_file(path: Path) -> bool:
-    """Return whether a Parquet file brings embeddings."""
+    """Return whether a path is a Parquet file with embeddings."""
     try:
         return (
             path.suffix.lower() == ".parquet" and path.is_file() and "embedding" in pq.read_schema(regular(path)).names
@@ -58,12 +58,12 @@ def is_vector_file(path: Path) -> bool:
         raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
 
 
-def open_vectors(table: Any) -> VectorSource:
-    """Return the source for a Parquet file's path or anything that Arrow can take for a table.
+def open_vectors(table: Any) -> EmbeddingTable:
+    """Return the source of a Parquet file's path, or of anything that Arrow converts to a table.
 
     Raises:
-        InvalidInput: it is no table, has no rows, or lacks ``uri`` or ``embedding``.
-        InvalidEmbedding: the embeddings are no lists of numbers.
+        InvalidInput: it is not a table, has no rows, or lacks ``uri`` or ``embedding``.
+        InvalidEmbedding: the embeddings are not lists of numbers.
     """
     if isinstance(table, Path):
         try:
@@ -75,17 +75,17 @@ def open_vectors(table: Any) -> VectorSource:
         def batches() -> Iterator[pa.RecordBatch]:
             try:
                 with pq.ParquetFile(regular(table)) as file:
-                    for batch in file.iter_batches(batch_size=_ROWS, columns=_wanted(schema)):
-                        batch.validate(full=True)  # texts that are no UTF-8
+                    for batch in file.iter_batches(batch_size=_ROWS, columns=_used_columns(schema)):
+                        batch.validate(full=True)  # invalid UTF-8
                         yield batch
             except _UNREADABLE as error:
                 raise InvalidInput(f"cannot read {table} as Parquet: {error}") from error
     else:
-        held = _to_table(table)
-        schema, rows = held.schema, held.num_rows
+        arrow_table = _to_table(table)
+        schema, rows = arrow_table.schema, arrow_table.num_rows
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from held.select(_wanted(schema)).to_batches(max_chunksize=_ROWS)
+            yield from arrow_table.select(_used_columns(schema)).to_batches(max_chunksize=_ROWS)
 
     missing = {"uri", "embedding"} - set(schema.names)
     if missing:
@@ -93,7 +93,7 @@ def open_vectors(table: Any) -> VectorSource:
     if not rows:
         raise InvalidInput("the table has no rows; there is nothing to make a dataset of")
     root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
-    return VectorSource(batches, rows, _dimension(schema, batches()), root)
+    return EmbeddingTable(batches, rows, _dimension(schema, batches()), root)
 
 
 def _to_table(table: Any) -> pa.Table:
@@ -107,7 +107,7 @@ def _to_table(table: Any) -> pa.Table:
         ) from error
 
 
-def _wanted(schema: pa.Schema) -> list[str]:
+def _used_columns(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name in ("uri", "embedding", *_OPTIONAL)]
 
 
@@ -124,52 +124,52 @@ def _dimension(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
 
 
 def ingest_vectors(
-    source: VectorSource,
+    source: EmbeddingTable,
     *,
     table: Path,
     dataset_id: str,
     progress: Callable[[float], None],
-    place: SourcePlacement = FIRST_PLACEMENT,
-    known: IdIndex | None = None,
-    written: Checkpoint = NO_CHECKPOINT,
-    keep: SaveCheckpoint = discard_checkpoint,
+    placement: SourcePlacement = FIRST_PLACEMENT,
+    existing: IdIndex | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+    save_checkpoint: SaveCheckpoint = discard_checkpoint,
     of_videos: bool = True,
 ) -> Ingested:
-    """Write the rows of *source* to the table; return what was written.
+    """Append the rows of *source* to the table; return the result.
 
-    The pictures themselves are not opened. A row whose uri is known already is left out. Embeddings are scaled to unit
-    length. A row without an embedding, or with one of zeros, which has no direction, is kept with the reason in
-    ``error``. *written*, *keep* and *of_videos* are as in :func:`framedex.jobs.ingest.ingest.ingest`.
+    The images themselves are not opened. A row is skipped if the dataset has its uri. Embeddings are scaled to unit
+    length. A row without an embedding, or with an all-zero one, is kept with the reason in ``error``. *checkpoint*,
+    *save_checkpoint* and *of_videos* are as in :func:`framedex.jobs.ingest.ingest.ingest`.
 
     Raises:
-        InvalidEmbedding: a row's embedding has another dimension or a value that is not finite.
-        InvalidInput: a uri is missing or occurs twice, or another column holds what it must not.
+        InvalidEmbedding: an embedding has another dimension or a value that is not finite.
+        InvalidInput: a uri is missing or occurs twice, or another column has an invalid value.
     """
     schema = media_schema(source.dimension, of_videos=of_videos)
-    read, rows_written, version = 0, written.rows, written.version
+    rows_read, rows_written, version = 0, checkpoint.rows, checkpoint.version
     seen: set[str] = set()
     for batch in source.open():
         if batch.num_rows == 0:
             continue
-        rows = _to_rows(batch, first_row=read, place=place, dataset_id=dataset_id, schema=schema)
+        rows = _to_rows(batch, first_row=rows_read, placement=placement, dataset_id=dataset_id, schema=schema)
         ids = rows.column("media_id").to_pylist()
         for offset, identifier in enumerate(ids):
             if identifier in seen:
-                raise InvalidInput(f"row {read + offset}: the uri {rows.column('path')[offset]} occurs twice")
+                raise InvalidInput(f"row {rows_read + offset}: the uri {rows.column('path')[offset]} occurs twice")
             seen.add(identifier)
-        if known is not None:
-            rows = rows.filter(pa.array(~known.contains(ids)))
+        if existing is not None:
+            rows = rows.filter(pa.array(~existing.contains(ids)))
         if rows.num_rows:
             version = tables.append(table, [rows], schema)
             rows_written += rows.num_rows
-            keep(Checkpoint(version, rows_written))
-        read += batch.num_rows
-        progress(read / max(source.rows or read, 1))
-    return Ingested(version, rows_written, 0, read - rows_written)
+            save_checkpoint(Checkpoint(version, rows_written))
+        rows_read += batch.num_rows
+        progress(rows_read / max(source.rows or rows_read, 1))
+    return Ingested(version, rows_written, 0, rows_read - rows_written)
 
 
 def _to_rows(
-    batch: pa.RecordBatch, *, first_row: int, place: SourcePlacement, dataset_id: str, schema: pa.Schema
+    batch: pa.RecordBatch, *, first_row: int, placement: SourcePlacement, dataset_id: str, schema: pa.Schema
 ) -> pa.RecordBatch:
     dimension = schema.field("embedding").type.list_size
     uris = batch.column("uri").to_pylist()
@@ -180,8 +180,8 @@ def _to_rows(
     columns: dict[str, Any] = {
         "media_id": [media_id(dataset_id, uri) for uri in uris],
         "path": uris,
-        "root": [place.root if is_relative(uri) else None for uri in uris],
-        "batch": [place.batch] * len(uris),
+        "root": [placement.root if is_relative(uri) else None for uri in uris],
+        "batch": [placement.batch] * len(uris),
         "width": _sizes(batch, "width", first_row),
         "height": _sizes(batch, "height", first_row),
         "labels": _labels(batch),
@@ -205,17 +205,17 @@ def _to_rows(
 
 
 def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt.NDArray[np.float32], list[str | None]]:
-    """Return float32 (N, D) of unit length, with zeros and the reason where a row has no usable embedding."""
-    # In double precision until the end: the values of a vector may be smaller or larger than float32 can say.
+    """Return float32 (N, D) of unit length; for rows without a usable embedding, zeros and the reason."""
+    # Float64 until the end: the values may exceed the range of float32.
     vectors = np.zeros((len(column), dimension))
     errors: list[str | None] = [None] * len(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(valid & (lengths != dimension))
     if len(wrong):
-        place = int(wrong[0])
+        row = int(wrong[0])
         raise InvalidEmbedding(
-            f"row {first_row + place} has an embedding of dimension {lengths[place]}; the first row has {dimension}"
+            f"row {first_row + row} has an embedding of dimension {lengths[row]}; the first row has {dimension}"
         )
     flat = column.drop_null().flatten()
     if flat.null_count:
@@ -223,10 +223,10 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     vectors[valid] = flat.to_numpy(zero_copy_only=False).reshape(-1, dimension)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
-        place = int(broken[0])
-        where = int(np.flatnonzero(~np.isfinite(vectors[place]))[0])
+        row = int(broken[0])
+        position = int(np.flatnonzero(~np.isfinite(vectors[row]))[0])
         raise InvalidEmbedding(
-            f"row {first_row + place} has the value {vectors[place, where]} at place {where} of its embedding; "
+            f"row {first_row + row} has the value {vectors[row, position]} at place {position} of its embedding; "
             "embeddings must be finite"
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True)
@@ -240,11 +240,11 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
 def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
     if name not in batch.schema.names:
         return [None] * batch.num_rows
-    return [_size(value, name, first_row + place) for place, value in enumerate(batch.column(name).to_pylist())]
+    return [_size(value, name, first_row + offset) for offset, value in enumerate(batch.column(name).to_pylist())]
 
 
 def _size(value: Any, name: str, row: int) -> int | None:
-    # Data frames hold whole numbers as floats where some are missing.
+    # Data frames store integers as floats if some are missing.
     if value is None or value != value:  # noqa: PLR0124 - NaN
         return None
     is_whole = is_integer(value) or (isinstance(value, float) and value.is_integer())

@@ -1,1 +1,1 @@
-"""Objects: rows for bounding boxes."""
+"""Objects: rows of a table of their own, one per bounding box."""

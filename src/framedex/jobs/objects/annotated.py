@@ -1,4 +1,4 @@
-"""Objects that annotation files have in the media that a job reads."""
+"""Objects from annotation files, for the media that a job reads."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.jobs.objects.objects import Write
+from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import Picture
 from framedex.storage.id_index import IdIndex
@@ -21,64 +21,66 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import VIDEOS
 
 
-def writer(
+def annotation_writer(
     boxes: BoxIndex,
-    base: JobContext,
+    job: JobContext,
     encoder: Encoder,
     *,
     versions: Mapping[str, int],
     roots: Sequence[str],
     roles: Mapping[str, str],
     first: int = 0,
-    place: SourcePlacement | None = None,
-    known: IdIndex | None = None,
-) -> Write:
-    """Return what writes the objects in the pictures of a media table that have boxes.
+    placement: SourcePlacement | None = None,
+    existing: IdIndex | None = None,
+) -> WriteObjects:
+    """Return a function that writes the objects of annotated images in a media table.
 
     Args:
-        boxes: by the pictures' paths.
-        base: what the job starts from.
-        encoder: makes the embeddings of the dataset.
-        versions: of the media table, and of that of videos if there is one.
+        boxes: bounding boxes by the path of their image.
+        job: the dataset.
+        encoder: the dataset's encoder.
+        versions: of the media table, and of the table of videos if there is one.
         roots: source roots, by number.
-        roles: roles to assume for objects in buckets, by the number of their root.
-        first: the first row of the media table that is looked at.
-        place: where the pictures belong that the paths are of; None where paths are those of the dataset.
-        known: objects that are there already.
+        roles: roles to assume for remote objects, by the number of their root.
+        first: first row of the media table to read.
+        placement: placement of the annotated paths; None if they are relative to the dataset's own roots.
+        existing: objects that the dataset has already.
     """
-    table = Table(base.table, versions[MEDIA])
-    head = base.head.model_copy(
-        update={"tables": {**base.head.tables, **versions}, "summary": base.head.summary.with_(roles=dict(roles))}
+    table = Table(job.table, versions[MEDIA])
+    head = job.head.model_copy(
+        update={"tables": {**job.head.tables, **versions}, "summary": job.head.summary.with_(roles=dict(roles))}
     )
-    media = Media(base.dataset_id, head, table, Sql(), tuple(roots))
-    names = _Names(boxes, place)
-    rows = ObjectRows(encoder, base.settings, base.namespace, names.boxes_in, known=known)
+    media = Media(job.dataset_id, head, table, Sql(), tuple(roots))
+    lookup = _BoxLookup(boxes, placement)
+    rows = ObjectRows(encoder, job.settings, job.namespace, lookup.boxes_in, existing=existing)
 
     def write(path: Path, progress: Callable[[float], None]) -> int:
         total = max(boxes.n_images, 1)
-        return rows.write(path, media, names.rows(media, first), progress=lambda done: progress(min(done / total, 1.0)))
+        return rows.write(
+            path, media, lookup.rows(media, first), progress=lambda done: progress(min(done / total, 1.0))
+        )
 
     return write
 
 
 def media_versions(version: int, of_videos: int) -> dict[str, int]:
-    """Return versions of a media table and of that of videos, 0 for none, by their names."""
+    """Return the versions of the tables of media and videos by name, without tables of version 0."""
     return {MEDIA: version, **({VIDEOS: of_videos} if of_videos else {})}
 
 
-class _Names:
-    """Finds boxes by the rows of media.
+class _BoxLookup:
+    """Lookup of bounding boxes by media rows.
 
     Args:
         boxes: by path.
-        place: see :func:`writer`.
+        placement: see :func:`annotation_writer`.
     """
 
-    def __init__(self, boxes: BoxIndex, place: SourcePlacement | None) -> None:
-        self._boxes, self._place = boxes, place
+    def __init__(self, boxes: BoxIndex, placement: SourcePlacement | None) -> None:
+        self._boxes, self._placement = boxes, placement
 
     def rows(self, media: Media, first: int) -> Iterator[dict[str, Any]]:
-        """Yield the rows of pictures that have boxes, from a row on; frames of videos have none."""
+        """Yield the rows of images with boxes, starting at a row; video frames have none."""
         start = 0
         for batch in media.table.scan(columns_of(media)):
             if start + batch.num_rows > first:
@@ -88,7 +90,7 @@ class _Names:
             start += batch.num_rows
 
     def boxes_in(self, row: Row, picture: Picture | None) -> list[Box]:
-        """Return the boxes in a picture, by the size that the table has of it, or else its own."""
+        """Return the boxes in an image, by its size in the table, or else its decoded size."""
         size = row["width"], row["height"]
         if None in size and picture is not None:
             size = picture.width, picture.height
@@ -96,6 +98,6 @@ class _Names:
 
     def _path(self, row: Row) -> str:
         path = path_of_text(row["path"], row["path_raw"])
-        if self._place is None or row["root"] != self._place.root:
+        if self._placement is None or row["root"] != self._placement.root:
             return path
-        return path.removeprefix(self._place.prefix)
+        return path.removeprefix(self._placement.prefix)

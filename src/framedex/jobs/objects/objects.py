@@ -1,4 +1,4 @@
-"""What becomes of the objects of a dataset in a job: new ones, those in media that go, and their index."""
+"""Changes of a dataset's objects in a job: new objects, removed objects, and their index."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from framedex.storage.objects import OBJECTS, objects_generation, objects_path, 
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
-Write = Callable[[Path, Callable[[float], None]], int]
-"""Given the folder of the table of objects, and a progress, appends rows; returns the new version, 0 for no rows."""
+WriteObjects = Callable[[Path, Callable[[float], None]], int]
+"""Appends rows to the table of objects in a folder; returns its new version, 0 for no rows."""
 
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """Tables of objects that were written, and what is stored of them with a generation.
+    """Tables of objects that a job wrote, and their summary.
 
     Attributes:
-        versions: of the tables, by the names of those of media.
+        versions: of the tables, by the names of the corresponding media tables.
         summary: of the objects.
     """
 
@@ -41,94 +41,104 @@ class ObjectChange:
     summary: ObjectSummary
 
     def apply(self, tables: Mapping[str, int], summary: Summary) -> tuple[dict[str, int], Summary]:
-        """Return tables and summary of a generation with these objects."""
+        """Return the tables and the summary of a generation with these objects."""
         return with_objects(tables, summary, self.versions, self.summary)
 
 
 def change_objects(
-    base: JobContext,
+    job: JobContext,
     *,
     progress: Progress,
-    write: Write | None = None,
-    gone: Collection[str] = (),
-    anew: bool = False,
+    write: WriteObjects | None = None,
+    removed_media: Collection[str] = (),
+    rebuild: bool = False,
 ) -> ObjectChange | None:
-    """Write objects behind those that there are, let go those in some media, and index what is left.
+    """Append new objects, delete those in removed media, and update the index of objects.
 
-    What is written in vain, by a job that fails, is cleared away by the next one.
+    Rows that a failing job has written are removed by the next job.
 
     Args:
-        base: what the job starts from; its head may have no objects yet.
+        job: the dataset; its head may have no objects.
         progress: called with the stage and the share that is done; raises to stop.
-        write: writes new objects.
-        gone: ids of media whose former objects go, though new ones may have their place.
-        anew: index all of them, not only those that the change touches.
+        write: appends new objects.
+        removed_media: ids of media whose objects are deleted; new objects of the same media stay.
+        rebuild: rebuild the whole index of objects, instead of updating the affected part.
 
     Returns:
-        What was written; None if all is as it was.
+        The written tables; None if nothing has changed.
     """
-    path, head = objects_path(base.table), objects_generation(base.head)
+    path, head = objects_path(job.table), objects_generation(job.head)
     if head is None and write is None:
         return None
-    start = roll_back_objects(base)
-    own = replace(base, dataset_id=objects_dataset(base.dataset_id), head=head or base.head, table=path)
-    added = 0 if write is None else write(path, stage_progress(progress, "reading objects", 0.0, 0.5))
-    if head is None and not added:
+    version_before = roll_back_objects(job)
+    objects_job = replace(job, dataset_id=objects_dataset(job.dataset_id), head=head or job.head, table=path)
+    new_version = 0 if write is None else write(path, stage_progress(progress, "reading objects", 0.0, 0.5))
+    if head is None and not new_version:
         return None
-    table = Table(path, added or start)
-    lost = np.empty(0, dtype=bool) if head is None else _rows_in(Table(path, start), gone)
-    if not (added or lost.any() or anew):
+    table = Table(path, new_version or version_before)
+    removed = np.empty(0, dtype=bool) if head is None else _rows_in(Table(path, version_before), removed_media)
+    if not (new_version or removed.any() or rebuild):
         return None
-    if head is not None and lost.all() and not added:
+    if head is not None and removed.all() and not new_version:
         return ObjectChange({}, ObjectSummary(first_free=head.summary.first_free))
-    index_tell: Progress = lambda stage, share: progress(f"objects: {stage}", 0.5 + share / 2 if added else share)  # noqa: E731
-    indexed = _indexed(own, head is not None, table, start, lost, index_tell, anew=anew)
-    return settled(base, indexed, path)
+
+    def index_progress(stage: str, share: float) -> None:
+        progress(f"objects: {stage}", 0.5 + share / 2 if new_version else share)
+
+    indexed = _update_index(
+        objects_job, head is not None, table, version_before, removed, index_progress, rebuild=rebuild
+    )
+    return finish_objects(job, indexed, path)
 
 
-def roll_back_objects(base: JobContext) -> int:
-    """Make the table of objects of the head its newest version, for the next writer; 0 where there is no table."""
-    path, version = objects_path(base.table), base.head.tables.get(OBJECTS)
+def roll_back_objects(job: JobContext) -> int:
+    """Roll the table of objects back to the head's version and return it; 0 if there is no table."""
+    path, version = objects_path(job.table), job.head.tables.get(OBJECTS)
     if version is not None:
         return add_measure_columns(Table(path, tables.roll_back(path, version) or 0)).version
-    # A state of the dataset that is kept may have objects, though the head has none.
-    return tables.replace(path, [], object_schema(base.config.dimension)) if path.exists() else 0
+    # A snapshot may have objects although the head has none.
+    return tables.replace(path, [], object_schema(job.config.dimension)) if path.exists() else 0
 
 
-def object_ids(base: JobContext) -> IdIndex | None:
-    """Return the objects that are there; None if there are none."""
-    version = base.head.tables.get(OBJECTS)
-    return None if version is None else IdIndex(Table(objects_path(base.table), version))
+def object_ids(job: JobContext) -> IdIndex | None:
+    """Return the ids of existing objects; None if the dataset has none."""
+    version = job.head.tables.get(OBJECTS)
+    return None if version is None else IdIndex(Table(objects_path(job.table), version))
 
 
-def settled(base: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange:
-    """Write what is left to write of an index of objects, wait until all is on the disk, and return the change."""
+def finish_objects(job: JobContext, indexed: WrittenIndex, path: Path) -> ObjectChange:
+    """Write the rest of an index of objects, sync it to the disk, and return the change."""
     versions = {MEDIA: indexed.version, **write_rest(indexed, path)}
     tables.sync(path)
-    summary = (base.head.summary.objects or ObjectSummary()).with_index(indexed.summary)
+    summary = (job.head.summary.objects or ObjectSummary()).with_index(indexed.summary)
     return ObjectChange(versions, summary.with_(n_objects=Table(path, indexed.version).count()))
 
 
-def _indexed(
-    own: JobContext,
+def _update_index(
+    objects_job: JobContext,
     was_indexed: bool,
     table: Table,
-    start: int,
-    lost: npt.NDArray[np.bool_],
+    version_before: int,
+    removed: npt.NDArray[np.bool_],
     progress: Progress,
     *,
-    anew: bool,
+    rebuild: bool,
 ) -> WrittenIndex:
     if was_indexed:
-        return index_changed(own, Table(table.path, start), table.version, lost, progress, rebuild=anew)
-    free = None if own.head.summary.objects is None else own.head.summary.objects.first_free
-    return index(table, own.config.thresholds, progress=progress, first_free=free, cannot_link=own.cannot_link)
+        return index_changed(
+            objects_job, Table(table.path, version_before), table.version, removed, progress, rebuild=rebuild
+        )
+    summary = objects_job.head.summary.objects
+    free = None if summary is None else summary.first_free
+    return index(
+        table, objects_job.config.thresholds, progress=progress, first_free=free, cannot_link=objects_job.cannot_link
+    )
 
 
 def _rows_in(table: Table, media_ids: Collection[str]) -> npt.NDArray[np.bool_]:
-    """Return which rows of the table of objects are in some media: bool, shape (rows,)."""
+    """Return the mask of objects that are in some media: bool, shape (rows,)."""
     if not media_ids:
         return np.zeros(table.count(), dtype=bool)
-    wanted = pa.array(sorted(media_ids), pa.string())
-    found = [pc.is_in(batch.column(0), value_set=wanted) for batch in table.scan(["parent_id"])]
-    return np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in found)])
+    values = pa.array(sorted(media_ids), pa.string())
+    masks = [pc.is_in(batch.column(0), value_set=values) for batch in table.scan(["parent_id"])]
+    return np.concatenate([np.empty(0, dtype=bool), *(each.to_numpy(zero_copy_only=False) for each in masks)])

@@ -1,4 +1,4 @@
-"""Boxes to rows: the pictures that have some are read once more, and what is in each box is measured and encoded."""
+"""Rows of objects: crops of bounding boxes, measured and encoded."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -15,10 +15,10 @@ from framedex.annotations.boxes import Box
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
 from framedex.ids import object_id
+from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.jobs.ingest.ingest import batch_of, check_encoding, to_batch
-from framedex.media.crops import cropped
+from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
 from framedex.media.decode import Picture
 from framedex.settings import Settings
 from framedex.storage import tables
@@ -26,26 +26,26 @@ from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, LOCATION_OF_OBJECTS, object_schema
 
-_COMMITTED = 8192  # rows a table version
+_COMMITTED = 8192  # rows per table version
 
 _CHANGED = "the file has changed since it was added: add it again"
 
 Row = Mapping[str, Any]
 FindBoxes = Callable[[Row, Picture | None], Iterable[Box]]
-"""Given the row of a media item, and its picture or None where that cannot be read, returns the boxes in it."""
+"""Returns the boxes in a media item, given its row and its image; the image is None if it cannot be read."""
 
 
 @dataclass(frozen=True)
 class Crop:
-    """What one look at a box gives.
+    """Result of reading one bounding box.
 
     Attributes:
-        object_id: of what is in it.
+        object_id: id of the object.
         box: the box.
-        source: the format of the file that has it, or the id of the model that found it.
-        width, height: of the part of the picture, in whole pixels; None where that cannot be seen.
-        measures, prepared: quality measures, and the encoder's input; None likewise.
-        error: why not.
+        source: format of the annotation file, or id of the model that found the box.
+        width, height: of the crop in pixels; None if it cannot be read.
+        measures, prepared: quality measures, and the encoder's input; None if it cannot be read.
+        error: the reason.
     """
 
     object_id: str
@@ -60,15 +60,15 @@ class Crop:
 
 @dataclass(frozen=True)
 class ObjectRows:
-    """Makes rows of objects.
+    """Maker of object rows.
 
     Attributes:
-        encoder: makes the embeddings of crops.
+        encoder: computes the embeddings of crops.
         settings: limits.
-        namespace: the dataset whose id those of objects are made of.
-        find: finds the boxes.
-        source: id of the model that finds them; None for that of each box.
-        known: objects that are there already, and are left out.
+        namespace: the dataset id from which object ids are derived.
+        find: returns the boxes of an image.
+        source: id of the model that finds the boxes; None for the source of each box.
+        existing: objects that the dataset has already; they are skipped.
     """
 
     encoder: Encoder
@@ -76,90 +76,94 @@ class ObjectRows:
     namespace: str
     find: FindBoxes
     source: str | None = None
-    known: IdIndex | None = None
+    existing: IdIndex | None = None
 
     def write(self, path: Path, media: Media, rows: Iterable[Row], *, progress: Callable[[int], None]) -> int:
-        """Append the objects of some media to the table of objects; return its new version, 0 if there were none.
+        """Append the objects of some media to the table of objects; return its new version, 0 if there are no objects.
 
         Args:
             path: folder of the table.
-            media: where the media are.
-            rows: which of them, with the columns of :func:`columns_of`, in the order in which their objects are wanted.
-            progress: called with the number of media that were looked at; raises to stop.
+            media: the dataset's media.
+            rows: of these media, with the columns of :func:`columns_of`; objects are written in this order.
+            progress: called with the number of media that are done; raises to stop.
         """
         schema, version = object_schema(self.encoder.dimension), 0
         pending: list[dict[str, Any]] = []
         for made in self._rows(media, rows, progress):
             pending += made
             if len(pending) >= _COMMITTED:
-                version = tables.append(path, [to_batch(pending, schema)], schema)
+                version = tables.append(path, [rows_to_batch(pending, schema)], schema)
                 pending = []
         if pending:
-            version = tables.append(path, [to_batch(pending, schema)], schema)
+            version = tables.append(path, [rows_to_batch(pending, schema)], schema)
         return version
 
     def _rows(
         self, media: Media, rows: Iterable[Row], progress: Callable[[int], None]
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yield rows of objects, some at a time."""
-        looking = decode_rows(media, rows, self._look, self._unseen, detail=None, settings=self.settings, at_once=1)
-        held: list[tuple[Row, list[Crop]]] = []
+        """Yield the rows of objects in batches."""
+        results = decode_rows(
+            media, rows, self._read_crops, self._failed_crops, detail=None, settings=self.settings, run_length=1
+        )
+        crops_of_rows: list[tuple[Row, list[Crop]]] = []
         done = 0
-        with closing(looking) as seen:
-            for each in seen:
+        with closing(results):
+            for each in results:
                 if each is not None:
-                    held.append(each)
+                    crops_of_rows.append(each)
                     done += 1
                 progress(done)
-                if sum(len(crops) for _, crops in held) >= batch_of(self.encoder):
-                    yield self._encoded(held)
-                    held = []
-        yield self._encoded(held)
+                if sum(len(crops) for _, crops in crops_of_rows) >= batch_of(self.encoder):
+                    yield self._encoded(crops_of_rows)
+                    crops_of_rows = []
+        yield self._encoded(crops_of_rows)
 
-    def _look(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
+    def _read_crops(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
         if row["width"] is not None and (row["width"], row["height"]) != (picture.width, picture.height):
-            return self._unseen(row, _CHANGED)
-        return row, [self._crop(name, box, picture) for name, box in self._new(row, self.find(row, picture))]
+            return self._failed_crops(row, _CHANGED)
+        return row, [
+            self._measure_crop(name, box, picture) for name, box in self._new_boxes(row, self.find(row, picture))
+        ]
 
-    def _unseen(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
-        new = self._new(row, self.find(row, None))
+    def _failed_crops(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
+        new = self._new_boxes(row, self.find(row, None))
         return row, [Crop(name, box, self._source_of(box), error=reason) for name, box in new]
 
     def _source_of(self, box: Box) -> str:
         return self.source or box.source
 
-    def _new(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
-        """Return the boxes that are not there yet, each with the id of its object."""
+    def _new_boxes(self, row: Row, boxes: Iterable[Box]) -> list[tuple[str, Box]]:
+        """Return the boxes whose object is not in the dataset, each with the object's id."""
         counts: dict[str, int] = {}
         found: list[tuple[str, Box]] = []
         for box in boxes:
-            described = _described(box, self.source)
-            counts[described] = counts.get(described, -1) + 1
-            found.append((object_id(self.namespace, row["media_id"], f"{described}\0{counts[described]}"), box))
-        if self.known is None:
+            key = _box_key(box, self.source)
+            counts[key] = counts.get(key, -1) + 1
+            found.append((object_id(self.namespace, row["media_id"], f"{key}\0{counts[key]}"), box))
+        if self.existing is None:
             return found
-        there = self.known.contains([name for name, _ in found])
-        return [each for each, is_there in zip(found, there, strict=True) if not is_there]
+        is_existing = self.existing.contains([name for name, _ in found])
+        return [each for each, exists in zip(found, is_existing, strict=True) if not exists]
 
-    def _crop(self, name: str, box: Box, picture: Picture) -> Crop:
+    def _measure_crop(self, name: str, box: Box, picture: Picture) -> Crop:
         try:
-            part = cropped(picture, box.x, box.y, box.width, box.height)
+            part = crop_image(picture, box.x, box.y, box.width, box.height)
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
         measures = measure(part.pixels, width=part.width, height=part.height, sample=part.sample, bands=part.bands)
         prepared = self.encoder.prepare(part.pixels)
         return Crop(name, box, self._source_of(box), part.width, part.height, measures, prepared)
 
-    def _encoded(self, held: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
-        prepared = [crop.prepared for _, crops in held for crop in crops if crop.prepared is not None]
-        most = batch_of(self.encoder)
-        parts = (np.stack(prepared[start : start + most]) for start in range(0, len(prepared), most))
+    def _encoded(self, crops_of_rows: list[tuple[Row, list[Crop]]]) -> list[dict[str, Any]]:
+        prepared = [crop.prepared for _, crops in crops_of_rows for crop in crops if crop.prepared is not None]
+        batch_size = batch_of(self.encoder)
+        parts = (np.stack(prepared[start : start + batch_size]) for start in range(0, len(prepared), batch_size))
         vectors = chain.from_iterable(
             check_encoding(self.encoder, self.encoder.encode_images(part), len(part)) for part in parts
         )
         return [
             _row_of(row, crop, None if crop.prepared is None else next(vectors))
-            for row, crops in held
+            for row, crops in crops_of_rows
             for crop in crops
         ]
 
@@ -187,13 +191,13 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
     }
 
 
-def _described(box: Box, model: str | None) -> str:
-    """Return what tells a box from others in its picture; who annotated it, in whichever format, does not."""
+def _box_key(box: Box, model: str | None) -> str:
+    """Return the text that identifies a box within its image; it does not depend on the annotation format."""
     return f"{model or ''}\0{box.label}\0{box.x!r} {box.y!r} {box.width!r} {box.height!r}"
 
 
 def columns_of(media: Media) -> list[str]:
     """Return the columns of media that :meth:`ObjectRows.write` needs."""
-    there = set(media.table.schema.names)
+    is_existing = set(media.table.schema.names)
     names = dict.fromkeys(["media_id", "width", "height", "error", *LOCATION_OF_OBJECTS, *media.location])
-    return [name for name in names if name in there]
+    return [name for name in names if name in is_existing]

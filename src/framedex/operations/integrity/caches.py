@@ -1,4 +1,4 @@
-"""Checks of what is cached and can be made again: thumbnails, texts, vectors, captions, images of searches."""
+"""Checks of caches that can be rebuilt: thumbnails, texts, vectors, captions, query images."""
 
 import json
 import time
@@ -11,7 +11,7 @@ import numpy as np
 from framedex.errors import CannotDecode
 from framedex.fulltext.segment_file import SUFFIX, is_sound
 from framedex.ids import objects_dataset
-from framedex.images.reading import unsealed
+from framedex.images.thumbnails import verified
 from framedex.media.decode import decode
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
@@ -25,7 +25,7 @@ _UNFINISHED = (".part", ".partial")
 
 
 def check_caches(inspection: Inspection, dataset_id: str) -> None:
-    """Check all that is cached of a dataset and of its objects; of each file only a part is in memory at a time."""
+    """Check all caches of a dataset and of its objects; files are read one at a time."""
     for folder in inspection.context.layout.cached(dataset_id):
         for path, status in disk.walk_files(folder):
             inspection.step()
@@ -35,7 +35,7 @@ def check_caches(inspection: Inspection, dataset_id: str) -> None:
 
 
 def check_orphans(inspection: Inspection) -> None:
-    """Check that nothing is cached of datasets that are gone."""
+    """Check for caches of deleted datasets."""
     layout: Layout = inspection.context.layout
     folders = [path for cache in layout.caches for path in disk.entries(cache) if names_dataset(path)]
     with inspection.context.catalog.read() as connection:
@@ -48,7 +48,7 @@ def check_orphans(inspection: Inspection) -> None:
 
 
 def _removal(path: Path) -> Callable[[], object]:
-    """Return what removes a damaged file, with the others that are of no use without it."""
+    """Return a function that removes a damaged file, with the files that are useless without it."""
     if path.suffix in (".npy", ".json") and (
         (path.parent / "part.json").exists() or (path.parent / "index.json").exists()
     ):
@@ -74,7 +74,7 @@ def _fault(path: Path, changed_s: float) -> str | None:
 
 def _thumbnail_fault(path: Path) -> str | None:
     with path.open("rb") as file:
-        data = unsealed(file.read(_MOST_BYTES))
+        data = verified(file.read(_MOST_BYTES))
     if data is None:
         return "is damaged: its content does not fit the checksum at its end"
     try:

@@ -26,13 +26,13 @@ def check(
 
     Args:
         context: the open workspace.
-        names: names or ids of the datasets; None for all, and for what belongs to none.
-        repair: whether what can be repaired is.
+        names: names or ids of datasets; None for all, and for files that belong to no dataset.
+        repair: whether to repair findings where possible.
         progress: called with the stage and the share that is done; raises to stop.
 
     Raises:
-        NotFound: there is no dataset of a name.
-        ReadOnly: repairs are asked for, and the workspace was opened for reading.
+        NotFound: there is no dataset with a name.
+        ReadOnly: repairs are requested, and the workspace was opened for reading.
     """
     if repair and context.catalog.read_only:
         raise ReadOnly(f"the workspace {context.layout.root} was opened for reading; nothing was repaired")
@@ -59,10 +59,10 @@ def check(
 
 
 def unopened_findings(folder: Path) -> list[Finding]:
-    """Return what is wrong with the catalog of a workspace that cannot be opened; nothing if something else is.
+    """Return the faults of the catalog of a workspace that cannot be opened; empty if the catalog is sound.
 
     Raises:
-        WorkspaceError: the folder is no workspace, or cannot be read.
+        WorkspaceError: the folder is not a workspace, or cannot be read.
     """
     path = open_layout(folder, read_only=True).catalog
     return [Finding(path=str(path), fault=fault, remedy=entries.RECOVER) for fault in file_faults(path)]

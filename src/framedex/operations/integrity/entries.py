@@ -1,4 +1,4 @@
-"""Checks of the catalog: its file, its references, and that it agrees with what the datasets' folders say."""
+"""Checks of the catalog: its file, its references, and its agreement with the manifests in the datasets' folders."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _WRITTEN = "`--repair` writes it again"
 
 
 def check_catalog(inspection: Inspection) -> bool:
-    """Check the catalog's file and its references; return whether the rest can be checked."""
+    """Check the catalog's file and references; return whether the catalog can be read."""
     path = inspection.context.layout.catalog
     if faults := file_faults(path):
         for fault in faults:
@@ -41,7 +41,7 @@ def check_catalog(inspection: Inspection) -> bool:
 
 
 def check_entry(inspection: Inspection, dataset_id: str) -> None:
-    """Check that the catalog and the manifest in a dataset's folder say the same of the dataset."""
+    """Check that a dataset's catalog entry agrees with the manifest in its folder."""
     catalog, folder = inspection.context.catalog, inspection.context.layout.dataset(dataset_id)
     inspection.counts["datasets"] += 1
     with catalog.read() as connection:
@@ -62,12 +62,12 @@ def check_entry(inspection: Inspection, dataset_id: str) -> None:
 
 @dataclass(frozen=True)
 class _Fault:
-    """A difference of the catalog's entry of a dataset and the dataset's manifest.
+    """A difference between a dataset's catalog entry and its manifest.
 
     Attributes:
-        text: what is wrong.
-        rebuilt: the manifest by which the entry is to be rebuilt; None where the manifest is to be written again.
-        unread: files of snapshots that are to be written again.
+        text: description of the fault.
+        rebuilt: manifest from which to rebuild the entry; None if the manifest is to be written again.
+        unread: snapshot files to write again.
     """
 
     text: str
@@ -97,7 +97,7 @@ def _fault(connection: Any, folder: Path) -> _Fault | None:
 
 
 def check_folders(inspection: Inspection) -> None:
-    """Check that each folder of a dataset, and of what is cached of one, has its entry in the catalog."""
+    """Check that each folder of a dataset has an entry in the catalog."""
     context, layout = inspection.context, inspection.context.layout
     folders = [path for path in disk.entries(layout.datasets) if names_dataset(path)]
     with context.catalog.read() as connection:  # a dataset has its row before its folder
@@ -121,7 +121,7 @@ def check_folders(inspection: Inspection) -> None:
 
 
 def _is_newer(manifest: Manifest, body: Plain | None) -> bool:
-    """Return whether a manifest is of a later commit than the catalog's entry, or that has no head that is there."""
+    """Return whether a manifest is of a later commit than the catalog entry, or the entry has no valid head."""
     if body is None:
         return True
     ours, theirs = manifest.body["head"], body["head"]
@@ -129,7 +129,7 @@ def _is_newer(manifest: Manifest, body: Plain | None) -> bool:
 
 
 def _rewrite(inspection: Inspection, dataset_id: str, without: Any = ()) -> None:
-    """Write the manifest of a dataset as the catalog has it."""
+    """Write the manifest of a dataset from the catalog."""
     folder: Path = inspection.context.layout.dataset(dataset_id) / MANIFEST
     with inspection.context.catalog.write() as connection:
         for name in without:
@@ -138,7 +138,7 @@ def _rewrite(inspection: Inspection, dataset_id: str, without: Any = ()) -> None
 
 
 def _rebuild(inspection: Inspection, manifest: Manifest, *, replaces: bool) -> None:
-    """Write the rows of a dataset as its manifest has them."""
+    """Write the catalog rows of a dataset from its manifest."""
     layout = inspection.context.layout
     states = [manifest.body["head"], *(each.generation for each in manifest.snapshots)]
     for state in states:

@@ -1,4 +1,4 @@
-"""Checks of uploaded files against their hashes, of forgotten uploads, and of files that never became whole."""
+"""Checks of uploaded files against their hashes, of unreferenced uploads, and of incomplete files."""
 
 import hashlib
 import time
@@ -22,13 +22,13 @@ _REMOVED = "`--repair` and vacuum remove it"
 
 
 class BlobChecks:
-    """Checks of uploaded files. Those that several datasets share are read once."""
+    """Checks of uploaded files. A file that several datasets share is read once."""
 
     def __init__(self) -> None:
         self._sound: set[disk.Inode] = set()
 
     def check(self, inspection: Inspection, dataset_id: str) -> None:
-        """Check the uploaded files of a dataset, and that each row that needs one has it."""
+        """Check the uploaded files of a dataset, and that no row lacks its file."""
         layout = inspection.context.layout
         for path, status in disk.walk_files(layout.blobs(dataset_id)):
             inspection.step()
@@ -59,7 +59,7 @@ def _blob_fault(path: Path) -> str | None:
 
 
 def _check_needed(inspection: Inspection, dataset_id: str) -> None:
-    """Check that the rows of all kept states have their uploaded files."""
+    """Check that the rows of all retained generations have their uploaded files."""
     context, folder = inspection.context, inspection.context.layout.dataset(dataset_id)
     with context.catalog.read() as connection:
         roots = datasets.get_roots(connection, dataset_id)
@@ -89,7 +89,7 @@ def _missing(row: dict[str, Any], uploaded: set[int], folder: Path) -> Path | No
 
 
 def check_uploads(inspection: Inspection, dataset_id: str) -> None:
-    """Check that each upload that is still listed has a task that reads it, or may be run again."""
+    """Check that each listed upload belongs to a task that can still run."""
     context, folder, limits = inspection.context, inspection.context.layout.dataset(dataset_id), RetentionLimits.ago(0)
     with context.catalog.read() as connection:
         named = referenced_uploads(connection, dataset_id, limits)
@@ -107,7 +107,7 @@ def check_uploads(inspection: Inspection, dataset_id: str) -> None:
 
 
 def check_partial(inspection: Inspection) -> None:
-    """Check for files in the workspace's folder that never became whole."""
+    """Check for incomplete files in the workspace's folder."""
     for path in inspection.context.layout.root.glob(".*.partial"):
         with suppress(OSError):
             if path.lstat().st_mtime < time.time() - _PARTIAL_S:

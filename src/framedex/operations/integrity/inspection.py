@@ -1,4 +1,4 @@
-"""The findings of a check while it is under way."""
+"""Findings of a check in progress."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -16,15 +16,15 @@ Repair = Callable[[], object]
 
 
 class Inspection:
-    """A check of a workspace that is under way.
+    """A check of a workspace in progress.
 
     Args:
         context: the open workspace.
-        repair: whether what can be repaired is.
+        repair: whether to repair findings where possible.
         progress: called with the stage and the share that is done; raises to stop.
 
     Attributes:
-        counts: what was looked at, by what it is.
+        counts: number of checked items, by kind.
     """
 
     def __init__(self, context: Context, *, repair: bool, progress: Progress | None = None) -> None:
@@ -44,20 +44,20 @@ class Inspection:
             self._progress(stage, share)
 
     def step(self) -> None:
-        """Report now and then that the stage goes on, so that the check can be stopped."""
+        """Report at intervals that the stage continues, so that the check can be stopped."""
         self._steps += 1
         if self._progress is not None and self._steps % _REPORTED == 0:
             self._progress(self._stage, self._share)
 
     def add(self, path: Path, fault: str, remedy: str, *, kind: str = "", repair: Repair | None = None) -> None:
-        """Add a finding, and repair it where that is asked for and possible.
+        """Add a finding, and repair it if that is requested and possible.
 
         Args:
-            path: the file or folder that is wrong.
-            fault: what is wrong with it.
-            remedy: what can be done.
-            kind: of findings that may be many: all but the first ones of a kind are counted only.
-            repair: repairs it; None where nothing can.
+            path: the faulty file or folder.
+            fault: description of the fault.
+            remedy: action for the user.
+            kind: group of similar findings; only the first 20 of a group are listed, the others are counted.
+            repair: repairs the finding; None if that is impossible.
         """
         repaired = False
         if self.repair and repair is not None:
@@ -76,7 +76,7 @@ class Inspection:
         self._findings.append(Finding(path=str(path), fault=fault, remedy=remedy, repaired=repaired))
 
     def result(self) -> CheckResult:
-        """Return what was found."""
+        """Return the findings."""
         more = [
             Finding(
                 path=self._last[kind, stage, repaired],

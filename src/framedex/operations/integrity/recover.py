@@ -1,4 +1,4 @@
-"""Making the catalog of a workspace again, of the manifests in the folders of its datasets."""
+"""Recovery of a workspace's catalog from the manifests in the datasets' folders."""
 
 import os
 from collections.abc import Callable, Collection
@@ -19,18 +19,18 @@ from framedex.storage.manifest_rows import Plain, insert_described
 from framedex.storage.table_checks import opening_fault
 
 LEFT_OUT = ".left-out"
-"""What the name of a folder ends with that became no dataset; vacuum leaves it alone."""
+"""Suffix of folders of datasets that could not be recovered; vacuum does not touch them."""
 _CATALOG_FILES = ("", "-wal", "-shm")
 
 
 @dataclass
 class _Plan:
-    """What is to be in the new catalog.
+    """Content of the recovered catalog.
 
     Attributes:
-        manifests: of the datasets.
-        left_out: what is not, a line each.
-        folders: of what is no dataset.
+        manifests: of the recovered datasets.
+        left_out: descriptions of parts that cannot be recovered.
+        folders: of datasets that cannot be recovered.
     """
 
     manifests: list[Manifest] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Plan:
 
 
 def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], None] | None = None) -> RecoveryResult:
-    """Make the catalog of a workspace again; see :meth:`framedex.Workspace.recover`.
+    """Rebuild the catalog of a workspace; see :meth:`framedex.Workspace.recover`.
 
     Args:
         folder: the workspace.
@@ -95,12 +95,12 @@ def _planned(layout: Layout, progress: Callable[[str, float], None]) -> _Plan:
 
 
 def _usable(layout: Layout, manifest: Manifest, left_out: list[str]) -> Manifest | None:
-    """Return what of a manifest has its tables; None if not even one state of the dataset has.
+    """Return a manifest reduced to generations whose tables can be opened; None if there is no such generation.
 
     Args:
         layout: of the workspace.
         manifest: of a dataset.
-        left_out: gains a line for each thing that is left out.
+        left_out: a description of each omitted part is appended.
     """
     name = manifest.name
     if manifest.unsettled:
@@ -124,7 +124,7 @@ def _usable(layout: Layout, manifest: Manifest, left_out: list[str]) -> Manifest
 
 
 def _fault(layout: Layout, generation: Plain) -> str | None:
-    """Return why the tables of a generation cannot be opened; None if they can."""
+    """Return the reason why the tables of a generation cannot be opened; None if they can."""
     for name, version in generation["tables"].items():
         if (fault := opening_fault(layout.table(generation["dataset_id"], name), version)) is not None:
             return fault
@@ -139,7 +139,7 @@ def _unique_names(manifests: Collection[Manifest]) -> list[str]:
 
 
 def _set_catalog_aside(layout: Layout) -> list[Path]:
-    """Move what is left of the catalog, also a log without it, which SQLite would take for the new one's."""
+    """Rename the remains of the catalog, including a log that SQLite would apply to the new catalog."""
     number = 1
     while any(
         layout.catalog.with_name(f"{layout.catalog.name}.damaged-{number}{end}").exists() for end in _CATALOG_FILES

@@ -1,4 +1,4 @@
-"""Checks of a dataset's tables: each kept version opens, each column can be read, no file belongs to no version."""
+"""Checks of a dataset's tables: each retained version opens, each column can be read, no file is unreferenced."""
 
 import time
 from contextlib import suppress
@@ -11,7 +11,7 @@ from framedex.storage.retention import RetainedStates, RetentionLimits, check_un
 from framedex.storage.table_checks import ColumnReader, opening_fault, unreferenced_files
 from framedex.storage.table_files import remove_leftovers
 
-_WRITING_S = 3600.0  # a file that is younger may be a writer's
+_WRITING_S = 3600.0  # a younger file may belong to a writer at work
 _FOR_EVER_S = 1e9
 _HEAD = "restore a snapshot of the dataset, or the files from a copy"
 _SNAPSHOT = "delete the snapshot, or restore the files from a copy"
@@ -41,11 +41,11 @@ def _check_version(inspection: Inspection, dataset_id: str, path: Path, version:
         return
     kept = _kept(inspection, dataset_id)
     if version not in kept.versions.get(path.stem, ()):
-        return  # it was superseded meanwhile, and may have been cleaned up
+        return  # it was superseded meanwhile and may be removed
     is_of_head = kept.head is not None and kept.head.tables.get(path.stem) == version
     remedy = _HEAD if is_of_head else _SNAPSHOT
     if is_of_head and set(faults) <= set(index_schema().names):
-        remedy = f"a reindex with thresholds writes it anew; or {remedy}"
+        remedy = f"a reindex with thresholds rebuilds it; or {remedy}"
     name, text = next(iter(faults.items()))
     if name:
         others = f" and {len(faults) - 1:,} more" if len(faults) > 1 else ""

@@ -1,11 +1,11 @@
-"""Thumbnails are small JPEGs that show the whole picture."""
+"""Thumbnails: small JPEGs of whole images."""
 
 import cv2
 import numpy as np
 import pytest
 
+from framedex.images.thumbnails import thumbnail
 from framedex.media.decode import decode
-from framedex.media.thumbnails import thumbnail
 from tests.pictures import photo, quadrants
 
 
@@ -22,21 +22,21 @@ from tests.pictures import photo, quadrants
     ],
 )
 def test_thumbnail__longer_side(width: int, height: int, expected: tuple[int, int]) -> None:
-    """The longer side has at most 256 pixels; small pictures are not enlarged and thin ones keep a pixel."""
+    """The longer side has at most 256 pixels; small images are not enlarged and thin ones keep a pixel."""
     picture = decode(thumbnail(photo(1, width=width, height=height)), max_pixels=10**6)
     assert (picture.width, picture.height) == expected
     assert picture.format == "jpeg"
 
 
-def test_thumbnail__shows_the_picture() -> None:
-    """Colours and places are kept."""
+def test_thumbnail__colours() -> None:
+    """A thumbnail has the colours of the image at the same positions."""
     pixels = quadrants(width=640, height=480)
     small = decode(thumbnail(pixels, size=64, quality=95), max_pixels=10**6).pixels
     expected = cv2.resize(pixels, (64, 48), interpolation=cv2.INTER_AREA)
     assert np.abs(small.astype(int) - expected).mean() < 4
 
 
-def test_thumbnail__of_a_view() -> None:
-    """A part of an array, with strides, is taken as well as a whole one."""
+def test_thumbnail__strided_array() -> None:
+    """An array with strides gives the same thumbnail as a contiguous copy."""
     pixels = photo(2, width=300, height=200)
     assert thumbnail(pixels[::-1, ::2]) == thumbnail(np.ascontiguousarray(pixels[::-1, ::2]))

@@ -1,0 +1,165 @@
+"""Reading of a job's input into the media table, its checkpoints, and the summary of skipped inputs."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.sources import read_box_index
+from framedex.errors import NotFound
+from framedex.jobs.ingest.content import Content, FilesInput
+from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, ingest
+from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
+from framedex.jobs.ingest.vectors import ingest_vectors
+from framedex.media.frame_sampling import Sampling
+from framedex.records import EmbeddingConfig
+from framedex.settings import Settings
+from framedex.storage import tables
+from framedex.storage.generation import Summary
+from framedex.storage.id_index import IdIndex
+from framedex.storage.tables import Table
+from framedex.storage.videos import videos_path
+from framedex.tasks import TaskProgress
+
+UNUSABLE_BOXES = "parts of annotations that cannot be used as they are"
+
+
+def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | None:
+    """Return the bounding boxes that come with the images of a content; None if it has no file with boxes."""
+    if not isinstance(content, FilesInput) or not content.boxes:
+        return None
+    return read_box_index(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+
+
+def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:
+    """Return the checkpoint of an earlier run of the task, and roll the tables of media and videos back to it.
+
+    Args:
+        table: folder of the media table.
+        progress: of the task.
+        head: id of the generation that the task starts from; the earlier run must have started from the same one.
+
+    Returns:
+        The checkpoint; ``NO_CHECKPOINT`` if there is none that can be used.
+    """
+    state = progress.resume
+    if not state or state.get("head") != head or not state.get("rows"):
+        return NO_CHECKPOINT
+    of_videos = state.get("videos", 0)
+    try:
+        Table(table, state["version"])
+        if of_videos:
+            Table(videos_path(table), of_videos)
+    except NotFound:  # it was cleaned up, or another task has written since
+        return NO_CHECKPOINT
+    version = tables.roll_back(table, state["version"])
+    assert version is not None, "a version of a table leads to one"
+    if of_videos:
+        of_videos = tables.roll_back(videos_path(table), of_videos)
+    return Checkpoint(version, state["rows"], of_videos, state.get("video_rows", 0))
+
+
+def checkpoint_saver(progress: TaskProgress, *, head: str | None) -> SaveCheckpoint:
+    """Return a function that stores checkpoints for :func:`resume_checkpoint`."""
+    return lambda checkpoint: progress.save({"head": head, **asdict(checkpoint)})
+
+
+def reading_share(content: Content) -> float:
+    """Return the share of reading in a job's time, 0 to 1: large for images, small for vectors."""
+    return 0.9 if isinstance(content, FilesInput) else 0.2
+
+
+def source_roots(content: Content) -> list[str]:
+    """Return the source roots of a content; only uploads can have more than one."""
+    return [content.source.root, *content.source.other_roots] if isinstance(content, FilesInput) else [content.root]
+
+
+def read_content(
+    content: Content,
+    *,
+    dataset_id: str,
+    table: Path,
+    settings: Settings,
+    progress: TaskProgress,
+    end: float,
+    config: EmbeddingConfig,
+    placement: SourcePlacement = FIRST_PLACEMENT,
+    existing: IdIndex | None = None,
+    existing_videos: IdIndex | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+    head: str | None = None,
+    of_videos: bool = True,
+) -> Ingested:
+    """Append the rows of a content to the media table; its progress takes the job from 0 to *end*.
+
+    Args:
+        content: the media.
+        dataset_id: the dataset.
+        table: folder of its media table.
+        settings: limits.
+        progress: of the task.
+        end: share of the task that is done after reading.
+        config: embedding config of the dataset, with the sampling of video frames.
+        placement: source root and batch of the media.
+        existing: media that the dataset has already.
+        existing_videos: videos that the dataset has already.
+        checkpoint: rows that an earlier run of the task wrote; see :func:`resume_checkpoint`.
+        head: id of the generation that the task starts from.
+        of_videos: whether the media table has, or will have, the columns about frames.
+    """
+    save_checkpoint = checkpoint_saver(progress, head=head)
+    if isinstance(content, FilesInput):
+        return ingest(
+            content.source,
+            content.annotations,
+            content.encoder,
+            table=table,
+            dataset_id=dataset_id,
+            settings=settings,
+            progress=progress.part("reading pictures", 0.0, end),
+            placement=placement,
+            existing=existing,
+            existing_videos=existing_videos,
+            checkpoint=checkpoint,
+            save_checkpoint=save_checkpoint,
+            sampling=Sampling(config.frames_per_second, config.scene_changes),
+            of_videos=of_videos,
+        )
+    return ingest_vectors(
+        content,
+        table=table,
+        dataset_id=dataset_id,
+        progress=progress.part("reading vectors", 0.0, end),
+        placement=placement,
+        existing=existing,
+        checkpoint=checkpoint,
+        save_checkpoint=save_checkpoint,
+        of_videos=of_videos,
+    )
+
+
+def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bool) -> Summary:
+    """Return a generation's summary with the problems in object annotations, and the count of boxes without an image.
+
+    Args:
+        summary: of the generation; ``skipped`` gets further reasons.
+        boxes: the boxes that were read; None for none.
+        unmatched: whether to count images that are named by annotations but missing.
+    """
+    if boxes is None:
+        return summary.with_(box_problems=[])
+    counts = {UNUSABLE_BOXES: boxes.problems.count}
+    if unmatched:
+        counts["pictures with boxes that are not there"] = boxes.unmatched
+    counts_by_reason = {name: count for name, count in counts.items() if count}
+    problems = list(map(str, boxes.problems.sample))
+    return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=problems)
+
+
+def skipped_counts(content: Content, ingested: Ingested) -> dict[str, int]:
+    """Return the number of skipped inputs, by reason."""
+    counts_by_reason = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
+    if ingested.unmatched:
+        counts_by_reason["annotations without a picture"] = ingested.unmatched
+    if ingested.present:
+        counts_by_reason["media that are there already"] = ingested.present
+    return counts_by_reason
