@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.errors import Conflict, MissingDependency
 from framedex.render import html
 

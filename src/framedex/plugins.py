@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from framedex import forks
+from framedex.core import forks
 from framedex.errors import InvalidInput
 from framedex.records import Record
 

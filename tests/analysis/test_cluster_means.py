@@ -11,7 +11,7 @@ from framedex.analysis.cluster_means import ClusterMeans, cluster_sums
 from framedex.analysis.linkage import Labels
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.vector_sources import VectorsInMemory
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from tests.analysis.arrays import uniform
 from tests.laws import examples
 

@@ -12,7 +12,7 @@ from framedex.analysis.cells import assign
 from framedex.analysis.codes import empty_codes
 from framedex.analysis.products import CpuProducts
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from tests.laws import examples
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.output import IMAGES, Output
-from framedex.progress import ShareProgress
+from framedex.core.progress import ShareProgress
 
 _BOX = pa.struct(
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from framedex import Dataset, Workspace, vql
-from framedex.ids import objects_dataset
+from framedex.core.ids import objects_dataset
 from tests.processes import run
 from tests.things import THINGS, make_things
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Aborted, CannotDecode, Dataset, InvalidInput, NotFound, TaskFailed, Workspace
+from framedex.core.ids import frame_id, media_id
 from framedex.encoders import Scheme, registry
-from framedex.ids import frame_id, media_id
 from framedex.jobs.ingest import ingest
 from framedex.operations.context import open_media
 from framedex.records import CleanupResult

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.ids import Kind
+from framedex.core.ids import Kind
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from tests.gallery import ANIMALS, COPIES, NEAR, Averages, Gallery, embedded
 from tests.pictures import encode, photo, write

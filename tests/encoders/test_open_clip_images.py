@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.encoders.open_clip_images import ClipPreparation
 from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from framedex.core.ids import Kind, group_id
 from framedex.export.columns import EXPORTED, column_of
-from framedex.ids import Kind, group_id
 from framedex.issue_types import issue_types
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES

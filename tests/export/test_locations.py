@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from framedex.core.ids import media_id
 from framedex.export.locations import file_paths, image_names, marked_name, uris
-from framedex.ids import media_id
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path

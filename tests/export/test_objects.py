@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, NotFound, Workspace
+from framedex.core.ids import Kind, group_id
 from framedex.export.formats import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
-from framedex.ids import Kind, group_id
 from framedex.operations.context import open_media
 from framedex.records import ExportStatus
 from framedex.storage.objects import objects_of

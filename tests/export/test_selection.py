@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from framedex import InvalidFilter, InvalidInput, NotFound, Workspace
-from framedex.ids import Kind, group_id
+from framedex.core.ids import Kind, group_id
 from tests.export.test_archive import read_json
 from tests.gallery import ANIMALS, BROKEN, COPIES, TOWNS, Gallery, grouped
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
+from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
 from framedex.media.decode import HeldOn, Picture, PixelBudget, decode
-from framedex.suffixes import is_image
 from tests.pictures import (
     BLUE,
     GREEN,

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
 from framedex.errors import InvalidInput
 from framedex.media.sources import FolderSource, Item, ListSource, open_source, read_list
-from framedex.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")
 

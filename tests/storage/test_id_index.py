@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.ids import media_id
+from framedex.core.ids import media_id
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.tables import Table

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framedex.core.path_columns import relation_with, stored
 from framedex.errors import InvalidFilter
-from framedex.path_columns import relation_with, stored
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.sql import Sql
 from framedex.vql import Related, Scope, SearchTest, compile_filter, duplicate_level, parse, searches

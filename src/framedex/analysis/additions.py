@@ -14,8 +14,8 @@ from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import ConcatenatedVectors, VectorSource
-from framedex.arrays import Vectors
-from framedex.progress import ShareProgress
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 
 _DENSE_ROWS = 2048  # of added rows, which are mostly far from each other
 _PAIRS = 65_536  # pairs of units and clusters compared at a time

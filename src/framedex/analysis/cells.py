@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.products import Products, run_all
-from framedex.arrays import Vectors
-from framedex.progress import ShareProgress
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 
 _CELL_ROWS = 500
 _SAMPLE_ROWS = 32  # per centroid

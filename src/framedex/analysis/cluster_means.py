@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from framedex.analysis.products import Products, run_all
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 _CHUNK = 4096
 _FEW = 0.2  # of all rows: fewer rows are read one by one

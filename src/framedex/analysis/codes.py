@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 Rows = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.separation import Pairs, separate_groups
 from framedex.analysis.vector_sources import VectorSource
-from framedex.progress import ShareProgress
+from framedex.core.progress import ShareProgress
 
 _TILE = 1024
 _QUERIES = 4096

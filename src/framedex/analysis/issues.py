@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from framedex.arrays import Floats
+from framedex.core.arrays import Floats
 from framedex.issue_types import IssueType
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
-from framedex.arrays import Mask
+from framedex.core.arrays import Mask
+from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
-from framedex.progress import ShareProgress
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]

@@ -24,9 +24,9 @@ import numpy.typing as npt
 from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import NeighbourGraph, ignore_progress, nearest
 from framedex.analysis.products import Products
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
-from framedex.progress import ShareProgress
 
 DENSE_ROWS = 12_288
 """Maximum number of clusters whose distances are all kept in memory: 600 MB."""

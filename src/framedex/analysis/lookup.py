@@ -12,8 +12,8 @@ from framedex.analysis.cells import Cells, group_rows, probe_cells, take_rows
 from framedex.analysis.neighbours import Lists
 from framedex.analysis.products import Products, Survivors, run_all
 from framedex.analysis.vector_sources import VectorSource
-from framedex.arrays import Vectors
-from framedex.progress import ShareProgress
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 
 _QUERIES = 4096
 _TILE = 16384

@@ -26,9 +26,9 @@ from framedex.analysis.cells import (
 )
 from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
 from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidEmbedding, InvalidInput
-from framedex.progress import ShareProgress
 
 DEFAULT_K = 20
 DEFAULT_RECALL = 0.97

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from framedex import forks
-from framedex.arrays import Vectors
+from framedex.core import forks
+from framedex.core.arrays import Vectors
 
 Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]

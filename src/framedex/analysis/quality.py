@@ -3,7 +3,7 @@
 import logging
 import math
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.issue_types import ImageSample, IssueType, is_built_in, measured_types
 
 _LOG = logging.getLogger("framedex")

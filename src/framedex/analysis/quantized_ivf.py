@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import group_rows
 from framedex.analysis.codes import Codes, Rows
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 _REFINED = 4  # times k: candidates that are compared by both bytes
 _MIN_REFINED = 64

@@ -10,8 +10,8 @@ from framedex.analysis.lookup import Queries, look_up
 from framedex.analysis.neighbours import Lists, NeighbourGraph, ignore_progress, nearest
 from framedex.analysis.products import Products, best_products
 from framedex.analysis.vector_sources import VectorSource
-from framedex.arrays import Vectors
-from framedex.progress import ShareProgress
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
 
 _QUERIES = 65_536  # rows that search for neighbours in one pass over all vectors
 _FEW = 4096  # up to this number of remaining rows, the graph is rebuilt

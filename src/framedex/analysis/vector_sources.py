@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.cells import take_rows
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 Rows = npt.NDArray[np.integer]
 _BLOCK_ROWS = 16384

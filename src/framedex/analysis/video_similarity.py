@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.neighbours import nearest
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 _BLOCK = 2048
 _SAMPLED = 8  # frames per video; fewer than the neighbours per row, so one video cannot fill a list

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problem, Problems
 from framedex.annotations.relative_boxes import RelativeBox
-from framedex.forks import cached_property
+from framedex.core.forks import cached_property
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from framedex.core.regular_files import TooLarge, read_text
 from framedex.errors import InvalidInput
-from framedex.regular_files import TooLarge, read_text
 
 NAMES = ("data.yaml", "config.yaml", "classes.txt", "labels/classes.txt")
 """Files of a YOLO folder that may contain class names, in order of preference."""

@@ -32,8 +32,8 @@ from framedex.annotations.output import (
 )
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
+from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
-from framedex.progress import ShareProgress
 
 FILE = "annotations.json"
 _ARRAYS = ("images", "categories", "annotations")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.suffixes import IMAGE_SUFFIXES, is_image
+from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
 
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 

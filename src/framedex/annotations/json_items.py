@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from framedex.core.regular_files import open_text
 from framedex.errors import InvalidInput
-from framedex.regular_files import open_text
 
 _CHUNK = 2**20  # characters
 _LONGEST = 2**26  # characters of one item; an annotation has some hundreds, a detailed outline thousands

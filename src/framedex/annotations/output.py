@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
-from framedex.progress import ShareProgress
+from framedex.core.progress import ShareProgress
 
 IMAGES = "images/"
 """The folder of the image files, beside the annotation files."""

@@ -1,6 +1,6 @@
 """Progress of the stages of writing."""
 
-from framedex.progress import ShareProgress
+from framedex.core.progress import ShareProgress
 
 
 def part(progress: ShareProgress, start: float, end: float) -> ShareProgress:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex import forks
 from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.label_index import ImageLabels
@@ -24,9 +23,10 @@ from framedex.annotations.labels import parse_labels
 from framedex.annotations.output import OBJECTS, AnnotatedImages, Files, column, file_names, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
+from framedex.core import forks
+from framedex.core.progress import ShareProgress
+from framedex.core.regular_files import open_text, regular
 from framedex.errors import InvalidInput
-from framedex.progress import ShareProgress
-from framedex.regular_files import open_text, regular
 
 LABELS_CSV, LABELS_PARQUET = "image_annotations.csv", "image_annotations.parquet"
 BOXES_CSV, BOXES_PARQUET = "object_annotations.csv", "object_annotations.parquet"

@@ -20,9 +20,9 @@ from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, 
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
+from framedex.core.progress import ShareProgress
+from framedex.core.regular_files import TooLarge, read_bytes
 from framedex.errors import InvalidInput
-from framedex.progress import ShareProgress
-from framedex.regular_files import TooLarge, read_bytes
 
 _SUFFIX = ".xml"
 _IMAGE_FOLDERS = {"Annotations": "JPEGImages", "annotations": "images"}

@@ -37,9 +37,9 @@ from framedex.annotations.problems import Problem, Problems, problem, without_pr
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
 from framedex.annotations.tables import write_label_table
+from framedex.core.progress import ShareProgress
+from framedex.core.regular_files import open_text, read_text
 from framedex.errors import InvalidInput
-from framedex.progress import ShareProgress
-from framedex.regular_files import open_text, read_text
 
 _SUFFIX = ".txt"
 _LARGEST = 2**26  # bytes of a file: some 100,000 outlines

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from framedex.ids import objects_dataset
+from framedex.core.ids import objects_dataset
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord
 from framedex.render import html

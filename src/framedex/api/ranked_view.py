@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framedex.api.view import SHOWN, View
 from framedex.browse.explore import file_name
-from framedex.checks import check_fraction, check_integer
+from framedex.core.checks import check_fraction, check_integer
 from framedex.errors import InvalidInput
 from framedex.export.columns import export_batches, table_schema
 from framedex.operations.context import Context

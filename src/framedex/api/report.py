@@ -5,7 +5,7 @@ from typing import Any
 
 from framedex.api.result_pages import cluster_cards, duplicate_card
 from framedex.api.view import View
-from framedex.progress import Progress
+from framedex.core.progress import Progress
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
 

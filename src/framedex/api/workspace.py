@@ -11,13 +11,13 @@ from typing import Any, Unpack
 from framedex.api.dataset import Dataset
 from framedex.api.disk_usage import DiskUsage, read_usage
 from framedex.api.retry import creation_config, rebuild_job
+from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder, weights_of
 from framedex.errors import Forbidden
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import PRECOMPUTED, Content, FilesInput, check_thresholds, open_content, with_boxes
 from framedex.jobs.ingest.vectors import THRESHOLDS
 from framedex.media.frame_sampling import Sampling
-from framedex.naming import check_dataset_name
 from framedex.operations.context import Context
 from framedex.operations.integrity.check import check
 from framedex.operations.integrity.recover import recover

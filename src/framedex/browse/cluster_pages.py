@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
 from framedex.search.ranking import Ranking
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media

@@ -14,8 +14,8 @@ from framedex.analysis.keeping import Values, best_members
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
+from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
-from framedex.ids import Kind, content_group_id, group_id
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.browse.cluster_pages import ClusterPage, cluster_page
-from framedex.checks import check_integer
+from framedex.core.checks import check_integer
+from framedex.core.ids import Kind, group_id
 from framedex.errors import InvalidInput
-from framedex.ids import Kind, group_id
 from framedex.records import CLUSTER_LEVELS, Cluster, EntityType, ExploreMetadata, ExploreResult, Preview
 from framedex.search.ranking import COSINE_DISTANCE, Ranking
 from framedex.storage.condition import Condition

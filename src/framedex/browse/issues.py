@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
-from framedex.checks import check_integer
+from framedex.core.checks import check_integer
 from framedex.issue_types import IssueType, find_issue_type, issue_types
 from framedex.records import IssueSummary
 from framedex.storage.condition import Condition

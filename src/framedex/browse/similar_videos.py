@@ -14,8 +14,8 @@ from framedex.analysis.components import connected_components
 from framedex.analysis.video_similarity import Pairs, near_pairs, sampled, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
-from framedex.checks import check_fraction
-from framedex.ids import content_group_id
+from framedex.core.checks import check_fraction
+from framedex.core.ids import content_group_id
 from framedex.records import DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
-from framedex.arrays import Mask, RowIds
 from framedex.browse.duplicates import check_similarity, exact_key
 from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
-from framedex.checks import check_fraction
+from framedex.core.arrays import Mask, RowIds
+from framedex.core.checks import check_fraction
 from framedex.errors import InvalidInput
 from framedex.issue_types import DUPLICATES, find_issue_type
 from framedex.storage.condition import Condition

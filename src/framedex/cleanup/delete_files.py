@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.regular_files import opener
 from framedex.media.remote import is_remote
-from framedex.regular_files import opener
 from framedex.storage.blobs import BLOBS_ROOT
 from framedex.storage.media import LOCATION, Media
 from framedex.storage.media_rows import text_of_path

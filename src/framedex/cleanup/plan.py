@@ -9,11 +9,11 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.checks import check_flag
 from framedex.cleanup.choice import CleanupRequest
 from framedex.cleanup.page import plan_parts
 from framedex.cleanup.plan_rows import PlanRows, plan_rows
 from framedex.cleanup.removal import Removal
+from framedex.core.checks import check_flag
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.export.files import whole_file
 from framedex.images.thumbnails import read_thumbnails

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from framedex.arrays import RowIds
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupDecision, CleanupRequest, Numbers, choose_rows
-from framedex.ids import Kind, content_group_id, group_prefix
-from framedex.path_columns import FILE
+from framedex.core.arrays import RowIds
+from framedex.core.ids import Kind, content_group_id, group_prefix
+from framedex.core.path_columns import FILE
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 from framedex.storage.tables import ROW_ID

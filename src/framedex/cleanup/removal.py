@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import RowIds
 from framedex.cleanup.delete_files import DeletionResult, delete_files
+from framedex.core.arrays import RowIds
 from framedex.errors import Conflict, NotFound, NotRetryable
 from framedex.jobs.context import JobContext
 from framedex.jobs.remove import remove_selected

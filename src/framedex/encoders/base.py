@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 _MEASURED_SIDE_PX = 128  # the shorter side that the quality measures need
 

@@ -27,7 +27,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 
 _SIZE = 64
 _MARGIN = 4

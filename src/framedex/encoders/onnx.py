@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from framedex.encoders.onnx_images import Resize, fit_image, normalise_image
 from framedex.encoders.onnx_model import Layout, OnnxModel
 from framedex.encoders.onnx_settings import (

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 
 Resize = Literal["crop", "stretch", "letterbox"]
 

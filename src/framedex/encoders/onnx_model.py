@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.regular_files import regular
 from framedex.encoders.onnx_graph import OnnxGraph
 from framedex.encoders.onnx_runtime import MISSING, RunningModel, reason_of
 from framedex.encoders.onnx_settings import OnnxSettings
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
-from framedex.regular_files import regular
 
 Layout = Literal["nchw", "nhwc"]
 _VALUES = ("tensor(float)", "tensor(float16)", "tensor(double)")

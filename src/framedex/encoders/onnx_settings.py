@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from framedex.core.regular_files import open_binary
 from framedex.errors import InvalidInput, NotFound
-from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
 SCHEME = "onnx"

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex import forks
-from framedex.arrays import Pixels, Vectors
+from framedex.core import forks
+from framedex.core.arrays import Pixels, Vectors
+from framedex.core.forks import cached_property
 from framedex.encoders.devices import choose_device
 from framedex.encoders.open_clip_files import ModelFiles, find_files
 from framedex.encoders.open_clip_images import ClipPreparation
@@ -22,7 +23,6 @@ from framedex.encoders.open_clip_loading import build_model, load_open_clip, loa
 from framedex.encoders.open_clip_names import ModelName
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput
-from framedex.forks import cached_property
 from framedex.records import Weights
 
 THRESHOLDS = (0.06, 0.12, 0.18, 0.25, 0.32)

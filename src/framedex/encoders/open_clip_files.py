@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from framedex.core.regular_files import read_text
 from framedex.encoders.open_clip_names import CHECKPOINTS, CONFIG, SCHEME, ModelName
 from framedex.errors import InvalidInput, NotFound, Unavailable
-from framedex.regular_files import read_text
 
 _PREFERRED = ("open_clip_model", "open_clip_pytorch_model", "model", "pytorch_model")
 _HUB_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")

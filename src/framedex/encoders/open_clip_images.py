@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.errors import InvalidInput
 
 Window = tuple[int, int, int, int]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from framedex import forks
+from framedex.core import forks
+from framedex.core.lru_cache import LruCache
 from framedex.encoders import onnx_settings, open_clip_names
 from framedex.encoders.availability import check_onnx, check_open_clip
 from framedex.encoders.base import Encoder, TextEncoder
@@ -18,7 +19,6 @@ from framedex.encoders.open_clip_files import cached_on_hub
 from framedex.encoders.scheme import RESERVED, Scheme
 from framedex.encoders.weights import Stamp, Weighted, stamp
 from framedex.errors import InvalidInput
-from framedex.lru_cache import LruCache
 from framedex.plugins import Contributions
 from framedex.settings import Settings, load_settings
 

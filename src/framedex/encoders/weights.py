@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from framedex import forks
+from framedex.core import forks
+from framedex.core.regular_files import open_binary
 from framedex.encoders.base import Encoder
 from framedex.errors import InvalidInput, NotFound
 from framedex.records import EmbeddingConfig, Weights
-from framedex.regular_files import open_binary
 
 Stamp = tuple[str, int, int] | None
 """Path, size in bytes and modification time in nanoseconds of a file; None if it does not exist."""

@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from framedex.core.regular_files import open_binary, read_text
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 from framedex.records import Weights
-from framedex.regular_files import open_binary, read_text
 
 CONTINUING = ("vision-encoder-decoder", "blip", "git")
 """Types of models that caption without a question. A prompt is the beginning of the caption."""

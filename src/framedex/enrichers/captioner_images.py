@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 
 _LONGEST = 16
 """Maximum ratio of the sides of the part that a model gets.

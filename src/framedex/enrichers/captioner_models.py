@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.enrichers.captioner_files import CaptionerFiles
 from framedex.enrichers.captioner_images import to_image
 from framedex.enrichers.captioner_loading import load_part, translate_errors

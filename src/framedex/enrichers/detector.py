@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 
 Floats = npt.NDArray[np.float32]
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from framedex.core.regular_files import open_binary
 from framedex.enrichers.yolo_heads import STRIDES, Form
 from framedex.errors import InvalidInput
-from framedex.regular_files import open_binary
 
 _MANY = 8192  # maximum side of an input in pixels
 

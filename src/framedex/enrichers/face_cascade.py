@@ -6,7 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.enrichers.detector import Detections
 from framedex.errors import MissingDependency
 

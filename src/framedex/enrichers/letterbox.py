@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.enrichers.detector import Floats
 
 _GREY = 114

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from framedex.core.regular_files import open_binary
 from framedex.encoders import absolute_name
 from framedex.encoders.onnx_classifier import Values
 from framedex.enrichers.captioner import MAX_TOKENS
 from framedex.enrichers.yolo_heads import Form
 from framedex.errors import InvalidInput
 from framedex.records import EnrichmentType
-from framedex.regular_files import open_binary
 from framedex.settings import user_path
 
 _Text = Annotated[str, Field(min_length=1)]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.annotations.class_names import read_class_names
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.enrichers.detector import Detections, Floats
 from framedex.enrichers.detector_settings import DetectorSettings, parse_detector_settings, read_detector_sidecar
 from framedex.enrichers.letterbox import Letterbox

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.annotations.labels import storable
-from framedex.checks import check_integer
+from framedex.core.checks import check_integer
 from framedex.encoders.devices import choose_device
 from framedex.enrichers.captioner import MAX_TOKENS, Captioner
 from framedex.enrichers.captioner_files import find_captioner

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.labels import storable
-from framedex.checks import is_fraction
+from framedex.core.checks import is_fraction
+from framedex.core.regular_files import read_text
 from framedex.errors import InvalidInput, NotFound
-from framedex.regular_files import read_text
 
 PROMPTS = ("a photo of a {}", "a picture of a {}", "{}")
 """Default prompts of a tag; ``{}`` stands for the tag.

@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 from framedex.annotations.output import FILE_NAME, IMAGES, AnnotatedImages, Files, column
 from framedex.annotations.output import OBJECTS as BOXES
 from framedex.annotations.progress import part
+from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
 from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID
 from framedex.export.objects import objects_field
 from framedex.export.zip_writer import ZipWriter
-from framedex.progress import ShareProgress
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""

@@ -7,7 +7,8 @@ from typing import BinaryIO
 import numpy as np
 
 from framedex.annotations.progress import part
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.progress import ShareProgress
 from framedex.export.contents import ExportContents
 from framedex.export.files import whole_file
 from framedex.export.formats import ExportFormat, find_format
@@ -16,7 +17,6 @@ from framedex.export.images import CopyResult, write_images
 from framedex.export.locations import display_path
 from framedex.export.objects import ObjectsByMedia, media_of, objects_in
 from framedex.export.zip_writer import ZipWriter
-from framedex.progress import ShareProgress
 from framedex.records import DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
 from framedex.storage.condition import Condition

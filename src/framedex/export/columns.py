@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.output import column
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.ids import Kind, group_prefix
 from framedex.errors import InvalidInput
 from framedex.export.locations import file_paths, image_names, uris
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
-from framedex.ids import Kind, group_prefix
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.issue_types import IssueType, issue_types
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.progress import ShareProgress
 from framedex.export.columns import export_batches, merge_blocks
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
-from framedex.progress import ShareProgress
 from framedex.records import DatasetRecord
 from framedex.settings import Settings
 from framedex.storage.condition import Condition

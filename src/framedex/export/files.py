@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from framedex.atomic import SUFFIX, atomic_file
+from framedex.core.atomic import SUFFIX, atomic_file
 from framedex.errors import InvalidInput
 
 _locks: Any

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from framedex.annotations import coco, tables, voc, yolo
+from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
 from framedex.export import json_file, parquet_file
 from framedex.export.annotation_files import annotation_files
@@ -11,7 +12,6 @@ from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names, plain_names, voc_names, yolo_names
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
-from framedex.progress import ShareProgress
 
 WriteExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]
 """Write all files but the images; return the names of the images, and sentences about data that is left out."""

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.folders import stems
+from framedex.core.progress import ShareProgress
+from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
 from framedex.export.contents import ExportContents
 from framedex.export.file_names import find_repeats, hash_names
 from framedex.export.locations import image_names, marked_name
-from framedex.progress import ShareProgress
 from framedex.storage.media import Media
-from framedex.suffixes import IMAGE_SUFFIXES, is_image
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Return the names of images below ``images/`` for a block of :meth:`ExportContents.places`."""

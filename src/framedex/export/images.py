@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any, BinaryIO
 
 from framedex.annotations.output import IMAGES
+from framedex.core.progress import ShareProgress
 from framedex.errors import CannotDecode
 from framedex.export.contents import ExportContents
 from framedex.export.frames import Frames
@@ -21,7 +22,6 @@ from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
-from framedex.progress import ShareProgress
 from framedex.settings import Settings
 
 _PART = 2**20

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from framedex.annotations.json_text import LINE_END, join_rows
+from framedex.core.progress import ShareProgress
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
 from framedex.export.items import item_columns, media_items
 from framedex.export.locations import image_names
 from framedex.export.zip_writer import ZipWriter
-from framedex.progress import ShareProgress
 
 FILE = "metadata.json"
 SCHEMA_VERSION = "1.1"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.output import column
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
 from framedex.export.columns import merge_blocks
 from framedex.export.object_columns import object_columns, stored_columns
 from framedex.storage.condition import Condition

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
@@ -16,7 +17,6 @@ from framedex.export.object_columns import OBJECT, OBJECT_ROWS
 from framedex.export.objects import N_OBJECTS, objects_field
 from framedex.export.user_edits import custom_fields
 from framedex.export.zip_writer import Member, ZipWriter
-from framedex.progress import ShareProgress
 
 FILE = "metadata.parquet"
 REPEATED = [

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.ids import Kind, parse_group_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.objects import media_of, objects_in
-from framedex.ids import Kind, parse_group_id
 from framedex.records import CLUSTER_LEVELS, EntityType
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media

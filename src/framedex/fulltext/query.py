@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from framedex.checks import has_lone_surrogate
+from framedex.core.checks import has_lone_surrogate
 from framedex.errors import InvalidInput
 from framedex.fulltext.tokenizer import GAP, TextField, fold, stems_of, stop_words, words_in
 from framedex.settings import check_language

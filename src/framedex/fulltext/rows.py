@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from framedex.forks import cached_property
+from framedex.core.forks import cached_property
 from framedex.fulltext.segment import Ints, Longs, Segment, concat_ranges
 from framedex.fulltext.tokenizer import TextField
 

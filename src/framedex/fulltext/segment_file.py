@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from framedex.atomic import atomic_file
+from framedex.core.atomic import atomic_file
 from framedex.fulltext.segment import Keys, Segment
 
 SUFFIX = ".text"

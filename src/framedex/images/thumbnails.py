@@ -10,8 +10,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from framedex.arrays import Pixels
-from framedex.atomic import write_atomic
+from framedex.core.arrays import Pixels
+from framedex.core.atomic import write_atomic
 from framedex.errors import CannotDecode, NotFound
 from framedex.images.reading import check_media_id, is_media_id, read_image
 from framedex.settings import Settings

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Floats, Pixels
+from framedex.core.arrays import Floats, Pixels
 from framedex.errors import InvalidInput
 
 Histogram = npt.NDArray[np.float32]

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.issue_types.base import ImageSample, IssueType, histogram
 
 _SIDE = 64

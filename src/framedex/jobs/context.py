@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from framedex.ids import objects_dataset
+from framedex.core.ids import objects_dataset
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage.generation import Generation, Summary

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.core.progress import Progress
 from framedex.errors import NotFound
 from framedex.jobs.add import nothing_new
 from framedex.jobs.context import JobContext
@@ -14,7 +15,6 @@ from framedex.jobs.index.finish import finish, read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.objects.objects import change_objects
-from framedex.progress import Progress
 from framedex.storage import tables, videos
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table

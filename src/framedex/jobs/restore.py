@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from framedex.core.progress import Progress
 from framedex.images.thumbnails import remove_thumbnails
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
-from framedex.progress import Progress
 from framedex.records import SnapshotReason
 from framedex.storage import snapshot_rows, tables
 from framedex.storage.generation import Generation, IndexSummary, ObjectSummary, Summary

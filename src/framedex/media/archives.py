@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from framedex.annotations.formats import box_files, label_files
+from framedex.core.regular_files import open_binary
+from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
-from framedex.regular_files import open_binary
-from framedex.suffixes import is_media
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _BLOCK = 2**18  # bytes; also larger than any valid header

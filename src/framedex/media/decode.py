@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO
 
+from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.errors import CannotDecode
 from framedex.media.remote import SCHEME, BucketAccess, ObjectStore, is_remote
-from framedex.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.settings import Settings
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from framedex.checks import check_flag, is_number
+from framedex.core.checks import check_flag, is_number
 from framedex.errors import InvalidInput
 from framedex.media.scenes import SceneChanges
 from framedex.media.video import Video

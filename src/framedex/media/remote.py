@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from framedex import forks
+from framedex.core import forks
 from framedex.errors import CannotDecode, InvalidInput, Unavailable
 from framedex.settings import Settings
 

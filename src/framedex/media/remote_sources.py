@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from framedex.annotations.formats import label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import read_annotations
+from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
 from framedex.media.sources import LIST_SUFFIXES, Item, Source, read_list
-from framedex.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 
 _HIDDEN = r"(^|/)\."
 _ROWS = 8192

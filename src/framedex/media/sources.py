@@ -12,10 +12,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.annotations.formats import label_files
 from framedex.annotations.labels import parse_labels, storable
+from framedex.core.regular_files import open_binary, open_text, regular
+from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import InvalidInput
-from framedex.regular_files import open_binary, open_text, regular
 from framedex.settings import user_path
-from framedex.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 
 PATH_COLUMNS = (
     "path", "file", "filename", "file_name", "file_path", "filepath", "image", "image_path", "image_filename",

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import cv2
 import numpy as np
 
-from framedex.arrays import Pixels
+from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
 from framedex.media.containers import codec_name, container_of, reason_closed
 from framedex.media.decode import check_size

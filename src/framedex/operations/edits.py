@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from framedex.arrays import Mask, RowIds
+from framedex.core.arrays import Mask, RowIds
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from framedex.core.ids import context_id
+from framedex.core.naming import copy_name
 from framedex.encoders import TextEncoder, choose_encoder
 from framedex.enrichers import (
     ModelEntry,
@@ -15,11 +17,9 @@ from framedex.enrichers import (
     read_models,
 )
 from framedex.errors import Conflict, InvalidInput, NotFound
-from framedex.ids import context_id
 from framedex.jobs.enrich.enrich import EnrichmentPlan, applied_to, encoded_by, enrich
 from framedex.jobs.ingest.content import encoder_for_images
 from framedex.jobs.ingest.image_pass import has_files
-from framedex.naming import copy_name
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.starting import check_available, delete_if_stopped, load_job_context

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.export.archive import export_archive
 from framedex.export.formats import find_format

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from framedex.checks import check_fraction, check_integer, is_number
+from framedex.core.checks import check_fraction, check_integer, is_number
+from framedex.core.progress import Progress
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
 from framedex.images.reading import read_image
 from framedex.operations.context import Context
-from framedex.progress import Progress
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
 from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_pixels

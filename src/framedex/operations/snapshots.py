@@ -1,9 +1,9 @@
 """Snapshots of a dataset: creation, listing, restoring, cloning and deletion, by the rules of the interface."""
 
-from framedex.checks import has_lone_surrogate
+from framedex.core.checks import has_lone_surrogate
+from framedex.core.naming import check_name, copy_name
 from framedex.errors import Conflict, Forbidden, InvalidInput
 from framedex.jobs.restore import clone, restore
-from framedex.naming import check_name, copy_name
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.operations.starting import check_available, delete_if_stopped, load_job_context, start, with_job_context

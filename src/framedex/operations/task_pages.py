@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from framedex.checks import check_integer
+from framedex.core.checks import check_integer
 from framedex.errors import InvalidInput
 from framedex.operations.context import Context
 from framedex.records import TaskFilters, TaskPage, TaskStatus, TaskType

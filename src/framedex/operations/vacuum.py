@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from framedex import forks
-from framedex.checks import is_number
+from framedex.core import forks
+from framedex.core.checks import is_number
+from framedex.core.ids import objects_dataset
 from framedex.errors import Conflict, InvalidInput
-from framedex.ids import objects_dataset
 from framedex.operations.context import Context
 from framedex.records import DatasetRecord, VacuumResult
 from framedex.storage import blobs, datasets, disk

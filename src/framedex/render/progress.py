@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from framedex.progress import Progress
+from framedex.core.progress import Progress
 
 
 @contextmanager

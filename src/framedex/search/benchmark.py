@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.quantized_ivf import Selection
-from framedex.arrays import Vectors
-from framedex.checks import check_integer, is_fraction
+from framedex.core.arrays import Vectors
+from framedex.core.checks import check_integer, is_fraction
+from framedex.core.progress import Progress
 from framedex.errors import InvalidInput, NotIndexed
-from framedex.progress import Progress
 from framedex.search.searcher import Searcher
 from framedex.search.timings import SearchTiming, SearchTimings
 from framedex.search.vectors.folder import read_indices

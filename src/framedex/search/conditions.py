@@ -5,7 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from framedex.path_columns import relation_with, stored
+from framedex.core.path_columns import relation_with, stored
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import fields_of, tag_numbers, tags_of
 from framedex.storage.media import Media

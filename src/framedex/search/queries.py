@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from framedex.arrays import RowIds, Vectors
+from framedex.core.arrays import RowIds, Vectors
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Searcher
 from framedex.search.text_queries import VectorTarget

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Pixels, Vectors
-from framedex.checks import is_number
+from framedex.core.arrays import Pixels, Vectors
+from framedex.core.checks import is_number
 from framedex.encoders import Encoder, check_weights, choose_encoder, decode_side_px
 from framedex.errors import CannotDecode, InvalidInput, NotIndexed
 from framedex.media.decode import decode, reduced

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.arrays import RowIds
-from framedex.forks import cached_property
+from framedex.core.arrays import RowIds
+from framedex.core.forks import cached_property
 from framedex.storage.condition import Condition
 from framedex.storage.tables import ROW_ID
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.analysis.relevance import Relevance
-from framedex.arrays import RowIds, Vectors
+from framedex.core.arrays import RowIds, Vectors
+from framedex.core.forks import cached_property
+from framedex.core.progress import Progress
 from framedex.encoders import TextEncoder, choose_text_encoder
 from framedex.errors import InvalidInput, NotFound, NotIndexed
-from framedex.forks import cached_property
-from framedex.progress import Progress
 from framedex.records import EmbeddingConfig
 from framedex.search.captions.captions import encode, open_captions
 from framedex.search.captions.index import CaptionIndex

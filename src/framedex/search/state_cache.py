@@ -3,9 +3,9 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from framedex import forks
-from framedex.lru_cache import LruCache
-from framedex.progress import ShareProgress
+from framedex.core import forks
+from framedex.core.lru_cache import LruCache
+from framedex.core.progress import ShareProgress
 from framedex.storage.column_keys import columns_key
 from framedex.storage.media import Media
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from framedex.analysis.relevance import Relevance
-from framedex.arrays import RowIds, Vectors
-from framedex.checks import has_lone_surrogate
+from framedex.core.arrays import RowIds, Vectors
+from framedex.core.checks import has_lone_surrogate
 from framedex.errors import InvalidInput
 from framedex.fulltext.query import MAX_CHARACTERS
 

@@ -1,6 +1,6 @@
 """Results of a search benchmark, and the setting that they recommend."""
 
-from framedex.checks import check_fraction
+from framedex.core.checks import check_fraction
 from framedex.records import Record
 
 

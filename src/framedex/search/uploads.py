@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.ids import new_id
 from framedex.errors import NotFound, WorkspaceError
-from framedex.ids import new_id
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from framedex.core.ids import new_id
 from framedex.errors import NotFound, WorkspaceError
-from framedex.ids import new_id
 from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder, walk_files
 from framedex.storage.owners import is_gone, this_process
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import sqlalchemy as sa
 
-from framedex import forks
-from framedex.atomic import atomic_file
+from framedex.core import forks
+from framedex.core.atomic import atomic_file
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.disk import hard_link
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from framedex import forks
-from framedex.lru_cache import LruCache
-from framedex.path_columns import PATH_COLUMNS, SOURCE, PathColumn
+from framedex.core import forks
+from framedex.core.lru_cache import LruCache
+from framedex.core.path_columns import PATH_COLUMNS, SOURCE, PathColumn
 from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
@@ -108,7 +108,7 @@ class ColumnCache:
 
         Args:
             table: the table at a version.
-            columns: stored columns, ``_rowid``, and those of :mod:`framedex.path_columns`.
+            columns: stored columns, ``_rowid``, and those of :mod:`framedex.core.path_columns`.
             load: read columns that are not cached yet; if False, return None when one is missing.
 
         Raises:

@@ -12,7 +12,7 @@ class Condition:
     Attributes:
         text: an SQL expression that is TRUE or FALSE for each row, never NULL.
         params: the values of ``$1``, ``$2``…
-        columns: names of the columns that the text reads, stored or of :mod:`framedex.path_columns`.
+        columns: names of the columns that the text reads, stored or of :mod:`framedex.core.path_columns`.
         searches: the search tests of the condition, in the order of *relations*.
         relations: the rows that each search returned, by the name of its relation in the text. The comparison of
             conditions ignores them and uses the searches.

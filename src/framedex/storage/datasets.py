@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.core.ids import new_id
 from framedex.errors import Conflict, NotFound
-from framedex.ids import new_id
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from framedex.lru_cache import LruCache
+from framedex.core.lru_cache import LruCache
 from framedex.storage.datasets import get_roots, head
 from framedex.storage.generation import Generation
 

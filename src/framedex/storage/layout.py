@@ -6,10 +6,10 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from framedex.atomic import write_atomic
+from framedex.core.atomic import write_atomic
+from framedex.core.ids import objects_dataset
+from framedex.core.regular_files import read_text
 from framedex.errors import FormatTooNew, WorkspaceError
-from framedex.ids import objects_dataset
-from framedex.regular_files import read_text
 from framedex.settings import user_path
 
 FORMAT_VERSION = 1

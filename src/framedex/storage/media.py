@@ -10,9 +10,9 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.path_columns import relation_with, stored
 from framedex.errors import NotFound
-from framedex.path_columns import relation_with, stored
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.column_cache import ColumnCache
 from framedex.storage.condition import Condition

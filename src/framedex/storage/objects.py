@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from framedex.core.ids import objects_dataset
 from framedex.errors import NotFound
-from framedex.ids import objects_dataset
 from framedex.storage.condition import Condition
 from framedex.storage.generation import Generation, ObjectSummary, Summary
 from framedex.storage.media import Media, time_fragment

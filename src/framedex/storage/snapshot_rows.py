@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.core.ids import new_id
 from framedex.errors import Conflict, NotFound
-from framedex.ids import new_id
 from framedex.records import EmbeddingConfig, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
 from framedex.storage.datasets import find_dataset, now

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from framedex import forks
+from framedex.core import forks
 from framedex.storage.tables import READING
 
 

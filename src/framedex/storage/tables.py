@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex import forks
+from framedex.core import forks
+from framedex.core.forks import cached_property
 from framedex.errors import NotFound, WorkspaceError
-from framedex.forks import cached_property
 from framedex.storage import disk
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.table_files import files_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.core.ids import new_id
 from framedex.errors import Aborted, Conflict, NotFound
-from framedex.ids import new_id
 from framedex.records import DatasetRecord, DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage.datasets import find_dataset, mark_broken, now, update_dataset
 from framedex.storage.owners import has_died, this_process

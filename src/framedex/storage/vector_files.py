@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.tables import READING, ROW_ID, Table, flat
 

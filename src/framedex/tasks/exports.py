@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from framedex import forks
+from framedex.core import forks
+from framedex.core.ids import new_id
 from framedex.errors import Aborted, Conflict, Error, TaskFailed, WorkspaceError
-from framedex.ids import new_id
 from framedex.records import ExportRecord, ExportResult, ExportStatus
 from framedex.storage import export_rows
 from framedex.storage.catalog import Catalog

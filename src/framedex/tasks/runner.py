@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from framedex import forks
+from framedex.core import forks
 from framedex.errors import Aborted, Conflict, Error, NotRetryable, TaskFailed, WorkspaceError
 from framedex.records import DatasetRecord, TaskRecord, TaskStatus, TaskType
 from framedex.storage import datasets, task_rows

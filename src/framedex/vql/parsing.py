@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from framedex.checks import suggestion
+from framedex.core.checks import suggestion
 from framedex.errors import InvalidFilter
 from framedex.vql.elements import AnyOf, Element, Filter, Not, walk
 from framedex.vql.expression import Expression

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from framedex.core.path_columns import stored
 from framedex.errors import InvalidFilter
-from framedex.path_columns import stored
 from framedex.storage.condition import Condition
 from framedex.vql.scope import Related, Scope
 
@@ -46,7 +46,7 @@ class SqlBuilder:
         """Return a test of columns; it is FALSE where the SQL is NULL, and where the table lacks a column.
 
         Args:
-            column: one or several, stored or of :mod:`framedex.path_columns`.
+            column: one or several, stored or of :mod:`framedex.core.path_columns`.
             template: SQL over the columns, with ``{}`` in the place of values.
             values: one for each ``{}``.
         """

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from framedex.checks import suggestion
+from framedex.core.checks import suggestion
 from framedex.errors import InvalidFilter
 from framedex.vql.values import shown
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from framedex.checks import has_lone_surrogate
+from framedex.core.checks import has_lone_surrogate
 
 MAX_VALUES = 10_000
 """Values that a list may have."""

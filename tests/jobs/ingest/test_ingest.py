@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from framedex.annotations.label_index import Annotations, ImageLabels
+from framedex.core.ids import media_id
 from framedex.encoders.gist import Gist
 from framedex.errors import Aborted, NotFound
-from framedex.ids import media_id
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest import changed_files as news
 from framedex.jobs.ingest import ingest as ingest_module

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framedex.core.ids import media_id
 from framedex.errors import Aborted, InvalidEmbedding, InvalidInput
-from framedex.ids import media_id
 from framedex.jobs.ingest.ingest import Ingested
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.vectors import ingest_vectors, is_vector_file, open_vectors

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.api.view import View, selected_ids
+from framedex.core.naming import check_dataset_name
 from framedex.jobs.remove import remove
-from framedex.naming import check_dataset_name
 from framedex.operations import snapshots
 from framedex.operations.context import Context
 from framedex.operations.integrity.check import check

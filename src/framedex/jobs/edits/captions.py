@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from framedex.arrays import Mask
+from framedex.core.arrays import Mask
 from framedex.jobs.edits.labels import CAPTION
 from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables

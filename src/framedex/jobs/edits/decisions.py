@@ -12,8 +12,8 @@ from framedex.analysis.duplicates import duplicate_groups
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
+from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
-from framedex.ids import new_id
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.index.columns import Columns, to_batches
 from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
-from framedex.checks import has_lone_surrogate
+from framedex.core.checks import has_lone_surrogate
 from framedex.jobs.edits.rows import Indices, find_ids
 from framedex.records import FieldError, FieldType
 from framedex.storage.definitions import FieldDefinition

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from framedex.checks import check_flag
+from framedex.core.checks import check_flag
+from framedex.core.ids import new_id
+from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
 from framedex.export.columns import RESERVED
-from framedex.ids import new_id
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
 from framedex.jobs.edits.rows import write_values
 from framedex.jobs.edits.tags import NewState, next_number, with_next_number
-from framedex.naming import check_name
 from framedex.records import FieldType
 from framedex.storage import tables
 from framedex.storage.definitions import FIELDS, FieldDefinition, read_fields, write_fields

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.arrays import Mask, RowIds
+from framedex.core.arrays import Mask, RowIds
 from framedex.storage import tables
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media

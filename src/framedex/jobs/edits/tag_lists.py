@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.arrays import Mask
+from framedex.core.arrays import Mask
 from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables
 from framedex.storage.definitions import TAGGED_SCHEMA, TAGS

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from framedex.arrays import Mask
+from framedex.core.arrays import Mask
+from framedex.core.ids import new_id
+from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
-from framedex.ids import new_id
 from framedex.jobs.edits.tag_lists import with_tag, without_tag
-from framedex.naming import check_name
 from framedex.storage import tables
 from framedex.storage.definitions import TAGS, TagDefinition, read_tags, write_tags
 from framedex.storage.generation import Generation, Summary

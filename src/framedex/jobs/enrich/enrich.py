@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.core.progress import Progress
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
@@ -22,7 +23,6 @@ from framedex.jobs.ingest.image_pass import run_model
 from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.objects.objects import ObjectChange
 from framedex.jobs.restore import link_generation
-from framedex.progress import Progress
 from framedex.records import EmbeddingConfig, EnrichmentType
 from framedex.storage import tables
 from framedex.storage.generation import Generation

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from framedex.annotations.boxes import Box
+from framedex.core.progress import Progress, ShareProgress
 from framedex.encoders import Encoder
 from framedex.enrichers import Captioner, Detector
 from framedex.enrichers.detected_boxes import detected_boxes
@@ -17,7 +18,6 @@ from framedex.jobs.index.index import index
 from framedex.jobs.objects.objects import ObjectChange, finish_objects, object_ids, roll_back_objects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
 from framedex.media.decode import Picture
-from framedex.progress import Progress, ShareProgress
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary
 from framedex.storage.media import Media

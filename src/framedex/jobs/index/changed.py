@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.progress import Progress
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.added import index_added
 from framedex.jobs.index.finish import read_cells, read_sums
@@ -12,7 +13,6 @@ from framedex.jobs.index.index import WrittenIndex, index
 from framedex.jobs.index.measures import fill_measures
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
-from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.generation import IndexSummary
 from framedex.storage.tables import Table

@@ -13,7 +13,7 @@ from framedex.analysis.cells import Cells
 from framedex.analysis.issues import issue_confidence
 from framedex.analysis.labels import LabelQuality, Labels
 from framedex.analysis.neighbours import NeighbourGraph
-from framedex.arrays import Floats, Vectors
+from framedex.core.arrays import Floats, Vectors
 from framedex.issue_types import CORRUPTED, LABEL_OUTLIER, MISLABELS, IssueType, JudgedBy, is_built_in, issue_types
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema, judged_columns

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.index.index import WrittenIndex
 from framedex.records import EmbeddingConfig

@@ -15,7 +15,8 @@ from framedex.analysis.products import CpuProducts
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.progress import Progress, ShareProgress
 from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     Columns,
@@ -27,7 +28,6 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
-from framedex.progress import Progress, ShareProgress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.generation import IndexSummary

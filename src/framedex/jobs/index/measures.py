@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.quality import measure
+from framedex.core.progress import Progress
 from framedex.issue_types import measure_columns
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import Picture
-from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS

@@ -15,7 +15,8 @@ from framedex.analysis.removals import without
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import SelectedVectors, VectorsInMemory
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.progress import Progress
 from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
     Columns,
@@ -30,7 +31,6 @@ from framedex.jobs.index.columns import (
     to_batches,
 )
 from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, stage_progress
-from framedex.progress import Progress
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.generation import IndexSummary

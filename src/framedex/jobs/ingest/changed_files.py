@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from framedex.annotations.label_index import Annotations
+from framedex.core.regular_files import open_binary
 from framedex.jobs.ingest.decoding import is_video_item, location_of
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.media.remote import is_remote
 from framedex.media.sources import Item, Source
-from framedex.regular_files import open_binary
 from framedex.storage.file_index import FileIndex
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import file_time_us

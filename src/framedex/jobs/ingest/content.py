@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
+from framedex.core.progress import ShareProgress
 from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
@@ -17,7 +18,6 @@ from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_ve
 from framedex.media.remote import BucketAccess, ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
-from framedex.progress import ShareProgress
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout

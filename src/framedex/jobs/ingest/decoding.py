@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.quality import measure
+from framedex.core.suffixes import is_video
 from framedex.encoders import Encoder, decode_side_px
 from framedex.errors import CannotDecode
 from framedex.jobs.ingest.read_ahead import Stream
@@ -19,7 +20,6 @@ from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
 from framedex.media.video import Video
 from framedex.settings import Settings
-from framedex.suffixes import is_video
 
 _PART = 2**20
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from framedex.ids import frame_id, media_id
+from framedex.core.ids import frame_id, media_id
 from framedex.media.sources import Item
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.annotations.labels import parse_labels
-from framedex.checks import is_integer
+from framedex.core.checks import is_integer
+from framedex.core.ids import media_id
+from framedex.core.regular_files import regular
 from framedex.errors import InvalidEmbedding, InvalidInput
-from framedex.ids import media_id
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
-from framedex.regular_files import regular
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import is_relative, media_schema

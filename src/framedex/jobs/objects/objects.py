@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.ids import objects_dataset
+from framedex.core.ids import objects_dataset
+from framedex.core.progress import Progress
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.changed import index_changed
 from framedex.jobs.index.finish import write_rest
 from framedex.jobs.index.index import WrittenIndex, index, stage_progress
 from framedex.jobs.index.measures import add_measure_columns
-from framedex.progress import Progress
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary, Summary
 from framedex.storage.id_index import IdIndex

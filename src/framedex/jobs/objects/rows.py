@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from framedex.analysis.quality import measure
 from framedex.annotations.boxes import Box
+from framedex.core.ids import object_id
 from framedex.encoders import Encoder
 from framedex.errors import CannotDecode
-from framedex.ids import object_id
 from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from framedex.core.ids import objects_dataset
 from framedex.errors import CannotDecode
 from framedex.fulltext.segment_file import SUFFIX, is_sound
-from framedex.ids import objects_dataset
 from framedex.images.thumbnails import verified
 from framedex.media.decode import decode
 from framedex.operations.integrity.inspection import Inspection

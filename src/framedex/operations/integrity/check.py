@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from framedex.core.progress import Progress
 from framedex.errors import NotFound, ReadOnly
 from framedex.operations.context import Context
 from framedex.operations.integrity import caches, entries, files, tables
 from framedex.operations.integrity.inspection import Inspection
-from framedex.progress import Progress
 from framedex.records import CheckResult, DatasetRecord, Finding
 from framedex.storage import datasets
 from framedex.storage.catalog_checks import file_faults

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framedex.core.naming import copy_name
 from framedex.errors import WorkspaceError
-from framedex.naming import copy_name
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
 from framedex.storage.catalog_checks import file_faults, reference_faults

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from framedex.core.progress import Progress
 from framedex.errors import Aborted, Error
 from framedex.operations.context import Context
-from framedex.progress import Progress
 from framedex.records import CheckResult, Finding
 
 _MOST = 20  # findings of one kind about one dataset that have a line of their own

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from framedex.core.naming import copy_name
 from framedex.errors import Conflict, WorkspaceError
-from framedex.naming import copy_name
 from framedex.records import RecoveryResult
 from framedex.storage import disk
 from framedex.storage.catalog import create_catalog, open_catalog

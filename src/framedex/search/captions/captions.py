@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
+from framedex.core.lru_cache import LruCache
+from framedex.core.progress import ShareProgress
 from framedex.encoders import TextEncoder, Weighted
 from framedex.errors import InvalidInput
 from framedex.fulltext.segment import Ints, Keys
-from framedex.lru_cache import LruCache
-from framedex.progress import ShareProgress
 from framedex.search.captions.index import CaptionIndex
 from framedex.search.captions.store import CaptionStore
 from framedex.search.state_cache import StateCache

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from framedex import forks
 from framedex.analysis.cells import group_rows
 from framedex.analysis.quantized_ivf import Selection
 from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
-from framedex.arrays import RowIds, Vectors
-from framedex.forks import cached_property
+from framedex.core import forks
+from framedex.core.arrays import RowIds, Vectors
+from framedex.core.forks import cached_property
+from framedex.core.lru_cache import LruCache
 from framedex.fulltext.segment import Ints, Longs
-from framedex.lru_cache import LruCache
 from framedex.search.captions.segments import CaptionSegment
 
 _SAMPLED = 4096  # sample of captions for a query's similarity to unrelated captions

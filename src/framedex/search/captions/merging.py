@@ -10,7 +10,7 @@ from framedex.analysis.cells import assign, cell_count, find_centroids
 from framedex.analysis.codes import Codes, Rows
 from framedex.analysis.products import best_products
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from framedex.fulltext.segment import Keys, Longs
 from framedex.search.captions.segments import CaptionSegment, SegmentWriter
 from framedex.search.vectors.building import measure_candidates

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf
+from framedex.core.ids import new_id
 from framedex.fulltext.segment import Ints, Keys, Longs
-from framedex.ids import new_id
 from framedex.search.vectors.folder import publish
 
 UNFINISHED = ".part"

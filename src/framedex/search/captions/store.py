@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from framedex.arrays import Vectors
+from framedex.core.arrays import Vectors
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import find_texts, n_to_merge
 from framedex.search.captions.merging import merge_caption_segments, one_cell

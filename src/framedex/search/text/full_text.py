@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
+from framedex.core.lru_cache import LruCache
+from framedex.core.path_columns import FILE_STEM, SOURCE
+from framedex.core.progress import ShareProgress
 from framedex.fulltext.query import parse_query
 from framedex.fulltext.ranking import search
 from framedex.fulltext.rows import RowTexts
 from framedex.fulltext.segment import Ints, Keys, build_segment
 from framedex.fulltext.store import SegmentStore
 from framedex.fulltext.tokenizer import GAP, TextField
-from framedex.lru_cache import LruCache
-from framedex.path_columns import FILE_STEM, SOURCE
-from framedex.progress import ShareProgress
 from framedex.search.state_cache import StateCache
 from framedex.search.text.row_texts import RowKeys, TextFields, read_keys, read_texts
 from framedex.settings import check_language

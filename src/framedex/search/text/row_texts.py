@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.arrays import RowIds
+from framedex.core.arrays import RowIds
 from framedex.fulltext.segment import Ints, Keys
 from framedex.fulltext.store import KeyedTexts, find_texts
 from framedex.storage.media import EVERYTHING, Media

@@ -13,8 +13,8 @@ from framedex.analysis.cells import assign, cell_count, find_centroids
 from framedex.analysis.codes import Codes, empty_codes
 from framedex.analysis.products import best_products
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf, sorted_by_cell
-from framedex.arrays import RowIds, Vectors
-from framedex.progress import Progress
+from framedex.core.arrays import RowIds, Vectors
+from framedex.core.progress import Progress
 from framedex.search.vectors.folder import (
     FilePart,
     PartWriter,

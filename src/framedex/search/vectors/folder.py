@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block
-from framedex.ids import new_id
+from framedex.core.ids import new_id
 from framedex.storage.disk import sync_file
 
 _FORMAT = 2

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from framedex import forks
 from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
 from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
-from framedex.arrays import RowIds, Vectors
-from framedex.forks import cached_property
-from framedex.lru_cache import LruCache
-from framedex.progress import Progress
+from framedex.core import forks
+from framedex.core.arrays import RowIds, Vectors
+from framedex.core.forks import cached_property
+from framedex.core.lru_cache import LruCache
+from framedex.core.progress import Progress
 from framedex.search.vectors.building import IndexSource, extend_index, make_index, make_small
 from framedex.search.vectors.folder import StoredIndex, read_indices, remove_superseded
 from framedex.storage.failures import own_errors

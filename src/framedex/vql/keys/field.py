@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, assert_never, cast
 
 from pydantic import Field
 
-from framedex.checks import suggestion
+from framedex.core.checks import suggestion
 from framedex.errors import InvalidFilter
 from framedex.records import FieldType
 from framedex.vql.expression import Expression

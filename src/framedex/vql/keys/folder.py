@@ -1,6 +1,6 @@
 """The key ``folder``."""
 
-from framedex.path_columns import FOLDER, FOLDER_LOWER
+from framedex.core.path_columns import FOLDER, FOLDER_LOWER
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import KeyTest
 from framedex.vql.sql_builder import SqlBuilder

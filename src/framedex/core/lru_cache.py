@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from framedex import forks
+from framedex.core import forks
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framedex.core.ids import Kind, content_group_id, group_id, group_prefix, media_id, new_id, parse_group_id
 from framedex.errors import NotFound
-from framedex.ids import Kind, content_group_id, group_id, group_prefix, media_id, new_id, parse_group_id
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
 

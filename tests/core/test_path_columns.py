@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from framedex.path_columns import PATH_COLUMNS, relation_with, stored
+from framedex.core.path_columns import PATH_COLUMNS, relation_with, stored
 from framedex.search.conditions import explained
 from framedex.storage.sql import Sql
 from framedex.vql import Scope, compile_filter, file_name, folder, parse

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from framedex.core.naming import check_dataset_name, check_name, copy_name
 from framedex.errors import Conflict, InvalidInput
-from framedex.naming import check_dataset_name, check_name, copy_name
 
 
 @pytest.mark.parametrize("name", ["", " ", "\t", "a\nb", "\0", "\ud800", "x" * 256, "taken back", None, 5, ["a"]])

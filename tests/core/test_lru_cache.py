@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.lru_cache import LruCache
+from framedex.core.lru_cache import LruCache
 
 
 def test_put__least_recently_used_goes_first() -> None:

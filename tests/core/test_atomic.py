@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from framedex.atomic import SUFFIX, atomic_file, write_atomic
+from framedex.core.atomic import SUFFIX, atomic_file, write_atomic
 
 
 def names_in(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.regular_files import (
+from framedex.core.regular_files import (
     TooLarge,
     open_binary,
     open_text,

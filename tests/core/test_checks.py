@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from framedex.checks import (
+from framedex.core.checks import (
     check_flag,
     check_fraction,
     check_integer,

@@ -1,0 +1,1 @@
+"""Small parts that all packages share: ids, names, checks, files, caches, forks, array types."""
