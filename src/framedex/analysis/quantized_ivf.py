@@ -22,7 +22,7 @@ _MIN_REFINED = 64
 
 @dataclass(frozen=True)
 class Block:
-    """Block of rows, sorted by cell.
+    """A block of rows, sorted by cell.
 
     Attributes:
         codes: the M vectors.
