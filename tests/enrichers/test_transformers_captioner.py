@@ -215,9 +215,9 @@ def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: p
 
 def test_captioner__bad_arguments(tmp_path: Path) -> None:
     """Invalid arguments are rejected before anything is loaded."""
-    with pytest.raises(InvalidInput, match="1 or more"):
+    with pytest.raises(InvalidInput, match="a whole number from 1"):
         TransformersCaptioner(TRAINED, max_tokens=0)
-    with pytest.raises(InvalidInput, match="1 or more"):
+    with pytest.raises(InvalidInput, match="a whole number from 1"):
         TransformersCaptioner(TRAINED, batch=0)
     with pytest.raises(InvalidInput, match="is no device"):
         TransformersCaptioner(TRAINED, device="abacus")

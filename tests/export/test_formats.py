@@ -13,7 +13,6 @@ from tests.boxes import box
 from tests.gallery import Averages
 from tests.objects import write_table
 from tests.pictures import photo, write
-from tests.processes import run
 
 EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 
@@ -48,12 +47,6 @@ def test_message__names_the_formats() -> None:
     """An unknown format is rejected with the list of formats."""
     with pytest.raises(InvalidInput, match=f"^format must be {format_names()}, not 'pascal'$"):
         find_format("pascal")
-
-
-def test_help__names_the_formats() -> None:
-    """The command line's help has the same words."""
-    out = run("from framedex.cli import main; import sys; sys.argv[1:] = ['export', '--help']; main()")
-    assert format_names() in re.sub(r"[\s│]+", " ", out)
 
 
 def test_annotations__that_are_written_are_read() -> None:

@@ -330,7 +330,7 @@ def test_list__uris_that_are_none(tmp_path: Path, uri: str) -> None:
 def test_text_list__with_a_line_that_is_no_path(tmp_path: Path) -> None:
     """A file with a line of a hundred thousand characters is no list, and is not taken for a path."""
     (tmp_path / "list.txt").write_text("a.png\n" + "x" * 100_000)
-    with pytest.raises(InvalidInput, match="line 2: a line is the path of a file, and this one is longer than any"):
+    with pytest.raises(InvalidInput, match="line 2: each line must be the path of a file, and this one is too long"):
         open_source(tmp_path / "list.txt")
 
 

@@ -198,7 +198,7 @@ def cannot_link_items(
 
 
 def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int], settled: int) -> dict[str, int]:
-    """Renumber clusters and groups, in place, to continue the previous ones; return the next free numbers.
+    """Change the numbers of clusters and groups, in place, to continue the previous ones; return the next free numbers.
 
     The settled members of a previous cluster decide. Members that joined it later count only if it has no others.
     """
