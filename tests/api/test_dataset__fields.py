@@ -255,7 +255,7 @@ def test_field__while_the_task_runs(dataset: Dataset) -> None:
         dataset.tag(first, "x")
     with pytest.raises(Conflict, match="blocked while CUSTOM_METADATA task is running"):
         dataset.add_field("b", "float")
-    task._runner.run_of(task.id).report.cancel()  # type: ignore[union-attr] # it runs here
+    task._runner.run_of(task.id).progress.cancel()  # type: ignore[union-attr] # it runs here
     gate.opened.set()
     with pytest.raises(Aborted):
         task.wait(60)
@@ -284,12 +284,12 @@ def test_to_arrow__has_fields_by_name(dataset: Dataset) -> None:
     """A field's name selects its column, beside others and in the wanted order; by default there are none."""
     ids = all_ids(dataset)
     dataset.add_field("free text", "string", values={ids[1]: "x"})
-    dataset.add_field("path", "float", values={ids[0]: 2})
-    table = dataset.to_arrow(["path", "media_id", "free text"])
-    assert table.column_names == ["path", "media_id", "free text"]
+    dataset.add_field("location", "float", values={ids[0]: 2})
+    table = dataset.to_arrow(["location", "media_id", "free text"])
+    assert table.column_names == ["location", "media_id", "free text"]
     assert table.to_pylist()[:2] == [
-        {"path": 2.0, "media_id": ids[0], "free text": None},
-        {"path": None, "media_id": ids[1], "free text": "x"},
+        {"location": 2.0, "media_id": ids[0], "free text": None},
+        {"location": None, "media_id": ids[1], "free text": "x"},
     ]
     assert table.schema.types == [pa.float64(), pa.string(), pa.string()]
     assert dataset.where([{"tags": {"op": "is", "value": "a"}}]).to_arrow(["path"]).num_rows == 0

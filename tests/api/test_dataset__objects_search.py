@@ -69,7 +69,8 @@ def test_similar__between_pictures_and_objects(dataset: Dataset) -> None:
 def test_similar__a_part_of_an_object(dataset: Dataset) -> None:
     """A box within an object counts from the corner of its crop."""
     (car, *_) = boxes(dataset, vql.labels("car"))
-    part = {"x": 0, "y": 0, "width": 1, "height": 1}
+    height, width = dataset.read(car).shape[:2]
+    part = {"x": 0, "y": 0, "width": width, "height": height}
     whole = dataset.similar(car, None, entity_type="OBJECTS").to_arrow(["relevance_score"])
     boxed = dataset.similar(car, None, entity_type="OBJECTS", bounding_box=part).to_arrow(["relevance_score"])
     assert np.allclose(whole["relevance_score"].to_numpy(), boxed["relevance_score"].to_numpy(), atol=2e-3)

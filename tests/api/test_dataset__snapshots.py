@@ -348,7 +348,7 @@ def test_rename__dataset(workspace: Workspace, dataset: Dataset) -> None:
     assert (dataset.name, workspace.dataset("dogs").id) == ("dogs", dataset.id)
     with pytest.raises(Conflict, match="'cats' exists already"):
         dataset.rename("cats")
-    with pytest.raises(InvalidInput, match="no slashes"):
+    with pytest.raises(InvalidInput, match="must not contain slashes"):
         dataset.rename("a/b")
     dataset.rename("dogs")
     workspace.delete_dataset("dogs")

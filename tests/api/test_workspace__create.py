@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import Conflict, Encoder, Forbidden, InvalidInput, NotFound, Workspace
+from framedex import Conflict, Encoder, Forbidden, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import NAMES, SETTINGS, Averages, Faulty, Gallery, embedded
 from tests.pictures import photo, write
@@ -281,7 +281,7 @@ def test_delete_dataset__switched_off(tmp_path: Path, folder: Path) -> None:
         workspace.create_dataset("stays", folder)
         with pytest.raises(Forbidden, match="Delete dataset feature is not enabled"):
             workspace.delete_dataset("stays")
-        with pytest.raises(RuntimeError, match="out of order"):
+        with pytest.raises(TaskFailed, match="out of order"):
             workspace.create_dataset("fails", folder, Faulty())
         assert [record.display_name for record in workspace.datasets()] == ["stays"]
 

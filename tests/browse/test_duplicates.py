@@ -64,7 +64,7 @@ def test_duplicates__between_levels(gallery: Gallery, asked: float, used: float)
 @pytest.mark.parametrize("threshold", [-0.1, 0, 0.5, 0.9599, 1.1, 95, float("nan"), "0.96", None, True])
 def test_duplicates__unusable_threshold(gallery: Gallery, threshold: Any) -> None:
     """A threshold outside 0.96 to 1 is refused instead of being treated as 0.96."""
-    with pytest.raises(InvalidInput, match=r"similarity from 0\.96 to 1.* 0\.985, .*0\.999 and 1\.0"):
+    with pytest.raises(InvalidInput, match=r"number from 0\.96 to 1.* 0\.985, .*0\.999 and 1\.0"):
         gallery.dataset.duplicates(threshold)
 
 

@@ -26,10 +26,15 @@ def test_check_name__takes_printable_text(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("a/b", "no slashes"), ("a\\b", "no slashes"), ("a\nb", "no control characters"), (None, "None")],
+    [
+        ("a/b", "must not contain slashes"),
+        ("a\\b", "must not contain slashes"),
+        ("a\nb", "no control characters"),
+        (None, "None"),
+    ],
 )
 def test_check_dataset_name__refuses_slashes_too(name: Any, reason: str) -> None:
-    """A dataset's name may become part of a file's name, so it has no slashes."""
+    """A dataset's name may become part of a file's name, so it has must not contain slashes."""
     with pytest.raises(InvalidInput, match=reason):
         check_dataset_name(name)
     assert check_dataset_name("naïve; --") is None  # type: ignore[func-returns-value] # that is the claim

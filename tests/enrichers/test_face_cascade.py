@@ -26,13 +26,14 @@ def test_faces__without_scikit_image() -> None:
         import sys
         sys.modules["skimage"] = None
         from framedex import MissingDependency
-        from framedex.enrichers import FACES, describe, make_detector
+        from framedex.enrichers import describe_model, make_detector
+        from framedex.enrichers.detectors import _FACES as FACES
         from framedex.settings import Settings
         try:
             make_detector(FACES)
         except MissingDependency as error:
             print(error)
-        print(describe(FACES, Settings()).status)
+        print(describe_model(FACES, Settings()).status)
         """
     )
     assert out.splitlines()[0] == "the detector 'faces' needs scikit-image: pip install 'framedex[faces]'"

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -262,6 +263,22 @@ def _connect(path: Path, *, read_only: bool) -> _Connection:
         return connection
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Set the journal mode of a catalog to WAL; wait while other processes set it at the same time.
+
+    SQLite waits for no lock here: two connections that both change the mode would wait for each other.
+    """
+    until = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _base_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
 def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
     connection = sqlite3.connect(
         f"file:{_quoted(path)}?{query}",
@@ -274,7 +291,7 @@ def _prepared(path: Path, query: str, *, read_only: bool) -> _Connection:
     try:
         connection.execute("PRAGMA foreign_keys=ON")
         if not read_only:
-            connection.execute("PRAGMA journal_mode=WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens all files needed for reading
     except BaseException:
@@ -355,7 +372,7 @@ def _free_bytes(path: Path) -> int:
     """Return the number of free bytes on the catalog's disk; a large number if it cannot be determined."""
     try:
         return shutil.disk_usage(path.parent).free
-    except OSError:
+    except (OSError, AttributeError):  # not every system can say
         return 2**62
 
 

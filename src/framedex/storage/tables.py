@@ -283,7 +283,10 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
     reader = pa.RecordBatchReader.from_batches(schema, batches)
     if not path.exists():
         return int(lance.write_dataset(reader, str(path), schema=schema, mode="create").version)
-    table = lance.dataset(str(path))
+    try:
+        table = lance.dataset(str(path))
+    except ValueError:  # a folder without a version, as a killed process leaves it
+        return int(lance.write_dataset(reader, str(path), schema=schema, mode="create").version)
     if missing := [field for field in schema if field.name not in table.schema.names]:
         table.add_columns(pa.schema(missing))
     return int(lance.write_dataset(reader, table, schema=schema, mode="append").version)
