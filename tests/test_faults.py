@@ -165,7 +165,7 @@ def test_full_disk__creation(disk: Disk, folder: Path, left: int) -> None:
     """Of a creation for which the disk has no space no dataset stays, or one whose task says why and can be retried."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
         calm = workspace.create_dataset("calm", folder)
-        with disk.full(left), pytest.raises(WorkspaceError, match=r"full|no space left"):
+        with disk.full(left), pytest.raises(WorkspaceError, match=r"(?i)full|no space left"):
             workspace.create_dataset("new", folder)
         for record in workspace.datasets():
             if record.display_name == "new":

@@ -46,7 +46,7 @@ LIFE = """
         assert gate.reached.wait(60)
         with ThreadPoolExecutor() as threads:
             aborted = threads.submit(slow.task.abort)
-            assert run_of(slow.task).report.cancelled.wait(60)
+            assert run_of(slow.task).progress.cancelled.wait(60)
             gate.opened.set()
             assert aborted.result(60).status is TaskStatus.ABORTED
         workspace.delete_dataset(clone.id)

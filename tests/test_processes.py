@@ -124,7 +124,7 @@ def test_open__by_several_processes_at_once(tmp_path: Path) -> None:
     assert [finish(process) for process in processes] == [""] * 4
     for number in range(6):
         assert {entry.name for entry in (tmp_path / str(number)).iterdir()} == {
-            "catalog.db", "datasets", "framedex.toml",
+            "catalog.db", "catalog.db-reserve", "datasets", "framedex.toml",
         }  # fmt: skip
 
 

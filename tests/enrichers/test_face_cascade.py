@@ -27,7 +27,7 @@ def test_faces__without_scikit_image() -> None:
         sys.modules["skimage"] = None
         from framedex import MissingDependency
         from framedex.enrichers import describe_model, make_detector
-        from framedex.enrichers.detectors import _FACES as FACES
+        from framedex.enrichers.detectors import FACES
         from framedex.settings import Settings
         try:
             make_detector(FACES)

@@ -34,7 +34,7 @@ def atomic_file(
     try:
         yield partial
         if fsync:
-            _sync(partial)
+            _sync(partial, os.O_RDWR)  # some systems sync for writers only
         put(partial, path)
     finally:
         with suppress(FileNotFoundError):  # it was renamed
@@ -56,11 +56,11 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = False) -> None:
 def _sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk, if the file system supports that."""
     with suppress(OSError):
-        _sync(folder)
+        _sync(folder, os.O_RDONLY)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

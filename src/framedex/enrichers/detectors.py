@@ -9,7 +9,7 @@ from framedex.encoders import check_onnx
 from framedex.encoders.onnx_settings import SCHEME as ONNX
 from framedex.encoders.onnx_settings import model_path, parse_name
 from framedex.enrichers.detector import Detector
-from framedex.enrichers.face_cascade import FaceCascade
+from framedex.enrichers.face_cascade import FaceCascade, check_scikit_image
 from framedex.enrichers.models_file import ModelEntry
 from framedex.enrichers.onnx_detector import OnnxDetector
 from framedex.errors import InvalidInput
@@ -71,7 +71,7 @@ def _onnx_path(entry: ModelEntry) -> str:
     return path
 
 
-_FACES = ModelEntry(
+FACES = ModelEntry(
     id=FaceCascade.name,
     type=EnrichmentType.OBJECT_DETECTION,
     name="Faces",
@@ -82,7 +82,9 @@ _FACES = ModelEntry(
 _BUILT_IN = {
     scheme.name: scheme
     for scheme in (
-        DetectorScheme(FaceCascade.name, lambda _entry: FaceCascade(), model=_FACES),
+        DetectorScheme(
+            FaceCascade.name, lambda _entry: FaceCascade(), check=lambda _entry: check_scikit_image(), model=FACES
+        ),
         DetectorScheme(ONNX, _make_onnx, check=_check_onnx),
     )
 }

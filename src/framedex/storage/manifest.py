@@ -86,7 +86,10 @@ class TransactionManifests:
             for dataset_id in sorted(self.removed):
                 self._rename_deleted(self._folder / dataset_id / MANIFEST)
         except OSError as error:
-            raise WorkspaceError(f"cannot write {error.filename}: {error.strerror}; nothing was changed") from error
+            path = error.filename or self._folder  # writing to an open file names no file
+            raise WorkspaceError(
+                f"cannot write the manifests in {path}: {error.strerror}; nothing was changed"
+            ) from error
 
     def confirm(self) -> None:
         """Confirm the pending manifests; call it after COMMIT. Raises nothing.
