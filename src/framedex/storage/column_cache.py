@@ -6,7 +6,6 @@ column that would take most of the memory is streamed instead.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,20 +21,11 @@ from framedex.storage.column_keys import columns_key
 from framedex.storage.failures import own_errors
 from framedex.storage.row_positions import positions_of
 from framedex.storage.sql import Sql
-from framedex.storage.tables import READING, ROW_ID, Table
+from framedex.storage.tables import ROW_ID, Table, TableCache
 
 _COLUMN_SHARE = 4  # divisor: a column may take 1/4 of the memory
 _HELD_SHARE = 16  # divisor: results of conditions may take 1/16 of the memory
-_TABLES, _LARGE = 16, 1024  # open tables, and columns recorded as too large
-
-
-def _folder(path: Path) -> tuple[int, int] | None:
-    """Return the identity of a folder, which differs from that of a later folder at the same path; None if missing."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
+_LARGE = 1024  # columns recorded as too large
 
 
 class ColumnCache:
@@ -58,7 +48,7 @@ class ColumnCache:
         self._large: LruCache[Hashable, bool] = LruCache(_LARGE)
         self._keys: WeakKeyDictionary[Table, dict[str, Hashable]] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Table, list[dict[str, Any]]] = WeakKeyDictionary()
-        self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(_TABLES)
+        self._tables = TableCache()
         self._lock, self._reading = forks.Lock(), forks.Lock()
 
     @property
@@ -74,18 +64,10 @@ class ColumnCache:
     def open(self, path: Path, version: int) -> Table:
         """Return a table at a version of a generation.
 
-        A version never changes. But an unreferenced table is removed, and a new table of the same name counts versions
-        from 1 again; it then has another folder.
-
         Raises:
             NotFound: the version does not exist.
         """
-        key = path, version, _folder(path)
-        if (table := self._tables.get(key)) is not None:
-            return table
-        table = Table(path, version)
-        self._tables.put(key, table)
-        return table
+        return self._tables.open(path, version)
 
     def rows(self, path: Path, version: int) -> list[dict[str, Any]]:
         """Return all rows of a small table, opened by :meth:`open`; callers must not change them.
@@ -198,12 +180,11 @@ class ColumnCache:
     def _read_stored(self, table: Table, name: str) -> pa.Array | None:
         chunks, size = [], 0
         reader = table.stream([] if name == ROW_ID else [name], row_ids=name == ROW_ID)
-        with READING.using():
-            for batch in reader:
-                size += batch.nbytes
-                if size > self._column_bytes:
-                    return None
-                chunks.append(batch.column(name))
+        for batch in reader:
+            size += batch.nbytes
+            if size > self._column_bytes:
+                return None
+            chunks.append(batch.column(name))
         return pa.chunked_array(chunks, reader.schema.field(name).type).combine_chunks()
 
     def _computed(self, column: PathColumn, path: pa.Array) -> pa.Array:

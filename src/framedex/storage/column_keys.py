@@ -3,10 +3,13 @@
 from collections.abc import Collection, Hashable
 from typing import Any
 
-from framedex.storage.failures import own_errors
-from framedex.storage.tables import READING, Table
+from framedex.storage.engine_calls import engine_call
+from framedex.storage.failures import on_table
+from framedex.storage.tables import Table
 
 
+@engine_call
+@on_table("read")
 def columns_key(table: Table, columns: Collection[str]) -> Hashable:
     """Return a key that is equal for two versions of a table only if both have the same rows and column values.
 
@@ -22,12 +25,11 @@ def columns_key(table: Table, columns: Collection[str]) -> Hashable:
     """
     import lance
 
-    with own_errors(f"read {table.path}"), READING.using():
-        dataset: Any = lance.dataset(str(table.path), version=table.version)
-        field_ids = {
-            number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)
-        }
-        return str(table.path), tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
+    dataset: Any = lance.dataset(str(table.path), version=table.version)
+    field_ids = {
+        number for field in dataset.lance_schema.fields() if field.name() in columns for number in _numbers(field)
+    }
+    return str(table.path), tuple(_fragment_key(each.metadata, field_ids) for each in dataset.get_fragments())
 
 
 def _numbers(field: Any) -> list[int]:

@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.core import forks
-from framedex.storage.tables import READING
+from framedex.errors import WorkspaceError
+
+_QUERIES = forks.Gate(1)  # a fork waits for the end of queries, which may have locked what all engines share
 
 
 class Sql:
@@ -26,12 +28,17 @@ class Sql:
             text: one statement, with ``$1``, ``$2``… for parameters.
             params: the values of the parameters.
             relations: Arrow tables or readers, by their names in the statement. A reader is consumed.
+
+        Raises:
+            WorkspaceError: a query ran when this process was forked.
         """
+        if not _QUERIES.is_safe:
+            raise WorkspaceError(f"tables were queried {forks.UNSAFE}")
         connection = self._connection()
         for name, relation in relations.items():
             connection.register(name, relation)
         try:
-            with READING.using():  # relations may be readers of tables
+            with _QUERIES.using():
                 # A statement without parameters needs None instead of an empty list.
                 return connection.sql(text, params=list(params) or None).to_arrow_table()
         finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 from framedex.errors import Aborted
 from framedex.storage.disk import walk_files
+from framedex.storage.engine_calls import check_own_engine
 
 _ROWS = 8192
 _MOST_TEXT = 240
@@ -16,7 +17,12 @@ _OF_ROWS = ("data", "_deletions")
 
 
 def opening_fault(path: Path, version: int) -> str | None:
-    """Return the reason why a version of a table cannot be opened; None if it can."""
+    """Return the reason why a version of a table cannot be opened; None if it can.
+
+    Raises:
+        WorkspaceError: this process cannot check tables, because it was forked.
+    """
+    check_own_engine()
     fault = engine_fault(lambda: _open(path, version).count_rows())
     return None if fault is None else f"version {version} of the table {path.stem!r} cannot be opened: {fault}"
 
@@ -27,9 +33,13 @@ class ColumnReader:
     Args:
         path: folder of the table.
         progress: called after each batch of rows; raises to stop.
+
+    Raises:
+        WorkspaceError: this process cannot check tables, because it was forked.
     """
 
     def __init__(self, path: Path, progress: Callable[[], None]) -> None:
+        check_own_engine()
         self._path, self._tell = path, progress
         self._sound: set[tuple[str, tuple[str, ...]]] = set()
 
@@ -68,7 +78,11 @@ def unreferenced_files(path: Path) -> list[Path]:
     """Return the data files of a table that no version references, as left by a killed writer.
 
     If the table's versions cannot be read, the result is empty.
+
+    Raises:
+        WorkspaceError: this process cannot check tables, because it was forked.
     """
+    check_own_engine()
     tracked: set[str] = set()
     if engine_fault(lambda: tracked.update(_tracked(path))) is not None:
         return []

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table
 
 _CLEANED = 512  # versions per call
@@ -21,6 +22,7 @@ _HINT = "_versions/latest_version_hint.json"
 _NO_VERSION = 2**62  # Lance takes no empty list of versions
 
 
+@engine_call
 @on_table("read")
 def old_versions(path: Path, retained: Collection[int]) -> list[int]:
     """Return the versions of a table except *retained* and the newest, ascending."""
@@ -30,6 +32,7 @@ def old_versions(path: Path, retained: Collection[int]) -> list[int]:
     return sorted({each["version"] for each in dataset.versions()} - {*retained, dataset.version})
 
 
+@engine_call
 @on_table("read")
 def ends_with(path: Path, version: int) -> bool:
     """Return whether the newest version of a table references the same files as the given one."""
@@ -42,6 +45,7 @@ def ends_with(path: Path, version: int) -> bool:
     return bool(newest_files == other_files)
 
 
+@engine_call
 @on_table("clean up")
 def remove_versions(path: Path, versions: Sequence[int]) -> None:
     """Remove versions of a table, and the files that only they reference.
@@ -54,6 +58,7 @@ def remove_versions(path: Path, versions: Sequence[int]) -> None:
         lance.dataset(str(path)).cleanup_old_versions(versions=list(versions[start : start + _CLEANED]))
 
 
+@engine_call
 @on_table("clean up")
 def remove_leftovers(path: Path) -> None:
     """Remove files of a table that no version references, as left by a killed writer.
@@ -65,6 +70,7 @@ def remove_leftovers(path: Path) -> None:
     lance.dataset(str(path)).cleanup_old_versions(versions=[_NO_VERSION], delete_unverified=True)
 
 
+@engine_call
 @on_table("read")
 def rows_key(path: Path, version: int) -> Hashable:
     """Return a key that is equal for two versions of a table only if both have the same rows; columns may differ."""
@@ -97,6 +103,7 @@ class DataFile:
     replaced: bool
 
 
+@engine_call
 @on_table("read")
 def data_files(path: Path, version: int) -> list[DataFile]:
     """Return the data files of a version of a table."""
@@ -125,6 +132,7 @@ def _numbers(field: Any) -> list[int]:
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
+@engine_call
 @on_table("read")
 def files_of(path: Path, versions: Collection[int]) -> set[str]:
     """Return the files that some versions of a table reference, as paths relative to its folder."""
@@ -140,6 +148,7 @@ def files_of(path: Path, versions: Collection[int]) -> set[str]:
     return paths
 
 
+@engine_call
 @on_table("read")
 def files_of_head(path: Path, version: int) -> set[str]:
     """Return the files that the head's version references, and those that must stay with it."""

@@ -17,32 +17,21 @@ import pyarrow as pa
 
 from framedex.core import forks
 from framedex.core.forks import cached_property
-from framedex.errors import NotFound, WorkspaceError
+from framedex.core.lru_cache import LruCache
+from framedex.errors import NotFound
 from framedex.storage import disk
+from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
 from framedex.storage.table_files import files_of
 
 ROW_ID = "_rowid"
 _BATCH_ROWS = 8192
+_TABLES = 16  # tables that a cache keeps open
 _GONE = "__gone"
 _MANY_FILES, _SMALL_FILE, _FILE_ROWS = 64, 2048, 131_072  # files, and rows per file
 _BATCH_BYTES = 2**20
 _SYNCED: dict[Path, frozenset[tuple[int, int, int]]] = {}  # inode, time and size of synced files
 _BLOCK_BYTES = 128 * 2**20
-WRITING, READING = forks.Gate(1), forks.Gate(2)
-"""Gates around calls of the engine: a fork waits until none is active, because the child would wait for the engine's
-locks forever.
-"""
-
-
-def check_safe() -> None:
-    """Check that this process can use the engine.
-
-    Raises:
-        WorkspaceError: the engine was active when this process was forked.
-    """
-    if not (READING.is_safe and WRITING.is_safe):
-        raise WorkspaceError(f"tables were read or written {forks.UNSAFE}")
 
 
 class Table:
@@ -55,21 +44,17 @@ class Table:
 
     def __init__(self, path: Path, version: int) -> None:
         self.path, self.version = path, version
-        self._handle: Any = self._open()
+        self._handle: Any = None
         forks.renew_after_forks(self)
+        self._check()
 
-    def _open(self) -> Any:
-        import lance
+    def __reduce__(self) -> Any:
+        """Return the parts of which another process opens the same version."""
+        return _opened, (self.path, self.version)
 
-        check_safe()
-        try:
-            with READING.using():
-                return lance.dataset(str(self.path), version=self.version)
-        except (ValueError, OSError) as error:
-            raise NotFound(f"{self.path} has no version {self.version}: {error}") from error
-        except BaseException:
-            with own_errors(f"read {self.path}"):
-                raise
+    @engine_call
+    def _check(self) -> None:
+        assert self._lance is not None
 
     @property
     def _lance(self) -> Any:
@@ -77,22 +62,36 @@ class Table:
             self._handle = self._open()
         return self._handle
 
+    def _open(self) -> Any:
+        import lance
+
+        try:
+            return lance.dataset(str(self.path), version=self.version)
+        except (ValueError, OSError) as error:
+            raise NotFound(f"{self.path} has no version {self.version}: {error}") from error
+        except BaseException:
+            with own_errors(f"read {self.path}"):
+                raise
+
     def renew(self) -> None:
-        """Discard the handle in the child of a fork; the next read opens another one."""
+        """Discard the handle in the child of a fork."""
         forks.abandon(self._handle)
         self._handle = None
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the table."""
-        with READING.using():
-            return self._lance.schema
+        return self._schema()
 
+    @engine_call
+    def _schema(self) -> pa.Schema:
+        return self._lance.schema
+
+    @engine_call
     @on_table("read")
     def count(self) -> int:
         """Return the number of rows."""
-        with READING.using():
-            return int(self._lance.count_rows())
+        return int(self._lance.count_rows())
 
     def scan(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return a reader over some columns in row order, in batches of bounded size.
@@ -106,33 +105,32 @@ class Table:
         """
         return self._guarded(self.stream(columns, row_ids=row_ids))
 
+    @engine_call
     @on_table("read")
     def stream(self, columns: Sequence[str], *, row_ids: bool = False) -> pa.RecordBatchReader:
         """Return the reader of :meth:`scan` for use by another engine, with Lance's own errors."""
-        with READING.using():
-            scanner = self._lance.scanner(
-                columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
-            )
-            return scanner.to_reader()
+        scanner = self._lance.scanner(
+            columns=list(columns), with_row_id=row_ids, batch_size=_BATCH_ROWS, scan_in_order=True
+        )
+        return scanner.to_reader()
 
     def _guarded(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         def batches() -> Iterator[pa.RecordBatch]:
             with own_errors(f"read {self.path}"):
-                while True:
-                    with READING.using():
-                        batch = next(reader, None)
-                    if batch is None:
-                        return
-                    yield batch
+                yield from reader
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
-    @on_table("read")
     def vector_batches(self, column: str, start: int) -> pa.RecordBatchReader:
         """Return a reader over a column of vectors, from a row on.
 
         It reads little ahead: allocating buffers of the size of a table takes longer than reading them.
         """
+        return self._guarded(self._vector_stream(column, start))
+
+    @engine_call
+    @on_table("read")
+    def _vector_stream(self, column: str, start: int) -> pa.RecordBatchReader:
         size = 4 * self.schema.field(column).type.list_size
         scanner = self._lance.scanner(
             columns=[column],
@@ -143,15 +141,25 @@ class Table:
             fragment_readahead=1,
             io_buffer_size=32 * _BATCH_BYTES,
         )
-        return self._guarded(scanner.to_reader())
+        return scanner.to_reader()
 
     def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Return rows by id, in the given order, without reading other rows."""
         if not len(row_ids):
             fields = [self.schema.field(name) for name in columns]
             return pa.schema(fields).empty_table()
-        with own_errors(f"read {self.path}"), READING.using():
-            return self._lance._take_rows(list(row_ids), columns=list(columns))
+        return self._take_ids(list(row_ids), list(columns))
+
+    @engine_call
+    @on_table("read")
+    def _take_ids(self, row_ids: list[int], columns: list[str]) -> pa.Table:
+        return self._lance._take_rows(row_ids, columns=columns)
+
+    @engine_call
+    @on_table("read")
+    def take_positions(self, positions: npt.NDArray[np.int64], column: str) -> pa.Array:
+        """Return the values of a column at some 0-based positions in row order, ascending."""
+        return self._lance.take(positions, columns=[column]).column(0).combine_chunks()
 
     def vectors(
         self, column: str = "embedding", *, start: int = 0, max_bytes: int | None = None
@@ -182,6 +190,46 @@ class Table:
                 positions[filled : filled + len(valid)] = valid + start
             start, filled = start + len(array), filled + len(valid)
         return positions[:filled], out[:filled]
+
+
+class TableCache:
+    """The most recently opened tables."""
+
+    def __init__(self) -> None:
+        self._tables: LruCache[tuple[Path, int, tuple[int, int] | None], Table] = LruCache(_TABLES)
+
+    def open(self, path: Path, version: int) -> Table:
+        """Return a table at a version.
+
+        A version never changes. But an unreferenced table is removed, and a new table of the same name counts versions
+        from 1 again; it then has another folder.
+
+        Raises:
+            NotFound: the version does not exist.
+        """
+        key = path, version, _folder(path)
+        if (table := self._tables.get(key)) is not None:
+            return table
+        table = Table(path, version)
+        self._tables.put(key, table)
+        return table
+
+
+_OPENED = TableCache()
+
+
+def _opened(path: Path, version: int) -> Table:
+    """Return a table of another process."""
+    return _OPENED.open(path, version)
+
+
+def _folder(path: Path) -> tuple[int, int] | None:
+    """Return the identity of a folder, which differs from that of a later folder at the same path; None if missing."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 class StoredVectors:
@@ -238,10 +286,7 @@ class StoredVectors:
         if not len(rows):
             return np.empty((0, self.dimension), dtype=np.float32)
         numbers, order = np.unique(rows, return_inverse=True)
-        with own_errors(f"read {self._table.path}"), READING.using():
-            column = (
-                self._table._lance.take(self._positions[numbers], columns=[self._column]).column(0).combine_chunks()
-            )
+        column = self._table.take_positions(self._positions[numbers], self._column)
         return np.ascontiguousarray(flat(column, self.dimension)[order])
 
 
@@ -271,8 +316,8 @@ def warm_up() -> None:
     import lance  # noqa: F401 - loading is the purpose
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Append batches to the table at *path*, creating it if necessary; return its new version.
 
@@ -292,8 +337,8 @@ def append(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> 
     return int(lance.write_dataset(reader, table, schema=schema, mode="append").version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Replace the content of the table at *path*, creating it if necessary; return its new version."""
     import lance
@@ -303,8 +348,8 @@ def replace(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
     return int(lance.write_dataset(reader, str(path), schema=schema, mode=mode).version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
     """Add columns to *table*, or replace columns of the same names; return the new version.
 
@@ -338,8 +383,8 @@ def put_columns(table: Table, batches: Iterator[pa.RecordBatch], schema: pa.Sche
     return int(dataset.version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     """Add columns that are null in all rows to a table at its newest version; return the new version.
 
@@ -352,8 +397,8 @@ def add_empty_columns(table: Table, schema: pa.Schema) -> int:
     return int(dataset.version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def drop_columns(table: Table, names: Sequence[str]) -> int:
     """Drop some columns, where present, from a table at its newest version; return the new version."""
     import lance
@@ -364,8 +409,8 @@ def drop_columns(table: Table, names: Sequence[str]) -> int:
     return int(dataset.version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def delete_rows(table: Table, deleted: npt.NDArray[np.bool_]) -> int:
     """Delete rows; return the new version. The other rows keep their order and are not rewritten.
 
@@ -384,8 +429,8 @@ def delete_rows(table: Table, deleted: npt.NDArray[np.bool_]) -> int:
     return int(dataset.version)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def compact(table: Table, *, without: Sequence[str] = ()) -> int:
     """Merge small files of a table if there are many, and drop deleted rows; return the newest version.
 
@@ -456,8 +501,8 @@ def sync(path: Path) -> None:
     _SYNCED[path] = frozenset(current)
 
 
+@engine_call
 @on_table("write")
-@WRITING.using()
 def roll_back(path: Path, version: int | None) -> int | None:
     """Make the content of *version* the newest of the table at *path*, undoing what an interrupted run wrote.
 

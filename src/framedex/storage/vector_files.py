@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import RowIds
+from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
-from framedex.storage.tables import READING, ROW_ID, Table, flat
+from framedex.storage.tables import ROW_ID, Table, flat
 
 _OFFSET_BITS = 32
 
@@ -33,19 +34,19 @@ class FileRows:
     rows: int
 
 
+@engine_call
 @on_table("read")
 def files_with(table: Table, column: str) -> dict[str, FileRows]:
     """Return the files that contain a column, by name, in row order."""
     import lance
 
-    with READING.using():
-        dataset = lance.dataset(str(table.path), version=table.version)
-        (number,) = (each.id() for each in dataset.lance_schema.fields() if each.name() == column)
-        files = {}
-        for fragment in dataset.get_fragments():
-            (file,) = (each.path for each in fragment.metadata.files if number in each.fields)
-            files[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
-        return files
+    dataset = lance.dataset(str(table.path), version=table.version)
+    (number,) = (each.id() for each in dataset.lance_schema.fields() if each.name() == column)
+    files = {}
+    for fragment in dataset.get_fragments():
+        (file,) = (each.path for each in fragment.metadata.files if number in each.fields)
+        files[file] = FileRows(fragment.fragment_id, fragment.physical_rows)
+    return files
 
 
 def row_ids_of(table: Table) -> RowIds:
