@@ -132,7 +132,7 @@ def test_labels__that_cannot_be(dataset: Dataset) -> None:
             dataset.set_labels({ids[0]: wrong})
         with pytest.raises(InvalidInput, match="the labels of a media item are a list of texts"):
             dataset.set_labels(ids, wrong)
-    with pytest.raises(InvalidInput, match="needs the labels of the selection"):
+    with pytest.raises(InvalidInput, match="needs the value of the selection"):
         dataset.set_labels(ids)
     with pytest.raises(InvalidInput, match="not both"):
         dataset.set_labels({ids[0]: ["a"]}, ["a"])

@@ -8,12 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core.progress import Progress
+from framedex.editable_values import find_editable_value
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.labels import LABELS, judge_labels
+from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import read_batches
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.enrich.objects import ObjectRun
@@ -32,6 +33,8 @@ from framedex.storage.media_rows import index_columns_of
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, flat
 from framedex.tasks import Commit, TaskProgress
+
+_LABELS = find_editable_value("labels").field
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,7 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
         tags: all tags.
         codes: int32, shape (rows, K): numbers of each row's tags, -1 for none.
     """
-    schema = pa.schema([LABELS])
+    schema = pa.schema([_LABELS])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start, batch_of_labels in read_batches(table, schema):
@@ -286,6 +289,6 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
                 list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None
                 for old, new in zip(labels, added, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays([pa.array(rows, LABELS.type)], schema=schema)
+            yield pa.RecordBatch.from_arrays([pa.array(rows, _LABELS.type)], schema=schema)
 
     return tables.put_columns(table, batches(), schema)
