@@ -162,7 +162,7 @@ def test_fork__tasks_and_exports_of_the_parent(tmp_path: Path, folder: Path) -> 
 
 
 def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
-    """Pools of forked processes, as loaders of training data use them, read pictures by the dataset of their parent."""
+    """Pools of forked processes, as loaders of training data use them, read images by the dataset of their parent."""
     code = """
     import multiprocessing
 

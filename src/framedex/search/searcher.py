@@ -120,7 +120,7 @@ class Searcher:
             return EncodedQuery(encode(encoder, [text])[0], self.index)
         if (encoder := self._text_encoder) is None:
             raise InvalidInput(
-                f"searching by meaning needs an encoder of pictures and texts, or one of texts for the captions; this "
+                f"searching by meaning needs an encoder of images and texts, or one of texts for the captions; this "
                 f"dataset was indexed with {self.embedding.encoder!r}, and no text encoder is set. Enrich it with "
                 "MULTIMODEL_IMAGE_ENCODING or CAPTION_IMAGES, name a text encoder in FRAMEDEX_TEXT_ENCODER to search "
                 "captions by, or search for words in captions, labels and file names"

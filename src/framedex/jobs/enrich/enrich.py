@@ -67,9 +67,9 @@ class EnrichmentPlan:
     def stages(self) -> list[str]:
         """The stages of the enrichment, in order."""
         stages = {
-            "encoding pictures": self.encoder,
-            "tagging pictures": self.tagger,
-            "captioning pictures": self.captioner,
+            "encoding images": self.encoder,
+            "tagging images": self.tagger,
+            "captioning images": self.captioner,
             "encoding objects": self.encoder,
             "finding objects": self.detector,
             "captioning objects": self.object_captioner,
@@ -190,12 +190,12 @@ class _Run:
         if plan.encoder is not None:
             table = Table(path, version)
             table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
-            progress = self._part("encoding pictures")
+            progress = self._part("encoding images")
             version = write_embeddings(table, self.media, plan.encoder, self.job.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))
         if plan.captioner is not None:
-            progress = self._part("captioning pictures")
+            progress = self._part("captioning images")
             replaces = plan.replace_captions
             table = Table(path, version)
             version = write_model_captions(
@@ -220,7 +220,7 @@ class _Run:
 
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Append tags to the labels of images; return the table's new version."""
-        progress = self._part("tagging pictures")
+        progress = self._part("tagging images")
         if isinstance(tagger, ZeroShot) and self._is_encoded_by(tagger.encoder):
             codes = _codes_from_vectors(tagger, table, progress)
         else:
