@@ -85,7 +85,7 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
 
 
 def set_value(
-    context: Context, dataset_id: str, name: str, selection: Selection | Mapping[str, Any], given: Any, operation: str
+    context: Context, dataset_id: str, name: str, selection: Selection | Mapping[str, Any], value: Any, operation: str
 ) -> None:
     """Set an editable value of media.
 
@@ -94,7 +94,7 @@ def set_value(
         dataset_id: the dataset.
         name: the name of the value.
         selection: the media; or values by media id.
-        given: the value of all media of a selection.
+        value: the value of all media of a selection.
         operation: name of the operation for messages.
 
     Raises:
@@ -102,23 +102,23 @@ def set_value(
         NotFound: a media item does not exist.
         Conflict: a task is in progress.
     """
-    value = find_editable_value(name)
-    array = _values_by_id(value, selection) if isinstance(selection, Mapping) else value.array([given])
+    editable = find_editable_value(name)
+    array = _values_by_id(editable, selection) if isinstance(selection, Mapping) else editable.array([value])
     with _editing(context, dataset_id, operation) as (edit, media):
         if isinstance(selection, Mapping):
             indices = _indices_of(media, list(selection))
         else:
             indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(update_values(media.table, edit.job.head, value, array, indices), edit.job.head.summary)
+        edit.commit(update_values(media.table, edit.job.head, editable, array, indices), edit.job.head.summary)
 
 
-def _values_by_id(value: EditableValue, values: Mapping[str, Any]) -> pa.Array:
+def _values_by_id(editable: EditableValue, values: Mapping[str, Any]) -> pa.Array:
     try:
-        return value.array(values.values())
+        return editable.array(values.values())
     except InvalidInput:
         for media_id, each in values.items():
             try:
-                value.parse(each)
+                editable.parse(each)
             except InvalidInput as error:
                 raise InvalidInput(f"{error}; it is that of media {media_id!r}") from None
         raise

@@ -280,7 +280,7 @@ class Searcher:
                 query = self.meaning_of(test.value)
                 min_similarity = test.threshold
                 if min_similarity is None:  # few rows match, so only few are sorted
-                    min_similarity = query.target.relevance_of(query.vector).least(MATCH)
+                    min_similarity = query.target.relevance_of(query.vector).min_similarity(MATCH)
                 ranking = self.all_by_distance(query.vector, rows, max_distance=1 - min_similarity, target=query.target)
                 return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case SimilarityTest():
