@@ -153,3 +153,27 @@ def test_outside__frames_of_another_video_stay(
     (source / "link.mp4").unlink()
     (source / "link.mp4").symlink_to(elsewhere / "two.mp4")
     assert set(exported(dataset, tmp_path / "after.zip")[1]) == {"0.png", "1.png"}
+
+
+@pytest.mark.parametrize("make", ["list", "table"])
+def test_outside__what_a_list_names_is_an_image(
+    workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path, make: str
+) -> None:
+    """Lists and tables name any file of the machine; those that are no images stay there."""
+    (source / "link.jpg").symlink_to(elsewhere / "secret")
+    (source / "image-without-suffix").write_bytes((source / "0.png").read_bytes())
+    (source / "broken.png").write_bytes(b"broken")
+    paths = [
+        str(source / "0.png"), str(elsewhere / "secret"), str(source / "link.jpg"),
+        str(source / "image-without-suffix"), str(source / "broken.png"),
+    ]  # fmt: skip
+    if make == "list":
+        (tmp_path / "list.txt").write_text("\n".join(paths))
+        dataset = workspace.create_dataset("d", tmp_path / "list.txt")
+    else:
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 0.0] * len(paths), pa.float32()), 2)
+        dataset = workspace.create_dataset("d", pa.table({"uri": paths, "embedding": vectors}))
+    result, images = exported(dataset, tmp_path / "out.zip")
+    assert SECRET not in images.values()
+    assert {Path(name).name.partition("-")[0].partition(".")[0] for name in images} == {"0", "image", "broken"}
+    assert len(result.missing_images) == 2

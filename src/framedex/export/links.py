@@ -1,8 +1,10 @@
-"""Links out of a source folder: a check that an export copies only indexed images through them.
+"""Checks that an export copies images only, not other files that a link, a list or a table leads to.
 
 Anyone who shares a folder can add a link to any file of the machine. Links to images elsewhere are common, too:
 download caches and versioned data consist of them. So a file outside of its source is copied only if it is still the
-image of the dataset: ingestion decoded it, and its content has not changed.
+image of the dataset: ingestion decoded it, and its content has not changed. Lists and tables can name any file, and
+all are inside of their common folder. So a file that was never decoded is copied only if it, and the target of its
+link, have the suffix of an image, or if it begins like an image.
 """
 
 import hashlib
@@ -11,9 +13,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO
 
+from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
-from framedex.media.decode import decode
+from framedex.media.decode import begins_like_image, decode
 from framedex.settings import Settings
+
+_HEAD_BYTES = 64
 
 
 class LeadsOutside(CannotDecode):
@@ -32,12 +37,25 @@ def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[s
 
     Raises:
         LeadsOutside: the file is outside of the folder, and is not the indexed image.
+        CannotDecode: the file was never decoded, and is no image.
     """
     if root is None or _is_within(file, location, root):
+        _check_image(file, location, row)
         return
     if row["error"] is not None or not _is_as_ingested(file, row["content_hash"], settings):
         raise LeadsOutside("a link leads out of the source folder, and not to an image that was indexed")
     file.seek(0)
+
+
+def _check_image(file: BinaryIO, location: str, row: Mapping[str, Any]) -> None:
+    if row["error"] is None and row["content_hash"] is not None:
+        return  # it was decoded
+    if is_image(location) and is_image(os.path.realpath(location)):
+        return
+    head = file.read(_HEAD_BYTES)
+    file.seek(0)
+    if not begins_like_image(head):
+        raise CannotDecode("the file was never decoded, is not named as an image, and does not begin like one")
 
 
 def _is_within(file: BinaryIO, location: str, root: str) -> bool:

@@ -210,6 +210,17 @@ def _register_readers() -> None:
     pillow_heif.register_heif_opener()
 
 
+def begins_like_image(head: bytes) -> bool:
+    """Return whether a file that begins with some bytes, 16 or more, may be an image of a known format."""
+    from PIL import Image
+
+    _register_readers()
+    return any(
+        accept is not None and accept(head) is True
+        for _, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN)
+    )
+
+
 def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
     from PIL import Image, ImageOps
 
