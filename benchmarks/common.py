@@ -72,7 +72,7 @@ def arguments(description: str | None, *, peers: bool = True, data: bool = True)
         description=(description or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     if data:
-        parser.add_argument("--data", type=Path, default=ROOT / "../shared/data", help="folder with the test pictures")
+        parser.add_argument("--data", type=Path, default=ROOT / "../shared/data", help="folder with the test images")
     if peers:
         parser.add_argument(
             "--peers", type=Path, default=RESULTS / "peers", help="folder with an environment for each other tool"
@@ -90,10 +90,10 @@ def photos(data: Path) -> list[Path]:
 
 
 def require(data: Path, folder: str) -> Path:
-    """Return a folder of the test pictures; end the program with a clear message where it is absent."""
+    """Return a folder of the test images; end the program with a clear message where it is absent."""
     where = (data / folder).resolve()
     if not where.is_dir():
-        sys.exit(f"The test pictures are absent: there is no folder {folder!r} in {str(data)!r}. Name it with --data.")
+        sys.exit(f"The test images are absent: there is no folder {folder!r} in {str(data)!r}. Name it with --data.")
     return where
 
 

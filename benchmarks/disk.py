@@ -96,7 +96,7 @@ def measure(folder: Path, rows: int, dimension: int, rounds: int, changed: float
 def _enrich(dataset: Any, number: int) -> list[str]:
     """Write a caption and a number for each row, others than before; return the ids."""
     ids: list[str] = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
-    dataset.set_captions({media_id: f"in round {number} a model saw picture {media_id}" for media_id in ids})
+    dataset.set_captions({media_id: f"in round {number} a model saw image {media_id}" for media_id in ids})
     values = {media_id: number + place / len(ids) for place, media_id in enumerate(ids)}
     if any(field.field_name == "model_score" for field in dataset.fields()):
         dataset.set_field("model_score", values)

@@ -1,6 +1,6 @@
 """Near-duplicates: precision and recall of Framedex's ``gist`` beside imagededup's PHash, on the same files.
 
-First the test pictures that come with families of edits, against the truth of their file names. Then eleven edits of
+First the test images that come with families of edits, against the truth of their file names. Then eleven edits of
 200 photos, with all other photos as distractors: each pair of files that come from one photo should be found, and no
 other. Photos of one scene that the collections themselves hold count as errors in the raw figure, and are listed.
 """
@@ -41,7 +41,7 @@ PRECISION, RECALL = 0.99, 0.90
 DISTANCES = range(13)  # of 64-bit hashes
 DEFAULT_DISTANCE = 10  # imagededup's
 FAMILY_FOLDERS = ("base_images", "mixed_images", "mixed_nested_images", "formats_images", "bridge-mods", "rotations")
-FLIPPED = ("hflip", "flip", "rotat", "corrupt")  # in the names of pictures that are not expected to be found
+FLIPPED = ("hflip", "flip", "rotat", "corrupt")  # in the names of images that are not expected to be found
 # Pairs of originals that show one scene, as seen by eye among those that this benchmark lists.
 SAME_SCENE = frozenset({("191003285_edd8d0cf58", "191003287_2915c11d8e")})  # two moments of one scene and camera
 Mask = npt.NDArray[np.bool_]
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def _on_families(source: Path, folder: Path) -> dict[str, Any]:
-    """Report what is found among the families of pictures, against the truth of their names."""
+    """Report what is found among the families of images, against the truth of their names."""
     folder.mkdir()
     for sub in (*FAMILY_FOLDERS, "."):
         for path in _files(source / sub, deep=sub != "."):
@@ -124,7 +124,7 @@ def _on_families(source: Path, folder: Path) -> dict[str, Any]:
     figures = _figures(_grouped(labels), same)
     expected = np.array([not any(word in name for word in FLIPPED) for name in found.names])
     figures["recall_without_flips"] = _recall(_grouped(labels), same & expected[:, None] & expected[None, :])
-    print(f"Families of pictures by file name: {len(found.names)} files that can be read, groups at {LEVEL}")
+    print(f"Families of images by file name: {len(found.names)} files that can be read, groups at {LEVEL}")
     print(table(["pairs found", "precision", "recall", "recall without flips and rotations"], [_family_row(figures)]))
     groups, missed = _family_groups(found, labels), _family_missed(found, labels, family)
     for group in groups:
@@ -141,7 +141,7 @@ def _files(folder: Path, *, deep: bool) -> list[Path]:
 
 
 def _family(name: str) -> str:
-    """Return what a picture was made from, by its name."""
+    """Return what an image was made from, by its name."""
     folder, _, rest = name.rpartition("__")
     if name.startswith("alpha_channel_image"):
         return "ukbench00120"

@@ -66,7 +66,7 @@ class _Network:
         )
 
     def features(self, pixels: npt.NDArray[np.uint8]) -> Vectors:
-        """Return float32, shape (N, 1280), of pictures of shape (N, 224, 224, 3)."""
+        """Return float32, shape (N, 1280), of images of shape (N, 224, 224, 3)."""
         values = ((pixels / np.float32(255) - _MEAN) / _DEVIATION).transpose(0, 3, 1, 2)
         (found,) = self._session.run([self._name], {"input": np.ascontiguousarray(values, dtype=np.float32)})
         return np.asarray((found.reshape(len(pixels), -1).astype(np.float32) - self._zero) * self._scale)
@@ -82,7 +82,7 @@ def _versions(path: Path, count: int, *, seed: int) -> Iterator[npt.NDArray[Any]
 
 
 def _middle(image: Image.Image) -> Image.Image:
-    """Return the middle square of a picture whose shorter side was made 256 pixels."""
+    """Return the middle square of an image whose shorter side was made 256 pixels."""
     image = _with_shorter_side(image, _EVALUATED_SIDE)
     left, top = (image.width - _SIDE) // 2, (image.height - _SIDE) // 2
     return image.crop((left, top, left + _SIDE, top + _SIDE))
@@ -96,7 +96,7 @@ def _with_shorter_side(image: Image.Image, side: int) -> Image.Image:
 
 
 def _changed(image: Image.Image, random: Random) -> Image.Image:
-    """Return 35 to 100 % of a picture, of another shape, mirrored or not, in other colours."""
+    """Return 35 to 100 % of an image, of another shape, mirrored or not, in other colours."""
     area, shape = random.uniform(0.35, 1.0), np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3)))
     width = min(image.width, round(float(np.sqrt(image.width * image.height * area * shape))))
     height = min(image.height, round(float(np.sqrt(image.width * image.height * area / shape))))

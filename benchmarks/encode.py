@@ -1,4 +1,4 @@
-"""Encoding: pictures a second from files to committed rows, beside the bare model on prepared tensors.
+"""Encoding: images a second from files to committed rows, beside the bare model on prepared tensors.
 
 The bare model gets what the encoder would give it, in the same batches, in the same process with the same threads; the
 two take turns, and ratios are taken within a round. CLIP has random weights: speed does not depend on them.
@@ -52,12 +52,12 @@ def _has_gpu() -> bool:
 
 
 def _print(found: dict[str, Any], aim: float) -> None:
-    name, rounds, count = Path(found["model"]).name, found["rounds"], found["pictures"]
+    name, rounds, count = Path(found["model"]).name, found["rounds"], found["images"]
     for each in rounds:
         each["without index"] = each["seconds"] - each["parts"]["indexing"]
         # As if nothing were lost: what threads do ahead of the model takes its time from the same processors.
         each["allowed"] = each["bare"] + sum(each["parts"][part] for part in AHEAD) / machine()["processors"]
-    print(f"{name}: {count:,} pictures in batches of {found['batch']}, medians of {len(rounds)} rounds")
+    print(f"{name}: {count:,} images in batches of {found['batch']}, medians of {len(rounds)} rounds")
     kinds = {
         "bare model": "bare",
         "files to committed rows": "seconds",
@@ -69,17 +69,17 @@ def _print(found: dict[str, Any], aim: float) -> None:
         for kind, key in kinds.items()
         if not (found["gpu"] and key == "allowed")
     ]
-    print(table(["", "pictures/s", "share of the bare model"], rows))
+    print(table(["", "images/s", "share of the bare model"], rows))
     by_cpu = median(each["bare cpu"] / each["cpu"] for each in rounds)
     print(f"share of the bare model by processor time, which other work on the machine changes less: {by_cpu:.3f}")
     if found["gpu"]:
         print(f"{found['gpu']['name']}: at most {found['gpu']['peak_mib']:,.0f} MiB of its memory")
-    print(table(["part", "ms a picture", "share of the time"], _parts(rounds, count)))
+    print(table(["part", "ms an image", "share of the time"], _parts(rounds, count)))
     print(verdict(f"{name}: share of the bare model", rows[1][2], aim), end="\n\n", flush=True)
 
 
 def _parts(rounds: list[dict[str, Any]], count: int) -> list[list[Any]]:
-    """Return each part of the work with its milliseconds a picture and its share of the time that passed."""
+    """Return each part of the work with its milliseconds an image and its share of the time that passed."""
     seconds = median(each["seconds"] for each in rounds)
     parts = {part: median(each["parts"][part] for each in rounds) for part in IN_TURN}
     parts["all else"] = seconds - sum(parts.values())

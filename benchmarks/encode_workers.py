@@ -13,7 +13,7 @@ import numpy as np
 
 AHEAD = ("reading", "decoding", "quality measures", "preparing")
 """What threads do ahead of the model: seconds of processor time, of all threads together."""
-IN_TURN = ("waiting for pictures", "the model", "writing", "indexing")
+IN_TURN = ("waiting for images", "the model", "writing", "indexing")
 """What is done one after the other, on the task's thread: seconds that passed."""
 _END = object()
 
@@ -23,7 +23,7 @@ def measure(model: str, source: Path, rounds: int) -> dict[str, Any]:
 
     Args:
         model: name of an encoder.
-        source: folder of the pictures.
+        source: folder of the images.
         rounds: how often the bare model and a dataset are measured, one after the other, behind one that warms up.
     """
     from framedex.encoders import choose_encoder
@@ -41,7 +41,7 @@ def measure(model: str, source: Path, rounds: int) -> dict[str, Any]:
             made = _dataset(encoder, source, Path(work) / str(place))
             cpu = time.process_time() - begun - bare_cpu
             found.append({"bare": seconds, "bare cpu": bare_cpu, "cpu": cpu, **made})
-    return {"model": model, "pictures": len(prepared), "batch": batch, "rounds": found[1:], "gpu": _gpu()}
+    return {"model": model, "images": len(prepared), "batch": batch, "rounds": found[1:], "gpu": _gpu()}
 
 
 def _on_a_thread(run: Callable[[], None]) -> float:
@@ -53,7 +53,7 @@ def _on_a_thread(run: Callable[[], None]) -> float:
 
 
 def _prepared(encoder: Any, source: Path) -> Any:
-    """Return the encoder's inputs for all pictures: uint8, shape (N, height, width, 3)."""
+    """Return the encoder's inputs for all images: uint8, shape (N, height, width, 3)."""
     from framedex.encoders import decode_side_px
     from framedex.media.decode import decode
 
@@ -149,7 +149,7 @@ class _Parts:
 
         def counted(*args: Any, **options: Any) -> Any:
             with closing(ahead(*args, **options)) as results:
-                following = self.timed(lambda: next(results, _END), "waiting for pictures", time.perf_counter)
+                following = self.timed(lambda: next(results, _END), "waiting for images", time.perf_counter)
                 while (each := following()) is not _END:
                     yield each
 

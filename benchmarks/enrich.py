@@ -1,6 +1,6 @@
 """Enriching a dataset by columns: bytes added on the disk, and seconds beyond the model's own.
 
-The dataset brings its embeddings; its uris are small pictures. A stub that answers at once stands for the model, so
+The dataset brings its embeddings; its uris are small images. A stub that answers at once stands for the model, so
 that what is measured is all but the model: by stage, as the task reports them. What new embeddings add is compared with
 their own size and with what a reindex of the source adds.
 """
@@ -80,7 +80,7 @@ def measure(folder: Path, rows: int, dimension: int) -> dict[str, Any]:
     vectors = clustered(rows, dimension)
     encoder = AnswersAtOnce(vectors[::-1])
     choose_encoder(encoder)  # so that its name is known
-    uris = write_pictures(folder / "pictures", rows)
+    uris = write_images(folder / "images", rows)
     with framedex.Workspace(folder / "workspace") as workspace:
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
         source = workspace.create_dataset("source", pa.table({"uri": uris, "embedding": column}))
@@ -114,15 +114,15 @@ def clustered(rows: int, dimension: int) -> Any:
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def write_pictures(folder: Path, rows: int) -> list[str]:
-    """Write one small picture under many names; return their paths."""
+def write_images(folder: Path, rows: int) -> list[str]:
+    """Write one small image under many names; return their paths."""
     folder.mkdir()
-    picture = folder / "picture.png"
-    picture.write_bytes(cv2.imencode(".png", np.full((64, 64, 3), 90, np.uint8))[1].tobytes())
+    image = folder / "image.png"
+    image.write_bytes(cv2.imencode(".png", np.full((64, 64, 3), 90, np.uint8))[1].tobytes())
     names = [f"{folder}/{number}.png" for number in range(rows)]
     for start in range(0, rows, 10_000):  # file systems allow so many names of a file, and not many more
         copy = Path(names[start])
-        copy.write_bytes(picture.read_bytes())
+        copy.write_bytes(image.read_bytes())
         for name in names[start + 1 : start + 10_000]:
             os.link(copy, name)
     return names

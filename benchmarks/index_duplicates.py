@@ -53,24 +53,24 @@ def main(given: Sequence[str]) -> None:
     }
     save(
         "index-duplicates",
-        {"pictures": answer["pictures"], "times": times, "summary": summary, "curves": answer["curves"]},
+        {"images": answer["images"], "times": times, "summary": summary, "curves": answer["curves"]},
     )
 
 
 def _measure(
     pythons: Mapping[str, Path], folder: Path, options: argparse.Namespace
 ) -> tuple[dict[str, Run], dict[str, Any]]:
-    pictures = folder / "pictures"
+    images = folder / "images"
     run_job(
         pythons["framedex"], "write_edits", folder,
-        target=pictures, photos=photos(options.data), sources=options.sources, distractors=options.distractors,
+        target=images, photos=photos(options.data), sources=options.sources, distractors=options.distractors,
     )  # fmt: skip
     found = {tool: folder / f"{tool}.npz" for tool in TITLES}
-    given: dict[str, Any] = {"pictures": pictures}
+    given: dict[str, Any] = {"images": images}
     runs = {
         "gist": run_job(pythons["framedex"], "gist", folder, target=found["gist"], levels=LEVELS, **given),
         "fastdup": run_job(
-            pythons["fastdup"], "fastdup_pictures", folder, target=found["fastdup"], k=NEIGHBOURS, **given
+            pythons["fastdup"], "fastdup_images", folder, target=found["fastdup"], k=NEIGHBOURS, **given
         ),
         "phash": run_job(pythons["imagededup"], "phash", folder, target=found["phash"], **given),
     }
@@ -90,9 +90,7 @@ def _summary(tool: str, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _print(runs: Mapping[str, Run], answer: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
     read = answer["read"]
-    print(
-        f"{answer['pictures']:,} files that all tools read; pairs within groups, photos of one scene counted as alike"
-    )
+    print(f"{answer['images']:,} files that all tools read; pairs within groups, photos of one scene counted as alike")
     best_name = f"best recall at ≥ {PRECISION}"
     headers = [
         "tool", "files", "process s", "peak MiB", "threshold", "precision", "recall", best_name, "threshold",

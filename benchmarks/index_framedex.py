@@ -181,11 +181,11 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def gist(pictures: str, target: str, levels: Sequence[float], folder: Path, **_: Any) -> Answer:
-    """Make a dataset of a folder of pictures; write its embeddings, file names and near-duplicate groups."""
+def gist(images: str, target: str, levels: Sequence[float], folder: Path, **_: Any) -> Answer:
+    """Make a dataset of a folder of images; write its embeddings, file names and near-duplicate groups."""
     with Workspace(folder / "workspace-gist") as workspace:
         started = time.perf_counter()
-        dataset = workspace.create_dataset(NAME, pictures, encoder="gist")
+        dataset = workspace.create_dataset(NAME, images, encoder="gist")
         seconds = time.perf_counter() - started
         ids, vectors = dataset.embeddings()
         listed = dataset.to_arrow(["media_id", "image_filename"]).to_pydict()
@@ -196,7 +196,7 @@ def gist(pictures: str, target: str, levels: Sequence[float], folder: Path, **_:
             for number, group in enumerate(dataset.duplicates(level)):
                 groups[[place[media_id] for media_id in group.media_ids], column] = number
     np.savez(target, names=[name_of[media_id] for media_id in ids], vectors=vectors, groups=groups)
-    return {"seconds": seconds, "pictures": len(ids)}
+    return {"seconds": seconds, "images": len(ids)}
 
 
 def mislabels(labelled: str, target: str, **_: Any) -> Answer:

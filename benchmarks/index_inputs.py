@@ -97,7 +97,7 @@ def _writer(target: Path, dimension: int) -> Any:
 def _table(vectors: Vectors, first: int) -> Any:
     import pyarrow as pa
 
-    uris = [f"pictures/{number:09d}.jpg" for number in range(first, first + len(vectors))]
+    uris = [f"images/{number:09d}.jpg" for number in range(first, first + len(vectors))]
     embedding = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     return pa.table({"uri": uris, "embedding": embedding})
 

@@ -1,4 +1,4 @@
-"""Tasks that measure other tools on the same vectors, pictures and labels.
+"""Tasks that measure other tools on the same vectors, images and labels.
 
 A tool that makes clusters writes a NumPy archive: ``labels``, shape (N, partitions), its clusters at the given cuts or
 the one partition it has; ``others``, clusters at thresholds besides, from which the best may be taken; ``neighbours``,
@@ -19,7 +19,7 @@ Labels = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 _PROBED = 16  # lists that FAISS looks into
 _TRAINED = 64  # rows a list that it learns its lists from
-_LEAST_SIMILAR_PICTURES = 0.5
+_LEAST_SIMILAR_IMAGES = 0.5
 _ADDED = 65536
 
 
@@ -87,9 +87,9 @@ def fastdup(
     import scipy.sparse.csgraph  # noqa: F401 - it is loaded before the clock starts
 
     held = np.load(vectors)
-    names = [f"{work}/pictures/{number:09d}.jpg" for number in range(len(held))]
+    names = [f"{work}/images/{number:09d}.jpg" for number in range(len(held))]
     started = time.perf_counter()
-    run = engine.create(str(work / "fastdup"), str(work / "pictures"))
+    run = engine.create(str(work / "fastdup"), str(work / "images"))
     _run_fastdup(run, 1 - max(*cuts, *others), k, annotations=names, embeddings=held)
     pairs = run.similarity(data=False)
     links = tuple(pairs[column].to_numpy() for column in ("from", "to", "distance"))
@@ -130,13 +130,13 @@ def _linked(links: Sequence[Any], cuts: Sequence[float], count: int) -> Labels:
     return labels
 
 
-def fastdup_pictures(pictures: str, target: str, k: int, work: Path, **_: Any) -> Answer:
-    """Run fastdup on a folder of pictures; write its pairs by file names."""
+def fastdup_images(images: str, target: str, k: int, work: Path, **_: Any) -> Answer:
+    """Run fastdup on a folder of images; write its pairs by file names."""
     import fastdup as engine
 
     started = time.perf_counter()
-    run = engine.create(str(work / "fastdup"), pictures)
-    _run_fastdup(run, _LEAST_SIMILAR_PICTURES, k)
+    run = engine.create(str(work / "fastdup"), images)
+    _run_fastdup(run, _LEAST_SIMILAR_IMAGES, k)
     seconds = time.perf_counter() - started
     pairs = run.similarity()
     names = [Path(path).name for path in run.annotations(valid_only=True)["filename"]]
@@ -147,17 +147,17 @@ def fastdup_pictures(pictures: str, target: str, k: int, work: Path, **_: Any) -
         [Path(path).name for path in pairs["filename_to"]],
         pairs["distance"],
     )
-    return {"seconds": seconds, "pictures": len(names)}
+    return {"seconds": seconds, "images": len(names)}
 
 
-def phash(pictures: str, target: str, work: Path, **_: Any) -> Answer:
+def phash(images: str, target: str, work: Path, **_: Any) -> Answer:
     """Find pairs of near perceptual hashes with imagededup; write them by file names, similarities being -bits."""
     from workers import phash_pairs
 
-    found = phash_pairs(Path(pictures), work)
+    found = phash_pairs(Path(images), work)
     first, second, bits = zip(*found["pairs"], strict=True)
     _save_pairs(target, found["names"], first, second, [-distance for distance in bits])
-    return {"seconds": found["seconds"], "pictures": len(found["names"])}
+    return {"seconds": found["seconds"], "images": len(found["names"])}
 
 
 def _save_pairs(target: str, names: Any, first: Any, second: Any, similarity: Any) -> None:

@@ -134,7 +134,7 @@ def _kept(
 def duplicate_curves(
     found: dict[str, str], thresholds: dict[str, Sequence[float]], levels: Sequence[float], **_: Any
 ) -> Answer:
-    """Return pair precision and recall of tools at thresholds, against pictures made from one photo.
+    """Return pair precision and recall of tools at thresholds, against images made from one photo.
 
     Args:
         found: archives by tool: ``names``, and ``vectors`` or the pairs ``first, second, similarity``.
@@ -151,7 +151,7 @@ def duplicate_curves(
     read = {tool: len(archive["names"]) for tool, archive in archives.items()}
     curves = {tool: list(_curve(archive, names, thresholds[tool])) for tool, archive in archives.items()}
     unlike = _unlike(archives["gist"], levels)
-    return {"seconds": 0, "pictures": len(names), "read": read, "curves": curves, "levels_unlike": unlike}
+    return {"seconds": 0, "images": len(names), "read": read, "curves": curves, "levels_unlike": unlike}
 
 
 def _unlike(archive: Any, levels: Sequence[float]) -> int:

@@ -35,7 +35,7 @@ TASKS = {
     "hdbscan": "index_tools",
     "faiss": "index_tools",
     "fastdup": "index_tools",
-    "fastdup_pictures": "index_tools",
+    "fastdup_images": "index_tools",
     "phash": "index_tools",
     "cleanlab": "index_tools",
     "agree": "index_verdicts",

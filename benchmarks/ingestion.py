@@ -45,7 +45,7 @@ def main() -> None:
     _print_tools(rounds, count)
     summary = _summary(rounds)
     _print_summary(summary)
-    save(f"ingestion-{count}", {"pictures": count, "summary": summary, "rounds": [_plain(each) for each in rounds]})
+    save(f"ingestion-{count}", {"images": count, "summary": summary, "rounds": [_plain(each) for each in rounds]})
 
 
 def _thinned(paths: list[Path], limit: int | None) -> list[Path]:
@@ -63,8 +63,8 @@ def _round(place: int, pythons: dict[str, Path], source: Path) -> Round:
 def _check_counts(rounds: Sequence[Round], count: int) -> None:
     for each in rounds:
         for task, run in each.items():
-            if run.result["pictures"] != count:
-                print(f"NOTE: {TITLES[task]} took {run.result['pictures']} of {count} pictures")
+            if run.result["images"] != count:
+                print(f"NOTE: {TITLES[task]} took {run.result['images']} of {count} images")
                 return
 
 
@@ -88,7 +88,7 @@ def _print_tools(rounds: Sequence[Round], count: int) -> None:
         call = median(each[task].call_s for each in rounds)
         wall = median(each[task].wall_s for each in rounds)
         rows.append([TITLES[task], wall, call, count / call, max(each[task].peak_mib for each in rounds)])
-    print(table(["tool", "process s", "main call s", "pictures/s", "peak MiB"], rows))
+    print(table(["tool", "process s", "main call s", "images/s", "peak MiB"], rows))
 
 
 def _summary(rounds: Sequence[Round]) -> dict[str, float]:

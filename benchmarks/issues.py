@@ -1,10 +1,10 @@
-"""Issues side by side: Framedex's flags against CleanVision's, on the photos and on bad pictures made from them.
+"""Issues side by side: Framedex's flags against CleanVision's, on the photos and on bad images made from them.
 
-The bad pictures are made with parameters spread so that some fall close to the limits. Both tools use their defaults.
+The bad images are made with parameters spread so that some fall close to the limits. Both tools use their defaults.
 CleanVision's flags count as the truth, which makes precision and recall figures of agreement.
 
 Two known differences of definition are told apart. CleanVision calls grey only what is stored with one channel,
-Framedex what looks grey, so that grey pictures stored as RGB count too. And duplicates are equal perceptual hashes
+Framedex what looks grey, so that grey images stored as RGB count too. And duplicates are equal perceptual hashes
 there, but similar descriptors here, which many of the edits keep: these flags are therefore also compared on a folder
 without other edits than copies.
 """
@@ -29,7 +29,7 @@ from framedex.operations.context import open_media
 AIM = 0.95
 SEED = 20240229
 QUALITY = 95
-GREY = 3  # largest difference of channels, in grey levels, of a picture that looks grey
+GREY = 3  # largest difference of channels, in grey levels, of an image that looks grey
 Pixels = npt.NDArray[np.uint8]
 Random = np.random.Generator
 
@@ -64,15 +64,15 @@ KINDS = (
     Kind("grayscale", ("grayscale",)),
     Kind("duplicates", ("near_duplicates", "exact_duplicates")),
 )
-BY_PIXELS = ("grayscale",)  # kinds that differ by definition for grey pictures stored as RGB
+BY_PIXELS = ("grayscale",)  # kinds that differ by definition for grey images stored as RGB
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make bad pictures.
+    """How to make bad images.
 
     Attributes:
-        make: (picture, strength, random numbers) to a picture.
+        make: (image, strength, random numbers) to an image.
         strengths: used in turn.
         versions: made of each photo.
         every: only each n-th photo is used.
@@ -149,9 +149,9 @@ RECIPES = {
 
 
 def main() -> None:
-    """Make the pictures, let both tools judge them, print and write how far they agree."""
+    """Make the images, let both tools judge them, print and write how far they agree."""
     parser = arguments(__doc__)
-    parser.add_argument("--sources", type=int, default=200, help="photos that bad pictures are made from")
+    parser.add_argument("--sources", type=int, default=200, help="photos that bad images are made from")
     parser.add_argument("--shown", type=int, default=12, help="differences of each kind that are printed")
     options = parser.parse_args()
     originals = photos(options.data)
@@ -171,7 +171,7 @@ def main() -> None:
 
 
 def _make_bad(sources: list[Path], folder: Path) -> None:
-    """Write all recipes' pictures, and copies, of the sources."""
+    """Write all recipes' images, and copies, of the sources."""
     with ThreadPoolExecutor(2) as pool:
         for _ in pool.map(lambda numbered: _make_all(*numbered, folder), enumerate(sources)):
             pass
@@ -221,11 +221,11 @@ def _compare_folder(python: Path, folder: Path, shown: int, kinds: tuple[Kind, .
     names = sorted(answer["names"])
     grey = frozenset(_grey_stored_as_colour(folder, names))
     found = {kind.name: _agreement(kind, names, ours[kind.name], theirs[kind.name], grey) for kind in kinds}
-    print(f"\n{len(names):,} pictures in the folder {folder.name!r}; CleanVision's flags as the truth")
+    print(f"\n{len(names):,} images in the folder {folder.name!r}; CleanVision's flags as the truth")
     _print_agreement(found)
     for kind in kinds:
         _print_differences(kind, found[kind.name]["differences"], shown)
-    return {"pictures": len(names), "kinds": found}
+    return {"images": len(names), "kinds": found}
 
 
 def _ours(dataset: Dataset, kinds: tuple[Kind, ...]) -> Iterator[Judged]:
@@ -253,7 +253,7 @@ def _theirs(answer: dict[str, Any], kind: Kind) -> Judged:
 
 
 def _grey_stored_as_colour(folder: Path, names: list[str]) -> Iterator[str]:
-    """Yield the names of the pictures that look grey and are stored with more than one channel."""
+    """Yield the names of the images that look grey and are stored with more than one channel."""
     for name in names:
         with Image.open(folder / name) as image:
             if image.mode == "L":
@@ -328,7 +328,7 @@ def _print_agreement(found: dict[str, dict[str, Any]]) -> None:
         for name, each in found.items()
     ]
     print(table(headers, rows))
-    print("* without grey pictures stored as RGB; Δ50, Δ99: median and 99th percentile of how far the values differ")
+    print("* without grey images stored as RGB; Δ50, Δ99: median and 99th percentile of how far the values differ")
 
 
 def _print_differences(kind: Kind, differences: list[dict[str, Any]], shown: int) -> None:

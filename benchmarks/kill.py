@@ -30,7 +30,7 @@ from common import save, table
 
 POINTS = ("begun", "before commit", "in commit", "after commit")
 """Where a job may end itself: when its task began, before and within the transaction of the commit, and after it."""
-PICTURES, ADDED = 160, 60
+IMAGES, ADDED = 160, 60
 _SIDE = 96
 
 
@@ -104,7 +104,7 @@ def _folder(workspace: Any, name: str) -> Path:
 
 
 def _create(workspace: Any) -> None:
-    workspace.create_dataset("new", _folder(workspace, "pictures"), "gist", wait=False).task.wait()
+    workspace.create_dataset("new", _folder(workspace, "images"), "gist", wait=False).task.wait()
 
 
 def _add(workspace: Any) -> None:
@@ -290,23 +290,23 @@ def _usable(dataset: Any) -> list[str]:
 
 
 def prepare(folder: Path) -> None:
-    """Make pictures and the workspace that all jobs begin with."""
+    """Make images and the workspace that all jobs begin with."""
     import cv2
     import numpy as np
 
     import framedex
 
     random_numbers = np.random.default_rng(0)
-    for name, count in (("pictures", PICTURES), ("more", ADDED)):
+    for name, count in (("images", IMAGES), ("more", ADDED)):
         (folder / name).mkdir()
         for number in range(count):
             coarse = random_numbers.integers(0, 255, (6, 6, 3)).astype(np.uint8)
-            picture = cv2.resize(coarse, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC)
-            cv2.imwrite(str(folder / name / f"{number:04}.png"), picture)
+            image = cv2.resize(coarse, (_SIDE, _SIDE), interpolation=cv2.INTER_CUBIC)
+            cv2.imwrite(str(folder / name / f"{number:04}.png"), image)
             if number % 8 == 0:
-                cv2.imwrite(str(folder / name / f"{number:04}b.jpg"), picture)
+                cv2.imwrite(str(folder / name / f"{number:04}b.jpg"), image)
     with framedex.Workspace(folder / "workspace") as workspace:
-        dataset = workspace.create_dataset("pets", folder / "pictures", "gist")
+        dataset = workspace.create_dataset("pets", folder / "images", "gist")
         ids = dataset.to_arrow(["media_id"])["media_id"].to_pylist()
         dataset.set_labels(ids[:40], ["cat"])
         dataset.set_labels(ids[40:80], ["dog"])
@@ -418,11 +418,11 @@ def _trial(home: Path, job: str, point: str, place: int, took: float) -> Trial:
 
 
 def _copy(home: Path, name: str) -> Path:
-    """Return a copy of the workspace; its pictures are where they were."""
+    """Return a copy of the workspace; its images are where they were."""
     where = home / name
     where.mkdir()
     shutil.copytree(home / "base" / "workspace", where / "workspace")
-    for folder in ("pictures", "more"):
+    for folder in ("images", "more"):
         (where / folder).symlink_to(home / "base" / folder)
     return where
 

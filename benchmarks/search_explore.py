@@ -1,6 +1,6 @@
-"""Explore with a picture and with a text, at the finest and a coarse level: the first page, and the fifty-first.
+"""Explore with an image and with a text, at the finest and a coarse level: the first page, and the fifty-first.
 
-The picture is a vector that was uploaded; the text is looked for in captions of ten words of about a hundred, which
+The image is a vector that was uploaded; the text is looked for in captions of ten words of about a hundred, which
 are likelier in some clusters than in others. Each call asks something new, so that no answer is known before; *next
 page* asks for a page of what was asked just before. Beside it, in turns, what the answer cannot do without: NumPy
 compares all vectors, which it holds in memory, with the query and sorts them.
@@ -79,10 +79,10 @@ def _calls(dataset: Any, vectors: Any, random: np.random.Generator) -> list[tupl
             anchor = dataset.upload(query())
             text = " ".join(random.choice(_WORDS, 3, replace=False))
             name = f"level {level}, page {page}"
-            found.append((f"picture, {name}", _explore(dataset, level, page, anchor_media_id=anchor)))
+            found.append((f"image, {name}", _explore(dataset, level, page, anchor_media_id=anchor)))
             found.append((f"text, {name}", _explore(dataset, level, page, caption=text)))
         found.append((f"text, level {level}, next page", _explore(dataset, level, page + 1, caption=text)))
-        found.append((f"picture, level {level}, next page", _explore(dataset, level, page + 1, anchor_media_id=anchor)))
+        found.append((f"image, level {level}, next page", _explore(dataset, level, page + 1, anchor_media_id=anchor)))
     wanted = query()
     return [*found, ("NumPy, compare and sort", lambda: np.argsort(-(vectors @ wanted)))]
 

@@ -45,7 +45,7 @@ def made(workspace: Workspace, rows: int) -> Dataset:
     """Return a dataset of random vectors."""
     vectors = np.random.default_rng(0).standard_normal((rows, 64)).astype(np.float32)
     values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 64)
-    uris = [f"/pictures/{number:06}.jpg" for number in range(rows)]
+    uris = [f"/images/{number:06}.jpg" for number in range(rows)]
     return workspace.create_dataset("threads", pa.table({"uri": uris, "embedding": values}))
 
 

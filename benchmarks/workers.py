@@ -27,7 +27,7 @@ def framedex(source: Path, work: Path) -> Answer:
     with Workspace(work / "workspace") as workspace:
         dataset = workspace.create_dataset("bench", source, encoder="gist")
         seconds = time.perf_counter() - started
-        return {"seconds": seconds, "pictures": dataset.count()}
+        return {"seconds": seconds, "images": dataset.count()}
 
 
 def framedex_warm(source: Path, work: Path) -> Answer:
@@ -39,7 +39,7 @@ def framedex_warm(source: Path, work: Path) -> Answer:
         started = time.perf_counter()
         dataset = workspace.create_dataset("bench", source, encoder="gist")
         seconds = time.perf_counter() - started
-        return {"seconds": seconds, "pictures": dataset.count()}
+        return {"seconds": seconds, "images": dataset.count()}
 
 
 def fastdup(source: Path, work: Path) -> Answer:
@@ -50,13 +50,13 @@ def fastdup(source: Path, work: Path) -> Answer:
     found = fastdup.create(str(work / "fastdup"), str(source))
     found.run(overwrite=True)
     seconds = time.perf_counter() - started
-    return {"seconds": seconds, "pictures": len(found.annotations(valid_only=True))}
+    return {"seconds": seconds, "images": len(found.annotations(valid_only=True))}
 
 
 def cleanvision(source: Path, work: Path) -> Answer:
     """Find issues with CleanVision's defaults."""
     seconds, lab = _find_issues(source)
-    return {"seconds": seconds, "pictures": len(lab.issues)}
+    return {"seconds": seconds, "images": len(lab.issues)}
 
 
 def cleanvision_scores(source: Path, work: Path) -> Answer:
@@ -103,7 +103,7 @@ def decode(source: Path, work: Path) -> Answer:
     started = time.perf_counter()
     with ThreadPoolExecutor(DECODING_THREADS) as pool:
         decoded = sum(pool.map(lambda path: cv2.imread(path) is not None, paths))
-    return {"seconds": time.perf_counter() - started, "pictures": decoded}
+    return {"seconds": time.perf_counter() - started, "images": decoded}
 
 
 TASKS: dict[str, Callable[[Path, Path], Answer]] = {

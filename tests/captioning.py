@@ -1,4 +1,4 @@
-"""A workspace that knows the small captioner as the model ``shapes``, and pictures of shapes."""
+"""A workspace that knows the small captioner as the model ``shapes``, and images of shapes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from framedex import Workspace
 from tests.enrichers.captioners import TRAINED
-from tests.pictures import write
+from tests.image_files import write
 from tests.shapes import Scene, draw
 
 CAPTION = {"CAPTION_IMAGES": "shapes"}
@@ -26,7 +26,7 @@ def register_captioner(workspace: Workspace, more: str = "") -> None:
 
 
 def draw_all(folder: Path) -> Path:
-    """Write a picture of each scene, ``0.png`` and so on, and return their folder."""
+    """Write an image of each scene, ``0.png`` and so on, and return their folder."""
     rng = np.random.default_rng(8)
     for number, scene in enumerate(SCENES):
         write(folder / f"{number}.png", draw(scene, rng))

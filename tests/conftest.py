@@ -1,4 +1,4 @@
-"""Shared fixtures: a gallery of pictures with known truth, indexed once, and fresh workspaces."""
+"""Shared fixtures: a gallery of images with known truth, indexed once, and fresh workspaces."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
     """The gallery, indexed once; tests read it and leave it as it is."""
     home = tmp_path_factory.mktemp("gallery")
-    folder = home / "pictures"
+    folder = home / "images"
     make_gallery(folder)
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("gallery", folder, "gist")
@@ -54,8 +54,8 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with six pictures that have nothing in common."""
-    return fill(tmp_path / "pictures", 6)
+    """A folder with six images that have nothing in common."""
+    return fill(tmp_path / "images", 6)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""An encoder of pictures and texts by colour, and workspaces that know it as a model."""
+"""An encoder of images and texts by colour, and workspaces that know it as a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from framedex import Workspace
 from framedex.encoders import choose_encoder
 from tests.gallery import Gate
-from tests.pictures import flat, write
+from tests.image_files import flat, write
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}
 ENCODE = {"MULTIMODEL_IMAGE_ENCODING": "hues"}
@@ -18,10 +18,10 @@ TAG = {"IMAGE_TAGGING": "names"}
 
 
 class Hues(Gate):
-    """Mean colours of pictures, and of the colours that texts name; it waits at its gate.
+    """Mean colours of images, and of the colours that texts name; it waits at its gate.
 
     Attributes:
-        prepared: how many pictures were prepared.
+        prepared: how many images were prepared.
     """
 
     name = "hues"
@@ -65,7 +65,7 @@ def register_models(workspace: Workspace, encoder: Hues) -> None:
 
 
 def paint(folder: Path, count: int = 6) -> Path:
-    """Write pictures of the colours in turn, ``0-red.png`` and so on, and return their folder."""
+    """Write images of the colours in turn, ``0-red.png`` and so on, and return their folder."""
     rng = np.random.default_rng(7)
     for number in range(count):
         name = list(COLOURS)[number % len(COLOURS)]

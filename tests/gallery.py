@@ -1,4 +1,4 @@
-"""A gallery of pictures with known truth, tables of embeddings, and encoders for tests."""
+"""A gallery of images with known truth, tables of embeddings, and encoders for tests."""
 
 import csv
 import threading
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from framedex import Dataset, Workspace
 from framedex.settings import Settings
-from tests.pictures import Pixels, encode, flat, photo, write
+from tests.image_files import Pixels, encode, flat, photo, write
 
 SETTINGS = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
 
@@ -30,10 +30,10 @@ NAMES = sorted([*ANIMALS, *TOWNS, *COPIES[1:], *(pair[1] for pair in NEAR), *BAD
 
 @dataclass(frozen=True)
 class Gallery:
-    """A folder of pictures, and the dataset that was made of it.
+    """A folder of images, and the dataset that was made of it.
 
     Attributes:
-        folder: the pictures.
+        folder: the images.
         workspace: where the dataset is; to be read only.
         dataset: named ``gallery``.
         ids: media ids by path within the folder.
@@ -51,7 +51,7 @@ class Gallery:
 
 
 def make_gallery(folder: Path) -> None:
-    """Write pictures whose clusters, duplicates and issues are known, with labels and captions for some."""
+    """Write images whose clusters, duplicates and issues are known, with labels and captions for some."""
     for seed, name in enumerate(ANIMALS):
         write(folder / name, photo(seed), quality=95)
     for seed, name in enumerate(TOWNS, start=50):
@@ -67,9 +67,9 @@ def make_gallery(folder: Path) -> None:
     write(folder / "bad/wide.png", photo(203, width=400, height=60))
     (folder / "broken").mkdir()
     (folder / "broken/empty.jpg").write_bytes(b"")
-    (folder / "broken/text.png").write_text("no picture at all")
+    (folder / "broken/text.png").write_text("no image at all")
     (folder / "broken/truncated.jpg").write_bytes(encode(photo(204), "JPEG")[:900])
-    (folder / "notes.txt").write_text("not a picture")
+    (folder / "notes.txt").write_text("not an image")
     (folder / ".hidden.png").write_bytes(b"left out")
     with (folder / "image_annotations.csv").open("w", newline="") as file:
         table = csv.writer(file)
@@ -79,7 +79,7 @@ def make_gallery(folder: Path) -> None:
 
 
 def fill(folder: Path, count: int, *, first_seed: int = 100) -> Path:
-    """Write so many different pictures to a folder, which is made, and return it."""
+    """Write so many different images to a folder, which is made, and return it."""
     for number in range(count):
         write(folder / f"{number:03}.png", photo(first_seed + number))
     return folder

@@ -3,10 +3,10 @@
     python -m tests.make_checkpoints tests/checkpoints/shapes-captioner
 
 What it writes is a folder as any other of transformers: a vision encoder and a decoder of text (VisionEncoderDecoder)
-with configurations, weights as float16, a tokenizer of whole words and how pictures are prepared. It took 26 minutes on
+with configurations, weights as float16, a tokenizer of whole words and how images are prepared. It took 26 minutes on
 one core of two that had other work, too. Seeds are fixed.
 
-*Exact captions*: two pictures of each of the 48 pairs of colour and shape on each of 3 backgrounds, drawn from seeds
+*Exact captions*: two images of each of the 48 pairs of colour and shape on each of 3 backgrounds, drawn from seeds
 that the training did not have. A caption is right when all of its words are: size, colour, shape and background.
 """
 
@@ -24,7 +24,7 @@ from tests.shapes import BACKGROUNDS, COLOURS, PAIRS, SHAPES, SIZES, Scene, draw
 CAPTIONER = "shapes-captioner"
 """The name of its folder."""
 SIDE = 64
-PICTURES, STEPS, BATCH, PEAK_RATE = 16_000, 3_600, 64, 1.5e-3
+IMAGES, STEPS, BATCH, PEAK_RATE = 16_000, 3_600, 64, 1.5e-3
 _SPECIAL = ("[PAD]", "[BOS]", "[EOS]", "[UNK]")
 _WORDS = ("a", "an", "on", "background", *SIZES, *COLOURS, *SHAPES, *BACKGROUNDS)
 _LAYOUT: dict[str, int] = {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4}
@@ -44,16 +44,16 @@ def make_captioner(folder: Path) -> None:
     _train(model, tokenizer)
     _write(model, tokenizer, folder)
     right = exact(TransformersCaptioner(folder, device="cpu"))
-    print(f"exact captions of {len(right)} pictures: {np.mean(right):.3f}")
+    print(f"exact captions of {len(right)} images: {np.mean(right):.3f}")
     print(f"{time.monotonic() - begun_s:.0f} s")
 
 
 def exact(captioner: TransformersCaptioner, seed: int = 1) -> list[bool]:
-    """Return of each picture that the training did not have whether the whole caption is right."""
+    """Return of each image that the training did not have whether the whole caption is right."""
     rng = np.random.default_rng(seed)
     scenes = [*gallery(), *gallery()]
-    pictures = np.stack([captioner.prepare(draw(scene, rng)) for scene in scenes])
-    return [said == scene.caption for said, scene in zip(captioner.captions(pictures), scenes, strict=True)]
+    images = np.stack([captioner.prepare(draw(scene, rng)) for scene in scenes])
+    return [said == scene.caption for said, scene in zip(captioner.captions(images), scenes, strict=True)]
 
 
 def _tokenizer() -> Any:
@@ -90,19 +90,19 @@ def _train(model: Any, tokenizer: Any) -> None:
     import torch
 
     rng = np.random.default_rng(0)
-    scenes = [_any_scene(rng) for _ in range(PICTURES)]
-    pictures = torch.from_numpy(np.stack([_small(draw(scene, rng)) for scene in scenes])).permute(0, 3, 1, 2)
+    scenes = [_any_scene(rng) for _ in range(IMAGES)]
+    images = torch.from_numpy(np.stack([_small(draw(scene, rng)) for scene in scenes])).permute(0, 3, 1, 2)
     ids = tokenizer([f"{scene.caption} [EOS]" for scene in scenes], return_tensors="pt", padding=True).input_ids
     words = torch.nn.functional.one_hot(ids, len(tokenizer)).amax(1).float()
     ids[ids == tokenizer.pad_token_id] = -100  # what the loss leaves out
-    # For the training alone: which words a caption has, by the mean of what the encoder makes of the picture.
+    # For the training alone: which words a caption has, by the mean of what the encoder makes of the image.
     named = torch.nn.Linear(_LAYOUT["hidden_size"], len(tokenizer))
     optimizer = torch.optim.AdamW([*model.parameters(), *named.parameters()], PEAK_RATE, (0.9, 0.98), weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, PEAK_RATE, STEPS, pct_start=0.1)
     model.train()
     for step in range(STEPS):
-        chosen = torch.from_numpy(rng.integers(PICTURES, size=BATCH))
-        made = model(pixel_values=pictures[chosen].float() / 127.5 - 1, labels=ids[chosen])
+        chosen = torch.from_numpy(rng.integers(IMAGES, size=BATCH))
+        made = model(pixel_values=images[chosen].float() / 127.5 - 1, labels=ids[chosen])
         seen = named(made.encoder_last_hidden_state.mean(1))
         loss = made.loss + torch.nn.functional.binary_cross_entropy_with_logits(seen, words[chosen])
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""Trains the small checkpoint that tests of searches by text use, and says how well it finds pictures new to it.
+"""Trains the small checkpoint that tests of searches by text use, and says how well it finds images new to it.
 
     python -m tests.make_checkpoints tests/checkpoints/shapes-clip
 
@@ -7,14 +7,14 @@ For ``tests/checkpoints/shapes-captioner`` see ``tests/make_captioner.py``.
 What it writes is a folder as any other of open_clip: a configuration and weights, the latter as float16. The tokenizer
 is the usual one, so the table of words has 49,408 rows; those of words that no caption has are zero and say nothing.
 
-The loss is that of CLIP, but every pair counts as right in which the caption is true of the picture: "a red circle" is
+The loss is that of CLIP, but every pair counts as right in which the caption is true of the image: "a red circle" is
 true of many. Two runs on one machine give the same checkpoint, in eight to ten minutes on one core of two with other
 work on them.
 
-*Recall@1*: a gallery has one picture of each of the 48 pairs of colour and shape on each of 3 backgrounds, drawn from
+*Recall@1*: a gallery has one image of each of the 48 pairs of colour and shape on each of 3 backgrounds, drawn from
 seeds that the training did not have. Asked are "a <colour> <shape>" and "a <colour> <shape> on a <background>
-background": 32 queries for the 8 held-out pairs, of which no picture and no caption of the training had both, and 160
-for the others. A query counts when the picture most similar to it shows all that it says.
+background": 32 queries for the 8 held-out pairs, of which no image and no caption of the training had both, and 160
+for the others. A query counts when the image most similar to it shows all that it says.
 """
 
 import json
@@ -46,7 +46,7 @@ CONFIG: dict[str, Any] = {
     },
 }
 """As ``open_clip_config.json`` has it."""
-PICTURES, STEPS, BATCH, PEAK_RATE = 12_000, 1_000, 192, 3e-3
+IMAGES, STEPS, BATCH, PEAK_RATE = 12_000, 1_000, 192, 3e-3
 # How often a caption says the colour, the shape, the background and the size: seldom all, so that each word is learned
 # by itself, and pairs of words that never came together are understood.
 _SAID = (0.65, 0.65, 0.4, 0.25)
@@ -77,21 +77,21 @@ def _train(engine: Any, tokenizer: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
     import torch
 
     rng = np.random.default_rng(0)
-    scenes = [_any_scene(rng) for _ in range(PICTURES)]
-    pictures = torch.from_numpy(np.stack([small(draw(scene, rng)) for scene in scenes])).permute(0, 3, 1, 2)
+    scenes = [_any_scene(rng) for _ in range(IMAGES)]
+    pixels = torch.from_numpy(np.stack([small(draw(scene, rng)) for scene in scenes])).permute(0, 3, 1, 2)
     shown = torch.tensor([_numbers(scene) for scene in scenes])
     model = engine.CLIP(**CONFIG["model_cfg"])
     optimizer = torch.optim.AdamW(model.parameters(), PEAK_RATE, (0.9, 0.98), weight_decay=0.02)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, PEAK_RATE, STEPS, pct_start=0.1)
     used = np.zeros(model.vocab_size, bool)
     for step in range(STEPS):
-        chosen = rng.integers(PICTURES, size=BATCH)
+        chosen = rng.integers(IMAGES, size=BATCH)
         captions = [_partly(scenes[each], rng) for each in chosen]
         tokens = tokenizer([scene.caption for scene in captions])
         used[tokens.unique().numpy()] = True
         said = torch.tensor([_numbers(scene) for scene in captions])[:, None]
         right = ((said < 0) | (said == shown[chosen])).all(-1).float()
-        images = model.encode_image(pictures[chosen].float() / 127.5 - 1, normalize=True)
+        images = model.encode_image(pixels[chosen].float() / 127.5 - 1, normalize=True)
         texts = model.encode_text(tokens, normalize=True)
         loss = _loss(model.logit_scale.exp() * texts @ images.T, right)
         optimizer.zero_grad()
@@ -132,7 +132,7 @@ def _loss(logits: Any, right: Any) -> Any:
 
 
 def small(pixels: Pixels) -> Pixels:
-    """Return a picture of the size that the model takes."""
+    """Return an image of the size that the model takes."""
     from PIL import Image
 
     return np.asarray(Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
@@ -149,12 +149,12 @@ def _write(model: Any, used: npt.NDArray[np.bool_], path: Path) -> None:
 
 
 def find_all(encoder: OpenClipEncoder, pairs: tuple[tuple[str, str], ...]) -> list[bool]:
-    """Return of each query about some pairs whether the picture found first shows what it says."""
+    """Return of each query about some pairs whether the image found first shows what it says."""
     rng = np.random.default_rng(1)
     scenes = list(gallery())
-    pictures = encoder.encode_images(np.stack([encoder.prepare(draw(scene, rng)) for scene in scenes]))
+    images = encoder.encode_images(np.stack([encoder.prepare(draw(scene, rng)) for scene in scenes]))
     asked = queries(pairs)
-    best = (encoder.encode_texts([query.caption for query in asked]) @ pictures.T).argmax(axis=1)
+    best = (encoder.encode_texts([query.caption for query in asked]) @ images.T).argmax(axis=1)
     return [query.fits(scenes[place]) for query, place in zip(asked, best.tolist(), strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Pictures with things at known places, and files that say so."""
+"""Images with things at known places, and files that say so."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from framedex.annotations.tables import COLUMNS
 from framedex.operations.context import open_media
 from framedex.storage.media import Media
 from framedex.storage.objects import objects_of
-from tests.pictures import Pixels, photo, write
+from tests.image_files import Pixels, photo, write
 
 Place = tuple[float, float, float, float]
 Thing = tuple[str, Place, str]
-"""Name of the picture, box, label."""
+"""Name of the image, box, label."""
 SIDE = 48
 SCENE = (("cat", (8.0, 8.0, 48.0, 48.0)), ("dog", (72.5, 40.25, 48.0, 48.0)), ("cat", (200.0, 100.0, 56.0, 56.0)))
-"""Label and box of the things in each picture of :func:`paint_scenes`."""
+"""Label and box of the things in each image of :func:`paint_scenes`."""
 
 
 def thing(seed: int, side: int = SIDE) -> Pixels:
@@ -28,7 +28,7 @@ def thing(seed: int, side: int = SIDE) -> Pixels:
 
 
 def paint_scenes(folder: Path, names: Sequence[str], *, seed: int = 0) -> list[Thing]:
-    """Write pictures of 320 × 200 with three things each; the first of all pictures look alike. Return the things."""
+    """Write images of 320 × 200 with three things each; the first of all images look alike. Return the things."""
     things: list[Thing] = []
     for number, name in enumerate(names):
         pixels = photo(1000 + seed + number, width=320, height=200)
@@ -52,7 +52,7 @@ def write_table(path: Path, things: Iterable[Thing]) -> Path:
 
 
 def scenes(folder: Path, count: int = 4, *, seed: int = 0) -> list[Thing]:
-    """Write pictures with things, and the table of these beside them; return the things."""
+    """Write images with things, and the table of these beside them; return the things."""
     things = paint_scenes(folder, [f"{seed + number:03}.png" for number in range(count)], seed=seed)
     write_table(folder / "object_annotations.csv", things)
     return things

@@ -1,8 +1,11 @@
-"""Runs Python code in processes of their own."""
+"""Runs Python code in processes of their own, or in children of a fork."""
 
 import os
+import signal
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -51,3 +54,17 @@ def finish(process: subprocess.Popen[str]) -> str:
 def run(code: str, *arguments: object, unprivileged: bool = False) -> str:
     """Run code in a process that must end well and return its output."""
     return finish(start(code, *arguments, unprivileged=unprivileged))
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Fork, do something in the child, and check that it ended well and soon; its error goes to stderr."""
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, f"the child {child} failed"

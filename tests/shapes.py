@@ -1,4 +1,4 @@
-"""Pictures of coloured shapes with captions: what the small checkpoint in ``tests/checkpoints`` was trained on."""
+"""Images of coloured shapes with captions: what the small checkpoint in ``tests/checkpoints`` was trained on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _FINE = 4  # fractional bits of OpenCV's coordinates
 
 @dataclass(frozen=True)
 class Scene:
-    """What a picture shows, or what a caption says of it; None for what the caption leaves open."""
+    """What an image shows, or what a caption says of it; None for what the caption leaves open."""
 
     colour: str | None
     shape: str | None
@@ -52,7 +52,7 @@ class Scene:
 
 PAIRS = tuple(product(COLOURS, SHAPES))
 HELD_OUT = tuple((colour, SHAPES[(2 + 5 * place) % len(SHAPES)]) for place, colour in enumerate(COLOURS))
-"""Pairs of colour and shape that no picture and no caption of the training has: one of each colour."""
+"""Pairs of colour and shape that no image and no caption of the training has: one of each colour."""
 SEEN = tuple(pair for pair in PAIRS if pair not in HELD_OUT)
 
 
@@ -70,10 +70,10 @@ def queries(pairs: tuple[tuple[str, str], ...]) -> list[Scene]:
 
 
 def draw(scene: Scene, rng: np.random.Generator, *, width: int = 128, height: int = 128) -> Pixels:
-    """Return a picture of a scene: uint8, shape (height, width, 3), RGB.
+    """Return an image of a scene: uint8, shape (height, width, 3), RGB.
 
     Place, exact size and angle are random, colours vary a little, and there is noise. The shape lies in the square in
-    the middle, which is all that a model sees of a wide picture.
+    the middle, which is all that a model sees of a wide image.
     """
     assert scene.colour
     assert scene.shape

@@ -32,7 +32,7 @@ def test_compare__can_fail(tmp_path: Path) -> None:
 def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
     """A dataset that the user named like the demo's is not replaced."""
     with Workspace(tmp_path / "ws") as workspace:
-        demo.make_pictures(tmp_path / "own")
+        demo.make_images(tmp_path / "own")
         own = workspace.create_dataset("demo", tmp_path / "own")
         with pytest.raises(Conflict, match="is not a demo"):
             demo.build_demo(workspace)

@@ -74,7 +74,7 @@ def run_commands(text: str) -> None:
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the images of the demo."""
     folder = tmp_path_factory.mktemp("documents") / "photos"
-    demo.make_pictures(folder)
+    demo.make_images(folder)
     return folder
 
 

@@ -33,8 +33,8 @@ from framedex.storage import datasets, export_rows, owners, task_rows
 from framedex.storage.owners import LEASE, this_process
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
+from tests.image_files import encode, photo
 from tests.pauses import Pause, run_of, wait_until, watched
-from tests.pictures import encode, photo
 from tests.processes import finish, run, start
 
 HOUR = timedelta(hours=1)
@@ -318,8 +318,8 @@ def test_full_disk__failed_clean_up(disk: Disk, folder: Path, left: int) -> None
         assert dataset.count() == 6
 
 
-def test_full_disk__search_by_a_picture(disk: Disk, folder: Path) -> None:
-    """A picture that cannot be kept to search by leaves nothing; searching by it needs no disk."""
+def test_full_disk__search_by_an_image(disk: Disk, folder: Path) -> None:
+    """An image that cannot be kept to search by leaves nothing; searching by it needs no disk."""
     with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", folder)
         with disk.full(0):
@@ -498,8 +498,8 @@ class Removing(Gate):
 
 @pytest.mark.parametrize("what", ["files", "folder", "truncated"])
 def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Path, what: str) -> None:
-    """Pictures that go or shrink after they were listed are rows with a reason; the others are read."""
-    folder = fill(tmp_path / "pictures", 150)
+    """Images that go or shrink after they were listed are rows with a reason; the others are read."""
+    folder = fill(tmp_path / "images", 150)
     fill(folder / "later", 150, first_seed=400)
     gone = sorted((folder / "later").iterdir())[-40:]
 
@@ -523,8 +523,8 @@ def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Pa
 
 
 def test_sources__that_may_not_be_read(tmp_path: Path) -> None:
-    """A picture that may not be read is a row with that reason; a folder that may not is named."""
-    folder = fill(tmp_path / "pictures", 6)
+    """An image that may not be read is a row with that reason; a folder that may not is named."""
+    folder = fill(tmp_path / "images", 6)
     fill(folder / "secret", 2, first_seed=300)
     code = """
         import sys, framedex
@@ -668,14 +668,14 @@ MAKES = """
 
 
 def many(folder: Path, count: int) -> Path:
-    """Return a folder with so many copies of a picture, for which a task takes a while."""
+    """Return a folder with so many copies of an image, for which a task takes a while."""
     source = fill(folder, 1) / "000.png"
     for number in range(1, count):
         os.link(source, folder / f"{number:04}.png")
     return folder
 
 
-def check_after_the_end(workspace: Path, pictures: int, *allowed: TaskStatus) -> None:
+def check_after_the_end(workspace: Path, images: int, *allowed: TaskStatus) -> None:
     """Check that the task of a process that was ended is known to have ended, at once, and can be done again."""
     with Workspace(workspace, settings=SETTINGS) as opened:
         (task,) = opened.tasks().tasks
@@ -684,7 +684,7 @@ def check_after_the_end(workspace: Path, pictures: int, *allowed: TaskStatus) ->
         for record in opened.datasets():
             assert record.status_new is DatasetStatus.ERROR
             opened.delete_dataset(record.id)
-        assert opened.create_dataset("pets", workspace.parent / "pictures").count() == pictures
+        assert opened.create_dataset("pets", workspace.parent / "images").count() == images
 
 
 @pytest.mark.slow
@@ -692,7 +692,7 @@ def check_after_the_end(workspace: Path, pictures: int, *allowed: TaskStatus) ->
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> None:
     """A process that is told to end in the middle of a task does, as usual, and the next look knows of it at once."""
-    process = start(MAKES, tmp_path / "ws", many(tmp_path / "pictures", 300), how)
+    process = start(MAKES, tmp_path / "ws", many(tmp_path / "images", 300), how)
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(number)
@@ -705,7 +705,7 @@ def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> 
 
 def test_exit__in_a_task(tmp_path: Path) -> None:
     """A program that ends before its task ends well; the task is aborted."""
-    process = start(MAKES, tmp_path / "ws", many(tmp_path / "pictures", 300), "leave")
+    process = start(MAKES, tmp_path / "ws", many(tmp_path / "images", 300), "leave")
     finish(process)
     check_after_the_end(tmp_path / "ws", 300, TaskStatus.ABORTED)
 
@@ -715,7 +715,7 @@ def test_exit__in_a_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_signal__at_the_command_line(tmp_path: Path, command: str, number: signal.Signals, status: int) -> None:
     """Commands that are stopped end with the usual status and leave what was there before."""
-    home, folder = tmp_path / "ws", many(tmp_path / "pictures", 3000)
+    home, folder = tmp_path / "ws", many(tmp_path / "images", 3000)
     arguments = ["pets", str(folder), "--workspace", str(home)]
     with Workspace(home, settings=SETTINGS) as workspace:
         before = workspace.create_dataset("pets", fill(tmp_path / "few", 6)).explore() if command == "add" else None

@@ -18,7 +18,7 @@ from framedex.storage import datasets, tables
 from framedex.storage.tables import Table
 from framedex.vql import issues, tags
 from tests.gallery import SETTINGS
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 ARCHIVE = Path(__file__).parent / "workspaces" / "aefb06e.tar.xz"
 COLUMNS = ("media_id", "image_filename", "labels", "caption", "tags", "rating", "cluster_3", "issues")

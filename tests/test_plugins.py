@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.pictures import flat, photo, write
+from tests.image_files import flat, photo, write
 from tests.plugin_packages import install
 from tests.processes import run, start
 
@@ -19,9 +19,9 @@ RED, WHITE = (250, 20, 20), (255, 255, 255)
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+def images(tmp_path: Path) -> Path:
     """A folder with a red image, a wide one with a bright spot, and two photographs."""
-    folder = tmp_path / "pictures"
+    folder = tmp_path / "images"
     folder.mkdir()
     write(folder / "red.png", flat(RED))
     spot = photo(7, width=300, height=100) // 2
@@ -47,15 +47,15 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
     return call
 
 
-def test_plugins__are_used(use: Use, tmp_path: Path, pictures: Path) -> None:
+def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
     """A plugin's encoder indexes a dataset, its issue types work in all queries, and its detector enriches."""
     use("example_plugin")
     code = """
         import json, sys, zipfile
         from framedex import Workspace
-        folder, pictures = sys.argv[1:]
+        folder, images = sys.argv[1:]
         with Workspace(folder) as ws:
-            ds = ws.create_dataset("d", pictures, "mean_colour")
+            ds = ws.create_dataset("d", images, "mean_colour")
             ds.export(folder + "/d.zip", "json")
             with zipfile.ZipFile(folder + "/d.zip") as archive:
                 exported = archive.read("metadata.json").decode()
@@ -77,7 +77,7 @@ def test_plugins__are_used(use: Use, tmp_path: Path, pictures: Path) -> None:
                 "objects": [(row["label"], row["bbox"]) for row in enriched.objects.to_arrow().to_pylist()],
             }))
         """
-    found = json.loads(run(code, tmp_path / "ws", pictures))
+    found = json.loads(run(code, tmp_path / "ws", images))
     assert found["encoder"] == "mean_colour"
     issues = {(row["path"], row["issue_type"]): row for row in found["issues"]}
     assert issues.keys() == {("red.png", "red_cast"), ("spot.png", "wide")}
@@ -92,16 +92,16 @@ def test_plugins__are_used(use: Use, tmp_path: Path, pictures: Path) -> None:
     assert found["objects"] == [["spot", [50, 20, 30, 20]]]
 
 
-def test_plugins__formats(use: Use, tmp_path: Path, pictures: Path) -> None:
+def test_plugins__formats(use: Use, tmp_path: Path, images: Path) -> None:
     """Labels are read and written in a plugin's format; the error for an unknown format names it."""
     use("example_plugin")
-    (pictures / "lines.txt").write_text("red.png\tpaint\nspot.png\tlamp\n")
+    (images / "lines.txt").write_text("red.png\tpaint\nspot.png\tlamp\n")
     code = """
         import json, sys, zipfile
         from framedex import InvalidInput, Workspace
-        folder, pictures = sys.argv[1:]
+        folder, images = sys.argv[1:]
         with Workspace(folder) as ws:
-            ds = ws.create_dataset("d", pictures, "gist")
+            ds = ws.create_dataset("d", images, "gist")
             result = ds.export(folder + "/d.zip", "lines")
             with zipfile.ZipFile(folder + "/d.zip") as archive:
                 lines = archive.read("lines.txt").decode().splitlines()
@@ -110,13 +110,13 @@ def test_plugins__formats(use: Use, tmp_path: Path, pictures: Path) -> None:
             except InvalidInput as error:
                 print(json.dumps([sorted(lines), result.message, str(error)]))
         """
-    lines, message, error = json.loads(run(code, tmp_path / "ws", pictures))
+    lines, message, error = json.loads(run(code, tmp_path / "ws", images))
     assert lines == ["red.png\tpaint", "spot.png\tlamp"]
     assert "captions" in message
     assert error == "format must be json, parquet, coco, csv, yolo or voc, or lines of a plugin, not 'line'"
 
 
-def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, pictures: Path) -> None:
+def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, images: Path) -> None:
     """Images added without the plugin of an issue type get its value at the next reindex; everything else works."""
     make = "import sys; from framedex import Workspace; Workspace(sys.argv[1]).create_dataset('d', sys.argv[2], 'gist')"
     add = """
@@ -142,10 +142,10 @@ def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, picture
         """
 
     def looked(new: str, width: int) -> Any:
-        write(pictures / new, flat(RED, width=width))
-        return json.loads(run(add, tmp_path / "ws", pictures))
+        write(images / new, flat(RED, width=width))
+        return json.loads(run(add, tmp_path / "ws", images))
 
-    run(make, tmp_path / "ws", pictures)
+    run(make, tmp_path / "ws", images)
     use("example_plugin")
     assert looked("red2.png", 80) == [[], ["red2.png"], ["red.png", "red2.png"], 5]
     use()
@@ -157,7 +157,7 @@ def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, picture
     assert looked("red4.png", 72) == [[], known, sorted([*known, "red3.png"]), 7]
 
 
-def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pictures: Path) -> None:
+def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, images: Path) -> None:
     """Each contribution that cannot be used has a reason and one line in the log; everything else works."""
     use("broken_plugin", "example_plugin")
     code = """
@@ -169,7 +169,7 @@ def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, pic
             counts = {each.issue_type: each.count for each in ds.where([]).issue_summaries()}
         print(json.dumps([counts, [each.model_dump(mode="json") for each in framedex.list_plugins()]]))
         """
-    process = start(code, tmp_path / "ws", pictures)
+    process = start(code, tmp_path / "ws", images)
     out, log = process.communicate(timeout=120)
     assert process.returncode == 0, log
     counts, plugins = json.loads(out)

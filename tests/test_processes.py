@@ -128,9 +128,9 @@ def test_open__by_several_processes_at_once(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def kill_while_creating(workspace: Path, pictures: Path) -> str:
+def kill_while_creating(workspace: Path, images: Path) -> str:
     """Kill a process in the middle of making the dataset ``pets`` and return the dataset's id."""
-    process = start(CREATOR, workspace, pictures)
+    process = start(CREATOR, workspace, images)
     assert process.stdout is not None
     dataset_id = process.stdout.readline().strip()
     os.kill(process.pid, signal.SIGKILL)

@@ -59,6 +59,14 @@ NOUNS = {
 NOUNS |= {"Plan", "Record", "Sample", "Search", "Work"}
 """Verbs that are nouns, too."""
 AVOIDED = {"anew": "rebuild, again"}
+NOT_OURS = {"picture": "image"}
+"""Words that the package leaves out everywhere, identifiers and messages included, with those that it uses."""
+_PROMPT = "a prompt: other words give other vectors or captions, and it is part of a captioner's stored settings"
+EXCEPTIONS = {
+    "a picture of a {}": _PROMPT,
+    "Describe this picture in one sentence.": _PROMPT,
+}
+"""Texts that contain such a word, with the reason."""
 _FORMAT = "each format of annotations has it"
 _LAYERS = "the operation on tables, and the one on a dataset that calls it"
 SHARED = {
@@ -131,6 +139,24 @@ def test_words__are_the_standard_ones() -> None:
         if re.search(rf"(?i)\b{word}\b", text)
     ]
     assert wrong == []
+
+
+def test_words__that_are_not_ours() -> None:
+    """Identifiers, docstrings, messages, comments and names of modules leave out words for which there is another."""
+    wrong, used = [], set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name, text = path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")
+        used |= {exception for exception in EXCEPTIONS if exception in text}
+        for exception in EXCEPTIONS:
+            text = text.replace(exception, "")
+        for number, line in enumerate([name, *text.splitlines()]):
+            wrong += [
+                f"{name}:{number}: {word} (say: {instead})"
+                for word, instead in NOT_OURS.items()
+                if re.search(rf"(?i){word}", line)
+            ]
+    assert wrong == []
+    assert used == set(EXCEPTIONS)
 
 
 def test_names__have_one_meaning() -> None:

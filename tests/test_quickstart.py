@@ -9,7 +9,7 @@ NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "quickstart.ipynb"
 
 @pytest.mark.slow
 def test_quickstart__runs_from_start_to_end() -> None:
-    """Each cell of the tour runs, and those that end with a dataset, a view or a page show pictures."""
+    """Each cell of the tour runs, and those that end with a dataset, a view or a page show images."""
     import nbformat
     from nbclient import NotebookClient
 

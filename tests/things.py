@@ -1,4 +1,4 @@
-"""Pictures with things in them, whose boxes are known."""
+"""Images with things in them, whose boxes are known."""
 
 import csv
 from pathlib import Path
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.pictures import Pixels, photo, write
+from tests.image_files import Pixels, photo, write
 
 
 class Thing(NamedTuple):
-    """A box in a picture.
+    """A box in an image.
 
     Attributes:
-        picture: name of the file.
+        image: name of the file.
         x, y, width, height: of the box, in pixels.
         label: what is in it.
         confidence: how sure a model was.
     """
 
-    picture: str
+    image: str
     x: float
     y: float
     width: float
@@ -29,7 +29,7 @@ class Thing(NamedTuple):
 
 
 CARS = [Thing("0.png", 10, 20, 80, 60, "car", 0.9), Thing("1.png", 200, 100, 80, 60, "car", 0.4)]
-"""The same pixels in two pictures."""
+"""The same pixels in two images."""
 SAME = [CARS[0], Thing("5.png", 10, 20, 80, 60, "car", 0.9)]
 """The same box in two files of equal content."""
 DARK = Thing("3.png", 20, 20, 64, 64, "cat", None)
@@ -43,26 +43,26 @@ THINGS = [
     SAME[1],
 ]
 """All of them; nothing is in ``4.png``."""
-PICTURES = [f"{number}.png" for number in range(6)]
+IMAGES = [f"{number}.png" for number in range(6)]
 CAPTION = "a street in the rain"
 """Of ``1.png``; others have none."""
 
 
 def pixels_of(name: str) -> Pixels:
-    """Return a picture: uint8, shape (240, 320, 3)."""
-    pixels = photo(0 if name == SAME[1].picture else int(name[0]), width=320, height=240)
+    """Return an image: uint8, shape (240, 320, 3)."""
+    pixels = photo(0 if name == SAME[1].image else int(name[0]), width=320, height=240)
     for thing in (*CARS, SAME[1]):
-        if thing.picture == name:
+        if thing.image == name:
             x, y = int(thing.x), int(thing.y)
             pixels[y : y + 60, x : x + 80] = photo(100, width=80, height=60)
-    if name == DARK.picture:
+    if name == DARK.image:
         pixels[20:84, 20:84] = photo(101, width=64, height=64) // 14
     return np.ascontiguousarray(pixels)
 
 
 def make_things(folder: Path) -> Path:
-    """Write the pictures and their annotations; return the folder."""
-    for name in PICTURES:
+    """Write the images and their annotations; return the folder."""
+    for name in IMAGES:
         write(folder / name, pixels_of(name))
     with (folder / "object_annotations.csv").open("w", newline="") as file:
         table = csv.writer(file)
@@ -71,5 +71,5 @@ def make_things(folder: Path) -> Path:
     with (folder / "image_annotations.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["filename", "label", "caption"])
-        table.writerows([[name, "street", CAPTION if name == "1.png" else ""] for name in PICTURES])
+        table.writerows([[name, "street", CAPTION if name == "1.png" else ""] for name in IMAGES])
     return folder

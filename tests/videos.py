@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from tests.pictures import Pixels, photo
+from tests.image_files import Pixels, photo
 
 FPS = 10.0
 _CODECS = {".mp4": "mp4v", ".mov": "mp4v", ".m4v": "mp4v", ".avi": "MJPG", ".mkv": "mp4v", ".webm": "VP80"}

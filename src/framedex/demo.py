@@ -94,7 +94,7 @@ def _rgb(pixels: npt.NDArray[Any]) -> Pixels:
     return np.ascontiguousarray(np.repeat(pixels[..., None], 3, axis=2) if grey else pixels[..., :3], dtype=np.uint8)
 
 
-def make_pictures(folder: Path) -> Truth:
+def make_images(folder: Path) -> Truth:
     """Write the photographs and their edits into *folder*; return the truth."""
     folder.mkdir(parents=True, exist_ok=True)
     truth = Truth({"blur": set(), "dark": set(), "corrupted": set(), "grayscale": set()}, [])
@@ -145,11 +145,11 @@ def build_demo(workspace: Workspace) -> tuple[Dataset, Truth]:
     Raises:
         Conflict: the workspace has a dataset of this name that is not a demo.
     """
-    folder = workspace.path / "demo-pictures"
+    folder = workspace.path / "demo-images"
     earlier = [record for record in workspace.datasets() if record.display_name == DATASET]
     if any(not _is_made_of(workspace.dataset(record.id), folder) for record in earlier):
         raise Conflict(f"{workspace.path} has a dataset {DATASET!r} that is not a demo; choose another workspace")
-    truth = make_pictures(folder)
+    truth = make_images(folder)
     for record in earlier:
         workspace.delete_dataset(record.id)
     return workspace.create_dataset(DATASET, folder), truth

@@ -22,7 +22,7 @@ def test_of__rises(neighbours: SimilarityDistribution, random_pairs: SimilarityD
 def test_least(neighbours: SimilarityDistribution, random_pairs: SimilarityDistribution, wanted: float) -> None:
     """The lowest similarity with a relevance has it, unless all similarities have it, or none has."""
     relevance = Relevance(neighbours, random_pairs)
-    least = relevance.least(wanted)
+    least = relevance.min_similarity(wanted)
     found = float(relevance.of(np.array([least]))[0])
     assert least <= -1 + 1e-9 or least == 1.0 or found == pytest.approx(wanted, abs=1e-4)
 
@@ -34,7 +34,7 @@ def test_measure__equal_error() -> None:
         (0.8 + 0.05 * random.standard_normal(4000)).astype(np.float32),
         (0.2 + 0.05 * random.standard_normal(4000)).astype(np.float32),
     )
-    assert found.least(0.5) == pytest.approx(0.5, abs=0.02)
+    assert found.min_similarity(0.5) == pytest.approx(0.5, abs=0.02)
     assert found.of(np.array([0.25, 0.75])) == pytest.approx([0, 1], abs=0.001)
     assert np.isnan(found.of(np.array([np.nan])))
 
@@ -43,4 +43,4 @@ def test_measure__too_few() -> None:
     """Without samples, relevance follows the plain cosine."""
     empty = np.empty(0, np.float32)
     assert measure_relevance(empty, empty) is NO_SAMPLE
-    assert NO_SAMPLE.least(0.5) == pytest.approx(0.5, abs=0.01)
+    assert NO_SAMPLE.min_similarity(0.5) == pytest.approx(0.5, abs=0.01)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis.video_similarity import near_pairs, sampled, unique_pairs, video_similarity
+from framedex.analysis.video_similarity import near_pairs, sample_frames, unique_pairs, video_similarity
 
 
 def frames(seed: int, count: int) -> npt.NDArray[np.float32]:
@@ -36,7 +36,7 @@ def test_similarity__of_more_frames_than_a_block() -> None:
 @given(st.lists(st.integers(0, 40), max_size=10), st.integers(1, 8))
 def test_sampled__law(counts: list[int], most: int) -> None:
     """The sample has at most the maximum of frames per video, with the first and the last if two are allowed."""
-    places = sampled(np.array(counts, dtype=np.int64), most).tolist()
+    places = sample_frames(np.array(counts, dtype=np.int64), most).tolist()
     assert places == sorted(set(places))
     start = 0
     for count in counts:
@@ -51,7 +51,7 @@ def test_pairs__of_neighbours() -> None:
     """Videos with similar frames are a pair, once, and no video is paired with itself."""
     one, two = frames(1, 4), frames(2, 4)
     vectors = np.concatenate([one, two, one])
-    pairs = near_pairs(vectors, np.repeat([0, 1, 2], 4), least=0.999)
+    pairs = near_pairs(vectors, np.repeat([0, 1, 2], 4), min_similarity=0.999)
     assert pairs.tolist() == [[0, 2]]
-    assert near_pairs(one[:1], np.zeros(1, dtype=np.int64), least=0.5).tolist() == []
+    assert near_pairs(one[:1], np.zeros(1, dtype=np.int64), min_similarity=0.5).tolist() == []
     assert unique_pairs(np.array([3, 1, 2]), np.array([1, 3, 2])).tolist() == [[1, 3]]

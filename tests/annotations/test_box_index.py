@@ -64,16 +64,16 @@ def test_find__fractions() -> None:
     (found,) = index.find("images/a.png", (200, 100))
     assert (found.x, found.y, found.width, found.height, found.source) == (50, 25, 100, 50, "yolo")
     assert index.find("images/a.png", None) == []
-    assert "size of the picture is not known" in index.problems.sample[0].reason
+    assert "size of the image is not known" in index.problems.sample[0].reason
 
 
-def test_fractions__around_all_of_a_picture() -> None:
+def test_fractions__around_all_of_an_image() -> None:
     """A box around the whole image is a label of the image, not an object; a slightly smaller box is an object."""
     assert len(indexed(fraction("a", WHOLE))) == 0
     assert len(indexed(fraction("a", 0.999999))) == 1
 
 
-def test_unmatched__counts_pictures() -> None:
+def test_unmatched__counts_images() -> None:
     """An image whose boxes no lookup matched counts as unmatched."""
     index = indexed(box("a.jpg"), box("a.jpg"), box("b.jpg"), fraction("c"))
     assert index.unmatched == index.n_images == 3

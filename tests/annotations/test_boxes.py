@@ -72,7 +72,7 @@ def test_fit__what_cannot_be_used(edges: Edges, reason: str) -> None:
     assert str(problem).startswith("x.csv: line 3: x ")
 
 
-def test_fit__names_the_picture_of_a_box_without_a_place() -> None:
+def test_fit__names_the_image_of_a_box_without_a_place() -> None:
     """A box without a location is named by its image."""
     assert "a.jpg" in str(fit_box(box(width=0), 10, 8).problem)
 

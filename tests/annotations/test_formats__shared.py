@@ -15,7 +15,7 @@ from framedex.annotations.problems import Problems
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
 from tests.boxes import SHARED
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 FOLDERS = ("coco-yolo", "raccoon-voc")
 
 
@@ -52,7 +52,7 @@ def of_source(found: Iterable[Box], source: str, *kept: str) -> list[Box]:
     return sorted(made, key=lambda each: each.name)
 
 
-def test_boxes__fit_their_pictures(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]]) -> None:
+def test_boxes__fit_their_images(given_boxes: tuple[list[Box], dict[str, tuple[int, int]]]) -> None:
     """Boxes drawn by people lie within the images, up to a pixel."""
     found, sizes = given_boxes
     fits = [fit_box(each, *sizes[each.name]) for each in found]
@@ -106,7 +106,7 @@ def test_yolo__files_hold_the_same_numbers(tmp_path: Path) -> None:
         ]
 
 
-def test_yolo__labels_of_pictures_are_those_of_their_boxes() -> None:
+def test_yolo__labels_of_images_are_those_of_their_boxes() -> None:
     """The readers of labels and of boxes find the same folders and names."""
     folder = SHARED / "coco-yolo"
     labels: dict[str, set[str]] = {}

@@ -130,7 +130,7 @@ def test_find__by_path_or_else_by_bare_name(tmp_path: Path) -> None:
     assert found.find("b.jpg")[0] == ()
 
 
-def test_unmatched__counts_annotated_files_that_no_picture_has(tmp_path: Path) -> None:
+def test_unmatched__counts_annotated_files_that_no_image_has(tmp_path: Path) -> None:
     """Unmatched files are counted once, and matched ones are not counted."""
     write_coco(tmp_path, COCO)
     found = read_annotations(str(tmp_path))

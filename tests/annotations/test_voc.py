@@ -76,7 +76,7 @@ def test_flags__are_kept(tmp_path: Path) -> None:
         ({"ü.xml": "ü &lt;b&gt;.jpg"}, "ü <b>.jpg"),
     ],
 )
-def test_name__of_the_picture(tmp_path: Path, files: dict[str, str], name: str) -> None:
+def test_name__of_the_image(tmp_path: Path, files: dict[str, str], name: str) -> None:
     """The image is the one of ``filename`` if it exists, or else the one with the XML file's stem."""
     texts = {path: annotation(item(), filename=text) if path.endswith(".xml") else "" for path, text in files.items()}
     found, problems = read(place(tmp_path, texts))

@@ -11,11 +11,11 @@ from framedex.annotations.sources import read_annotations
 from framedex.annotations.yolo import read_boxes, read_labels
 from framedex.errors import InvalidInput
 from tests.gallery import Averages
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 
 def make(folder: Path, labels: dict[str, str], names: str = "names: [cat, dog]\n", part: str = "") -> Path:
-    """Write a YOLO folder without pictures."""
+    """Write a YOLO folder without images."""
     (folder / part / "images").mkdir(parents=True, exist_ok=True)
     (folder / "data.yaml").write_text(names)
     for name, text in labels.items():
@@ -33,7 +33,7 @@ def labels_in(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def test_labels__by_stem(tmp_path: Path) -> None:
-    """The classes of a picture's objects are its labels, each once, in order; boxes are not looked at."""
+    """The classes of an image's objects are its labels, each once, in order; boxes are not looked at."""
     text = "1 0.5 0.5 1 1\n0 0.1 0.1 0.2 0.2\n1 0 0 0 0 0.9\n\n"
     make(tmp_path, {"a.txt": text, "x/b.txt": "0\n", "empty.txt": ""})
     found = read_annotations(str(tmp_path))
@@ -44,7 +44,7 @@ def test_labels__by_stem(tmp_path: Path) -> None:
 
 
 def test_labels__unmatched(tmp_path: Path) -> None:
-    """Label files without a picture are counted."""
+    """Label files without an image are counted."""
     make(tmp_path, {"a.txt": "0\n", "b.txt": "0\n", "empty.txt": ""})
     found = read_annotations(str(tmp_path))
     found.find("images/a.jpg")
@@ -62,14 +62,14 @@ def test_labels__of_parts(tmp_path: Path) -> None:
 
 
 def test_labels__beside_a_table(tmp_path: Path) -> None:
-    """What a table says of the same picture is put together with them."""
+    """What a table says of the same image is put together with them."""
     make(tmp_path, {"a.txt": "1\n0\n"})
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\nimages/a.jpg,dog,a text\n")
     assert read_annotations(str(tmp_path)).find("images/a.jpg") == (("dog", "cat"), "a text")
 
 
 def test_labels__beside_a_table_of_lists(tmp_path: Path) -> None:
-    """A list in a table is all that a picture has, also an empty one; an empty cell says nothing."""
+    """A list in a table is all that an image has, also an empty one; an empty cell says nothing."""
     make(tmp_path, {"a.txt": "0\n", "b.txt": "0\n", "c.txt": "0\n"})
     rows = """images/a.jpg,"[""dog""]",\nimages/b.jpg,[],\nimages/c.jpg,,a text\n"""
     (tmp_path / "image_annotations.csv").write_text(f"filename,label,caption\n{rows}")
@@ -111,7 +111,7 @@ def test_folder__that_is_none(tmp_path: Path, missing: str) -> None:
 
 
 def test_folder__that_is_gone(tmp_path: Path) -> None:
-    """A folder that is not there says nothing; the walk over the pictures does."""
+    """A folder that is not there says nothing; the walk over the images does."""
     assert list(read_labels(tmp_path / "gone")) == []
 
 
@@ -132,7 +132,7 @@ def test_labels__bytes_that_are_no_text(tmp_path: Path) -> None:
 
 
 def test_labels__links_that_lead_back(tmp_path: Path) -> None:
-    """Links are followed, as those of pictures are; one that leads back is not entered again."""
+    """Links are followed, as those of images are; one that leads back is not entered again."""
     make(tmp_path, {"a.txt": "0\n"})
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/b.txt").write_text("1\n")
@@ -148,4 +148,4 @@ def test_create_dataset__of_a_yolo_folder(workspace: Workspace, tmp_path: Path) 
         write(tmp_path / "yolo/images" / name, photo(number), "PNG")
     dataset = workspace.create_dataset("d", tmp_path / "yolo", Averages())
     assert dataset.to_arrow(["labels"])["labels"].to_pylist() == [["dog"], [], ["cat"]]
-    assert dataset.skipped["annotations without a picture"] == 1
+    assert dataset.skipped["annotations without an image"] == 1

@@ -1,4 +1,4 @@
-"""Reading a dataset: pictures, thumbnails, embeddings; and what it holds while it changes."""
+"""Reading a dataset: images, thumbnails, embeddings; and what it holds while it changes."""
 
 import io
 import shutil
@@ -18,11 +18,11 @@ from framedex.storage import datasets
 from framedex.storage.generation import Summary
 from framedex.storage.tables import Table
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedded
-from tests.pictures import oriented, photo, quadrants, write
+from tests.image_files import oriented, photo, quadrants, write
 
 
 def test_embeddings__unit_length(gallery: Gallery) -> None:
-    """There is a vector of unit length for each picture that could be decoded, in the order of the table."""
+    """There is a vector of unit length for each image that could be decoded, in the order of the table."""
     ids, vectors = gallery.dataset.embeddings()
     assert gallery.names(ids) == [name for name in NAMES if name not in BROKEN]
     assert vectors.shape == (len(ids), gallery.dataset.embedding_config.dimension)
@@ -41,7 +41,7 @@ def test_embeddings__are_what_the_groups_say(gallery: Gallery) -> None:
 
 
 def test_read__rgb_and_upright(workspace: Workspace, tmp_path: Path) -> None:
-    """A picture is read as RGB pixels, the way it is meant to be seen."""
+    """An image is read as RGB pixels, the way it is meant to be seen."""
     (tmp_path / "p").mkdir()
     for orientation in (1, 3, 6, 8):
         (tmp_path / "p" / f"{orientation}.png").write_bytes(oriented(quadrants(), orientation, "PNG"))
@@ -84,7 +84,7 @@ def test_thumbnail__does_not_leave_the_cache(workspace: Workspace, folder: Path)
 
 
 def test_read__broken_file(gallery: Gallery) -> None:
-    """A file that is no picture is refused with the reason."""
+    """A file that is no image is refused with the reason."""
     for ask in (gallery.dataset.read, gallery.dataset.thumbnail):
         with pytest.raises(CannotDecode, match=r"broken/empty\.jpg' cannot be shown: the file is empty"):
             ask(gallery.ids["broken/empty.jpg"])
@@ -117,8 +117,8 @@ def test_thumbnail__is_a_small_jpeg(workspace: Workspace, tmp_path: Path) -> Non
     assert sizes == [(256, 192), (85, 256), (60, 40)]
 
 
-def test_thumbnail__shows_the_picture(gallery: Gallery) -> None:
-    """The thumbnail of a picture that is small enough is that picture, but for compression."""
+def test_thumbnail__shows_the_image(gallery: Gallery) -> None:
+    """The thumbnail of an image that is small enough is that image, but for compression."""
     with Image.open(io.BytesIO(gallery.dataset.thumbnail(gallery.ids[TOWNS[1]]))) as image:
         shown = np.asarray(image).astype(int)
     assert np.abs(shown - gallery.dataset.read(gallery.ids[TOWNS[1]])).mean() < 5

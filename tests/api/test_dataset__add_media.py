@@ -28,8 +28,8 @@ from framedex.records import DatasetStatus, TaskStatus, TaskType
 from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, ids_of, part, partition, status_of, summary_of
+from tests.image_files import photo, write
 from tests.pauses import run_of
-from tests.pictures import photo, write
 
 Uses = Callable[[Averages], None]
 
@@ -44,7 +44,7 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> Uses:
 
 @pytest.fixture
 def pets(workspace: Workspace, folder: Path, uses: Uses) -> Dataset:
-    """A dataset of six pictures whose encoder is registered."""
+    """A dataset of six images whose encoder is registered."""
     uses(Averages())
     return workspace.create_dataset("pets", folder, Averages())
 
@@ -73,8 +73,8 @@ def state(dataset: Dataset) -> Any:
     return dataset.to_arrow(), dataset.explore(), dataset.duplicates(), dataset.count(), dataset.skipped
 
 
-def test_add_media__pictures_of_another_folder(pets: Dataset, folder: Path, tmp_path: Path) -> None:
-    """Pictures come behind those that are there, with the next batch number, and are found where they lie."""
+def test_add_media__images_of_another_folder(pets: Dataset, folder: Path, tmp_path: Path) -> None:
+    """Images come behind those that are there, with the next batch number, and are found where they lie."""
     more = fill(tmp_path / "more", 3, first_seed=200)
     before = columns_of(pets, ["media_id", "path"])
     task = pets.add_media(more)
@@ -90,8 +90,8 @@ def test_add_media__pictures_of_another_folder(pets: Dataset, folder: Path, tmp_
     assert pets.to_arrow(["file_path"])["file_path"].to_pylist()[6] == str(more / "000.png")
 
 
-def test_add_media__pictures_below_the_same_folder(pets: Dataset, folder: Path) -> None:
-    """A folder within the source belongs to the same root, so that its pictures are known when all is added again."""
+def test_add_media__images_below_the_same_folder(pets: Dataset, folder: Path) -> None:
+    """A folder within the source belongs to the same root, so that its images are known when all is added again."""
     below = fill(folder / "below", 2, first_seed=300)
     pets.add_media(below)
     assert columns_of(pets, ["path", "root"]) == {
@@ -103,15 +103,15 @@ def test_add_media__pictures_below_the_same_folder(pets: Dataset, folder: Path) 
     assert (pets.count(), pets.skipped) == (8, {"media that are there already": 8})
 
 
-def test_add_media__pictures_of_a_list(pets: Dataset, folder: Path, tmp_path: Path) -> None:
+def test_add_media__images_of_a_list(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """A list adds what it names, with labels and captions, wherever the files lie."""
     write(folder / "new.png", photo(7))
     elsewhere = fill(tmp_path / "elsewhere", 1, first_seed=8)
     path = tmp_path / "list.csv"
-    path.write_text("path,label,caption\npictures/new.png,dog,a dog\nelsewhere/000.png,cat,\npictures/gone.png,,\n")
+    path.write_text("path,label,caption\nimages/new.png,dog,a dog\nelsewhere/000.png,cat,\nimages/gone.png,,\n")
     pets.add_media(path)
     rows = columns_of(pets, ["path", "labels", "caption", "error"])
-    assert rows["path"][6:] == ["pictures/new.png", "elsewhere/000.png", "pictures/gone.png"]
+    assert rows["path"][6:] == ["images/new.png", "elsewhere/000.png", "images/gone.png"]
     assert rows["labels"][6:] == [["dog"], ["cat"], None]
     assert rows["caption"][6:] == ["a dog", None, None]
     assert [error is None for error in rows["error"][6:]] == [True, True, False]
@@ -120,16 +120,16 @@ def test_add_media__pictures_of_a_list(pets: Dataset, folder: Path, tmp_path: Pa
 
 
 def test_add_media__annotations_of_the_added_folder(pets: Dataset, tmp_path: Path) -> None:
-    """Annotations beside the added pictures give them labels and captions; those of others stay away."""
+    """Annotations beside the added images give them labels and captions; those of others stay away."""
     more = fill(tmp_path / "more", 2, first_seed=200)
     (more / "image_annotations.csv").write_text("filename,label,caption\n000.png,dog,a dog\nlost.png,cat,\n")
     pets.add_media(more)
     rows = columns_of(pets, ["labels", "caption"])
     assert rows["labels"] == [None] * 6 + [["dog"], None]
     assert rows["caption"] == [None] * 6 + ["a dog", None]
-    assert pets.skipped == {"annotations without a picture": 1}
+    assert pets.skipped == {"annotations without an image": 1}
     pets.add_media(more)
-    assert pets.skipped == {"annotations without a picture": 1, "media that are there already": 2}
+    assert pets.skipped == {"annotations without an image": 1, "media that are there already": 2}
 
 
 def test_add_media__what_is_there_already(pets: Dataset, folder: Path) -> None:
@@ -171,9 +171,9 @@ def test_add_media__names_that_look_like_another_root(workspace: Workspace, tmp_
 
 
 def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
-    """Files that are no pictures are added as corrupted rows, in cluster 0 with those that were there."""
+    """Files that are no images are added as corrupted rows, in cluster 0 with those that were there."""
     more = fill(tmp_path / "more", 1, first_seed=200)
-    (more / "broken.jpg").write_bytes(b"no picture")
+    (more / "broken.jpg").write_bytes(b"no image")
     pets.add_media(more)
     assert columns_of(pets, ["cluster_0"])["cluster_0"][7] == 0
     assert pets.issues("corrupted")["path"].to_pylist() == ["broken.jpg"]
@@ -189,7 +189,7 @@ def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
 
 
 def test_add_media__to_broken_files_only(workspace: Workspace, tmp_path: Path, uses: Uses) -> None:
-    """A dataset in which nothing could be decoded takes good pictures."""
+    """A dataset in which nothing could be decoded takes good images."""
     uses(Averages())
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "x.jpg").write_bytes(b"")
@@ -228,7 +228,7 @@ def test_add_media__vectors(workspace: Workspace, tmp_path: Path, kind: str) -> 
     assert dataset.skipped == {"media that are there already": 6}
 
 
-def test_add_media__vectors_of_pictures_below_another_folder(workspace: Workspace, tmp_path: Path) -> None:
+def test_add_media__vectors_of_images_below_another_folder(workspace: Workspace, tmp_path: Path) -> None:
     """Relative uris of a Parquet file are relative to its own folder, also when that lies within the first one's."""
     dataset = None
     for number, home in enumerate((tmp_path, tmp_path / "below")):
@@ -247,15 +247,15 @@ def test_add_media__vectors_of_pictures_below_another_folder(workspace: Workspac
 
 
 def test_add_media__what_does_not_fit(workspace: Workspace, pets: Dataset, folder: Path, tmp_path: Path) -> None:
-    """A table for pictures, pictures for a table, other dimensions and nothing at all are refused; nothing changes."""
+    """A table for images, images for a table, other dimensions and nothing at all are refused; nothing changes."""
     vectors = workspace.create_dataset("vectors", embedded([[1, 0], [0, 1]]))
     before = state(pets), state(vectors)
     (tmp_path / "empty").mkdir()
     cases: list[tuple[Dataset, Any, str]] = [
-        (vectors, folder, "add a table with uri and embedding, not pictures"),
+        (vectors, folder, "add a table with uri and embedding, not images"),
         (vectors, part([[1, 0, 0]], 5), "the table's embeddings have 3 values; those of this dataset have 2"),
-        (pets, part([[1, 0]]), "encoded by 'averages'; add pictures, not a table"),
-        (pets, tmp_path / "empty", "no pictures in"),
+        (pets, part([[1, 0]]), "encoded by 'averages'; add images, not a table"),
+        (pets, tmp_path / "empty", "no images in"),
         (pets, tmp_path / "missing", "there is nothing at"),
         (pets, 5, "encoded by 'averages'"),
     ]
@@ -335,7 +335,7 @@ def test_add_media__aborted(workspace: Workspace, pets: Dataset, tmp_path: Path,
     assert pets.count() == before[3] + 2
     assert max(columns_of(pets, ["root"])["root"]) == (2 if partial else 1)
     assert {Path(path).parent.name for path in pets.to_arrow(["file_path"])["file_path"].to_pylist()} <= {
-        "pictures", "first", "next",
+        "images", "first", "next",
     }  # fmt: skip
 
 
@@ -359,7 +359,7 @@ def test_add_media__failed_and_retried(workspace: Workspace, pets: Dataset, tmp_
     rows = columns_of(pets, ["batch", "root"])
     assert rows["batch"] == rows["root"] == [0] * 6 + [1] * 2 + [2] * 3
 
-    whole = workspace.create_dataset("whole", tmp_path / "pictures", encoder)
+    whole = workspace.create_dataset("whole", tmp_path / "images", encoder)
     whole.add_media(between)
     whole.reindex()
     whole.add_media(more)
@@ -442,7 +442,7 @@ def test_add_media__auto_reindex_of_nothing_new(workspace: Workspace) -> None:
 
 
 def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
-    """Measures of added pictures are held against the limits, and sizes against those of all."""
+    """Measures of added images are held against the limits, and sizes against those of all."""
     more = tmp_path / "more"
     write(more / "dark.png", (photo(201) // 12).astype(np.uint8))
     write(more / "huge.png", photo(202, width=1600, height=1200))
@@ -455,7 +455,7 @@ def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
 def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path: Path) -> None:
     """Exploring, tables, issues, exports, reports and notebook views work on a dataset with additions."""
     more = fill(tmp_path / "more", 2, first_seed=200)
-    shutil.copy(tmp_path / "pictures" / "000.png", more / "copy.png")
+    shutil.copy(tmp_path / "images" / "000.png", more / "copy.png")
     (more / "broken.jpg").write_bytes(b"")
     pets.add_media(more)
     assert pets.info.status_new is DatasetStatus.PARTIAL_INDEX
@@ -493,7 +493,7 @@ def test_add_media__survives_reopening(workspace: Workspace) -> None:
 
 
 def test_add_media__a_file_that_is_gone_later(pets: Dataset, tmp_path: Path) -> None:
-    """An added picture whose file is gone is named by its own folder."""
+    """An added image whose file is gone is named by its own folder."""
     more = fill(tmp_path / "more", 1, first_seed=200)
     pets.add_media(more)
     (more / "000.png").unlink()

@@ -1,4 +1,4 @@
-"""Pictures in buckets stay there: they are read, shown and exported from where they are, or the outage is said."""
+"""Images in buckets stay there: they are read, shown and exported from where they are, or the outage is said."""
 
 import json
 import zipfile
@@ -16,14 +16,14 @@ from framedex.records import DatasetStatus, TaskStatus
 from tests.buckets import Service, Wire
 from tests.gallery import Averages, Gate, embedded
 from tests.growth import columns_of, ids_of, summary_of
-from tests.pictures import encode, photo
+from tests.image_files import encode, photo
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
 Opened = Callable[..., Dataset]
 
 
 def png(seed: int) -> bytes:
-    """Return the content of a picture file."""
+    """Return the content of an image file."""
     return encode(photo(seed))
 
 
@@ -50,7 +50,7 @@ def wire(service: Service) -> Iterator[Wire]:
 def far(
     service: Service, wire: Wire, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Opened]:
-    """Make a dataset of six pictures in a workspace that reaches the service by the wire."""
+    """Make a dataset of six images in a workspace that reaches the service by the wire."""
     monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
     opened: list[Workspace] = []
 
@@ -65,13 +65,13 @@ def far(
 
 
 def put(service: Service, bucket: str, count: int) -> None:
-    """Write that many pictures to a folder of a bucket."""
+    """Write that many images to a folder of a bucket."""
     for number in range(count):
         service.put(f"{bucket}/f/{number:03}.png", png(200 + number))
 
 
 def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
-    """Pictures in a bucket are added, shown and exported, and stay there."""
+    """Images in a bucket are added, shown and exported, and stay there."""
     put(service, "a-folder", 3)
     service.put("a-folder/f/image_annotations.csv", b"filename,label,caption\n001.png,dog,\n")
     dataset = far()
@@ -94,7 +94,7 @@ def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
 
 
 def test_s3__again_and_deeper(service: Service, far: Opened) -> None:
-    """Pictures are known again, by their folder, by a folder above and below, and by a manifest."""
+    """Images are known again, by their folder, by a folder above and below, and by a manifest."""
     put(service, "again", 2)
     service.put("again/f/g/x.png", png(9))
     service.put("again/list.txt", b"f/000.png\nf/g/x.png\n")
@@ -120,7 +120,7 @@ def test_s3__changed_objects(service: Service, far: Opened) -> None:
 
 
 def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
-    """The URIs of a table that brings embeddings lead to their pictures, too."""
+    """The URIs of a table that brings embeddings lead to their images, too."""
     put(service, "table", 1)
     table = embedded([[1, 0]]).set_column(0, "uri", [["s3://table/f/000.png"]])
     context = far()._context
@@ -176,7 +176,7 @@ def test_s3__broken_objects(service: Service, wire: Wire, far: Opened) -> None:
 
 
 def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
-    """Objects that can be listed and none of them read are no broken pictures: the task fails."""
+    """Objects that can be listed and none of them read are no broken images: the task fails."""
     dataset = far(s3_anonymous=True)
     service.put("listed-only/a.png", png(1))
     service.put("listed-only/list.txt", b"a.png\n", public=True)
@@ -219,7 +219,7 @@ def test_s3__reading_is_concurrent_and_bounded(service: Service, wire: Wire, far
 
 
 def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far: Opened, tmp_path: Path) -> None:
-    """An outage fails an export; it does not make it one without pictures."""
+    """An outage fails an export; it does not make it one without images."""
     put(service, "export-gone", 3)
     dataset = far()
     dataset.add_media(s3_uri="s3://export-gone/f")

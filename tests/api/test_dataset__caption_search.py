@@ -19,8 +19,8 @@ from framedex.settings import Settings
 from tests import processes
 from tests.api.test_dataset__search import COLOURS, Colours
 from tests.gallery import SETTINGS, embedded
+from tests.image_files import flat, write
 from tests.meanings import Meanings
-from tests.pictures import flat, write
 
 CAPTIONS = [
     "a red car in the street", "two dogs on a beach", "the blue sea", "a cat on a sofa", "a green hill", None,

@@ -1,4 +1,4 @@
-"""A dataset that a CLIP model indexed: sentences find pictures, in any process."""
+"""A dataset that a CLIP model indexed: sentences find images, in any process."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from framedex import Dataset, InvalidInput, Workspace
 from tests.encoders.clip import TRAINED
 from tests.gallery import SETTINGS
-from tests.pictures import write
+from tests.image_files import write
 from tests.processes import run
 from tests.shapes import HELD_OUT, PAIRS, Scene, draw, gallery, queries
 
@@ -25,26 +25,26 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shapes(home: Path) -> Iterator[Dataset]:
-    """Pictures of shapes, as JPEG and wide; the name of each is its number."""
+    """Images of shapes, as JPEG and wide; the name of each is its number."""
     rng = np.random.default_rng(2)
     for number, scene in enumerate(SCENES):
-        write(home / "pictures" / f"{number:03}.jpg", draw(scene, rng, width=200, height=150), quality=90)
+        write(home / "images" / f"{number:03}.jpg", draw(scene, rng, width=200, height=150), quality=90)
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("shapes", home / "pictures", f"open_clip:{TRAINED}")
+        yield workspace.create_dataset("shapes", home / "images", f"open_clip:{TRAINED}")
 
 
 def shown(names: list[str]) -> list[Scene]:
-    """Return what pictures show."""
+    """Return what images show."""
     return [SCENES[int(Path(name).stem)] for name in names]
 
 
 def first(dataset: Dataset, text: str) -> Scene:
-    """Return what the picture shows that a text finds first."""
+    """Return what the image shows that a text finds first."""
     return shown(dataset.search(text, by="meaning", limit=1).to_arrow()["image_filename"].to_pylist())[0]
 
 
 def test_search__by_sentences(shapes: Dataset) -> None:
-    """Of all sentences about a pair of colour and shape nine in ten find such a picture first; new pairs, too."""
+    """Of all sentences about a pair of colour and shape nine in ten find such an image first; new pairs, too."""
     for pairs in (PAIRS, HELD_OUT):
         asked = queries(pairs)
         assert np.mean([query.fits(first(shapes, query.caption)) for query in asked]) >= 0.9
@@ -71,8 +71,8 @@ def test_vql__by_meaning(shapes: Dataset) -> None:
     assert shapes.where([{"text": test | {"threshold": 1.0}}]).count() == 0
 
 
-def test_similar__by_picture(shapes: Dataset, tmp_path: Path) -> None:
-    """A new picture of a shape finds pictures of the same."""
+def test_similar__by_image(shapes: Dataset, tmp_path: Path) -> None:
+    """A new image of a shape finds images of the same."""
     asked = Scene("purple", "square", "grey", "large")
     query = write(tmp_path / "query.png", draw(asked, np.random.default_rng(3)))
     names = shapes.similar(query, limit=1).to_arrow()["image_filename"].to_pylist()
@@ -105,10 +105,10 @@ def test_weights__others_than_before(tmp_path: Path) -> None:
     """With other weights, searches and additions raise, because embeddings could not be compared."""
     folder = tmp_path / "model"
     shutil.copytree(TRAINED, folder)
-    picture = write(tmp_path / "pictures" / "one.png", draw(SCENES[0], np.random.default_rng(4)))
-    write(tmp_path / "pictures" / "two.png", draw(SCENES[1], np.random.default_rng(4)))
+    image = write(tmp_path / "images" / "one.png", draw(SCENES[0], np.random.default_rng(4)))
+    write(tmp_path / "images" / "two.png", draw(SCENES[1], np.random.default_rng(4)))
     with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("two", picture.parent, f"open_clip:{folder}")
+        dataset = workspace.create_dataset("two", image.parent, f"open_clip:{folder}")
         assert dataset.search("a red circle", by="meaning").count() == 2
         path = folder / "open_clip_model.safetensors"
         path.write_bytes(path.read_bytes()[:-2] + b"\0\0")
@@ -116,6 +116,6 @@ def test_weights__others_than_before(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=changed):
             dataset.search("a red circle", by="meaning").count()
         with pytest.raises(InvalidInput, match=changed):
-            dataset.similar(picture).count()
+            dataset.similar(image).count()
         with pytest.raises(InvalidInput, match=changed):
-            dataset.add_media(path=picture)
+            dataset.add_media(path=image)

@@ -163,7 +163,7 @@ def test_delete_media__keeps_decisions(workspace: Workspace) -> None:
 
 
 def test_delete_media__files_stay(workspace: Workspace, folder: Path) -> None:
-    """The pictures themselves are not touched, and can be added again."""
+    """The images themselves are not touched, and can be added again."""
     dataset = workspace.create_dataset("d", folder, "gist")
     files = sorted(path.name for path in folder.iterdir())
     dataset.delete_media(dataset.where([]))
@@ -191,7 +191,7 @@ def test_delete_media__one_task_at_a_time(workspace: Workspace) -> None:
 
 def test_add_media__replaces_changed_files(workspace: Workspace, tmp_path: Path) -> None:
     """A file whose content has changed is read again in its place; one that was only touched is not."""
-    folder = fill(tmp_path / "pictures", 6)
+    folder = fill(tmp_path / "images", 6)
     dataset = workspace.create_dataset("d", folder, "gist")
     ids = ids_of(dataset)
     before = dict(zip(*dataset.embeddings(), strict=True))
@@ -204,7 +204,7 @@ def test_add_media__replaces_changed_files(workspace: Workspace, tmp_path: Path)
     assert dataset.thumbnail(ids["001.png"]) != dataset.thumbnail(ids["004.png"])
     (folder / "001.png").write_bytes((folder / "004.png").read_bytes())
     (folder / "002.png").touch()
-    (folder / "003.png").write_bytes(b"no picture any more")
+    (folder / "003.png").write_bytes(b"no image any more")
     dataset.add_media(folder)
     assert dataset.skipped == {"media that are there already": 4, "changed files, replaced": 2}
     assert (dataset.info.n_images, dataset.count(), ids_of(dataset)) == (6, 6, ids)

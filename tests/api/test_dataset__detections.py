@@ -12,9 +12,9 @@ from framedex.records import DatasetStatus, ModelStatus
 from tests.enrichers.onnx_detectors import head, saying
 from tests.enrichments import ENCODE, Hues, paint
 from tests.growth import status_of
+from tests.image_files import photo, write
 from tests.objects import objects_in, rows_of, scenes, things_of, write_table
 from tests.pauses import Pause, run_of, watched
-from tests.pictures import photo, write
 from tests.shapes import Scene, draw
 from tests.videos import numbered, write_video
 
@@ -25,7 +25,7 @@ CAPTIONER = Path(__file__).parent.parent / "checkpoints" / "shapes-captioner"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty folder for pictures."""
+    """An empty folder for images."""
     path = tmp_path / "scenes"
     path.mkdir()
     return path
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hues(workspace: Workspace) -> Hues:
-    """Register a detector that finds two things in each picture of 320 × 200, and an encoder."""
+    """Register a detector that finds two things in each image of 320 × 200, and an encoder."""
     encoder = Hues()
     choose_encoder(encoder)
     rows = {0: [10.0, 16.0, 8.0, 8.0, 0.0, 0.75], 3: [22.0, 17.0, 4.0, 2.0, 0.5, 0.0]}
@@ -58,7 +58,7 @@ def hues(workspace: Workspace) -> Hues:
     return encoder
 
 
-def test_detect__in_every_picture(workspace: Workspace, hues: Hues, folder: Path) -> None:
+def test_detect__in_every_image(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """The new dataset has what was found, with confidence and the model's id; the source has none."""
     for number in range(3):
         write(folder / f"{number}.png", photo(number, width=320, height=200))
@@ -100,7 +100,7 @@ def test_detect__in_frames(workspace: Workspace, hues: Hues, tmp_path: Path) -> 
 
 
 def test_encode__objects_too(workspace: Workspace, hues: Hues, folder: Path) -> None:
-    """With a new encoder the objects that there are are encoded by it, as the pictures and new ones are."""
+    """With a new encoder the objects that there are are encoded by it, as the images and new ones are."""
     paint(folder, 3)
     write_table(folder / "object_annotations.csv", [("0-red.png", (2.0, 2.0, 20.0, 20.0), "patch")])
     source = workspace.create_dataset("colours", folder, "gist")
@@ -115,8 +115,8 @@ def test_encode__objects_too(workspace: Workspace, hues: Hues, folder: Path) -> 
     assert np.allclose([row["embedding"] for row in rows_of(again)], [row["embedding"] for row in rows])
 
 
-def test_detect__pictures_that_are_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
-    """In a picture that cannot be read nothing is found; the others go on."""
+def test_detect__images_that_are_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
+    """In an image that cannot be read nothing is found; the others go on."""
     scenes(folder, 3)
     (folder / "object_annotations.csv").unlink()
     source = workspace.create_dataset("scenes", folder, "gist")
@@ -125,12 +125,12 @@ def test_detect__pictures_that_are_gone(workspace: Workspace, hues: Hues, folder
     assert "001.png" not in {row["path"] for row in rows_of(found)}
     assert {"000.png", "002.png"} <= {row["path"] for row in rows_of(found)}
     folder.rename(folder.with_name("elsewhere"))
-    with pytest.raises(Unavailable, match="none of the 3 pictures"):
+    with pytest.raises(Unavailable, match="none of the 3 images"):
         source.enrich(DETECT)
 
 
-def test_encode__objects_whose_picture_is_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
-    """They have no embedding then, with the reason; that all of them are in that picture stops nothing."""
+def test_encode__objects_whose_image_is_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
+    """They have no embedding then, with the reason; that all of them are in that image stops nothing."""
     paint(folder, 3)
     write_table(folder / "object_annotations.csv", [("0-red.png", (2.0, 2.0, 20.0, 20.0), "patch")])
     source = workspace.create_dataset("colours", folder, "gist")
@@ -195,7 +195,7 @@ class TestModels:
     """The list of detectors and their states."""
 
     def test_faces__without_models_toml(self, workspace: Workspace, folder: Path) -> None:
-        """The detector of faces is there, and in pictures without any it finds none."""
+        """The detector of faces is there, and in images without any it finds none."""
         write(folder / "a.png", photo(1))
         dataset = workspace.create_dataset("plain", folder, "gist")
         (model,) = dataset.list_models()

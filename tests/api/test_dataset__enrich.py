@@ -25,13 +25,13 @@ def hues(workspace: Workspace) -> Hues:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    return paint(tmp_path / "pictures")
+def images(tmp_path: Path) -> Path:
+    return paint(tmp_path / "images")
 
 
 @pytest.fixture
-def source(workspace: Workspace, pictures: Path, hues: Hues) -> Dataset:
-    return workspace.create_dataset("colours", pictures, "gist")
+def source(workspace: Workspace, images: Path, hues: Hues) -> Dataset:
+    return workspace.create_dataset("colours", images, "gist")
 
 
 def files_of(workspace: Workspace, dataset: Dataset) -> dict[str, tuple[int, int]]:
@@ -92,7 +92,7 @@ def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> N
 
 
 def test_enrich__text_search(source: Dataset) -> None:
-    """Sentences find pictures in the new dataset, where they could not in the source."""
+    """Sentences find images in the new dataset, where they could not in the source."""
     enriched = source.enrich(ENCODE)
     for colour in COLOURS:
         found = enriched.search(f"something {colour}", by="meaning", limit=2).to_arrow()["image_filename"].to_pylist()
@@ -119,7 +119,7 @@ def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) 
     assert {path for path in before if path.startswith("media.lance/data")} & new.keys()
 
 
-def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: Hues, pictures: Path) -> None:
+def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: Hues, images: Path) -> None:
     """While it runs the source is READ ONLY: it can be read, and neither be changed, enriched again nor deleted."""
     hues.opened.clear()
     enriched = source.enrich(ENCODE, wait=False)
@@ -129,7 +129,7 @@ def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: H
     blocked = "is blocked while ENRICHMENT task is running"
     for change in (
         lambda: source.set_labels({columns_of(source, ["media_id"])["media_id"][0]: ["x"]}),
-        lambda: source.add_media(pictures),
+        lambda: source.add_media(images),
         source.snapshot,
         lambda: source.enrich(TAG),
     ):
@@ -165,11 +165,11 @@ def test_context__of_enriched_datasets(source: Dataset) -> None:
     assert both.enrichment_context().dataset_enrichment_models.enrichment_models == {**ENCODE, **TAG}
 
 
-def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, pictures: Path) -> None:
+def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, images: Path) -> None:
     """An enriched dataset grows as any other: what is there is known, what is new is encoded by the new encoder."""
     enriched = source.enrich(ENCODE)
-    paint(pictures, 9)
-    enriched.add_media(pictures)
+    paint(images, 9)
+    enriched.add_media(images)
     assert (enriched.count(), enriched.skipped["media that are there already"]) == (9, 6)
     assert len(enriched.embeddings()[1]) == 9
     enriched.reindex()
@@ -191,7 +191,7 @@ def test_enrich__tags(source: Dataset, hues: Hues) -> None:
     assert labels_of(source)["1-green.png"] is None
 
 
-def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, pictures: Path) -> None:
+def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, images: Path) -> None:
     """If the tagger uses the dataset's encoder, no image is read again."""
     enriched = source.enrich(ENCODE)
     seen = hues.prepared
@@ -201,10 +201,10 @@ def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, pictures: Pa
     assert labels_of(tagged)["1-green.png"] == ["green"]
 
 
-def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Path) -> None:
-    """They are rows without a vector, with the reason, and without tags; a picture that came back is one again."""
-    (pictures / "0-red.png").unlink()
-    (pictures / "1-green.png").write_text("no picture")
+def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -> None:
+    """They are rows without a vector, with the reason, and without tags; an image that came back is one again."""
+    (images / "0-red.png").unlink()
+    (images / "1-green.png").write_text("no image")
     enriched = source.enrich({**ENCODE, **TAG})
     errors = errors_of(enriched)
     assert "No such file" in (errors.pop("0-red.png") or "")
@@ -213,26 +213,24 @@ def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Pat
     assert len(enriched.embeddings()[0]) == 4
     assert labels_of(enriched)["0-red.png"] is None
     assert len(enriched.issues("corrupted")) == 2
-    paint(pictures)
+    paint(images)
     assert set(errors_of(enriched.enrich(ENCODE)).values()) == {None}
 
 
 @pytest.mark.parametrize("rows", [2, 4096])
-def test_enrich__no_picture_is_there(
-    source: Dataset, pictures: Path, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_enrich__no_image_is_there(source: Dataset, images: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no image can be read, the task fails with a clear message, for any size of batches."""
     monkeypatch.setattr("framedex.jobs.enrich.columns._ROWS", rows)
     monkeypatch.setattr(Hues, "batch", 2, raising=False)
-    pictures.rename(pictures.with_name("elsewhere"))
-    with pytest.raises(Unavailable, match="none of the 6 pictures could be read"):
+    images.rename(images.with_name("elsewhere"))
+    with pytest.raises(Unavailable, match="none of the 6 images could be read"):
         source.enrich(ENCODE)
     assert status_of(source) is DatasetStatus.READY
 
 
-def test_enrich__of_precomputed_vectors(workspace: Workspace, hues: Hues, pictures: Path) -> None:
+def test_enrich__of_precomputed_vectors(workspace: Workspace, hues: Hues, images: Path) -> None:
     """A dataset that brought its embeddings gets new ones where its uris are files."""
-    paths = sorted(map(str, pictures.iterdir()))
+    paths = sorted(map(str, images.iterdir()))
     table = pa.table({"uri": paths, "embedding": [[1.0, float(number)] for number in range(6)]})
     enriched = workspace.create_dataset("brought", table).enrich(ENCODE)
     assert enriched.embedding_config.encoder == "hues"
@@ -241,7 +239,7 @@ def test_enrich__of_precomputed_vectors(workspace: Workspace, hues: Hues, pictur
 
 
 def test_enrich__of_uris_that_are_no_files(workspace: Workspace, hues: Hues) -> None:
-    """Models that look at pictures do not fit such a dataset, and say it."""
+    """Models that look at images do not fit such a dataset, and say it."""
     table = pa.table({"uri": ["http://x/1.png", "http://x/2.png"], "embedding": [[1.0, 0.0], [0.0, 1.0]]})
     dataset = workspace.create_dataset("elsewhere", table)
     assert {model.status for model in dataset.list_models()} == {"Coming Soon"}
@@ -288,8 +286,8 @@ def test_enrich__needs_a_ready_dataset(workspace: Workspace, hues: Hues) -> None
         dataset.enrich(ENCODE)
 
 
-def test_enrich__of_uploads(workspace: Workspace, source: Dataset, pictures: Path, tmp_path: Path) -> None:
-    """Uploaded pictures are shared with the new dataset, which has them when the source is gone."""
+def test_enrich__of_uploads(workspace: Workspace, source: Dataset, images: Path, tmp_path: Path) -> None:
+    """Uploaded images are shared with the new dataset, which has them when the source is gone."""
     for path in paint(tmp_path / "more", 8).iterdir():
         if path.name[0] in "67":
             source.add_media(files=[(path.name, path.read_bytes())], auto_reindex=True)
@@ -310,13 +308,13 @@ def test_enrich__of_a_read_only_workspace(workspace: Workspace, source: Dataset)
     assert [path.name for path in (workspace.path / "datasets").iterdir()] == [source.id]
 
 
-def test_enrich__frames_of_videos(workspace: Workspace, pictures: Path, hues: Hues) -> None:
+def test_enrich__frames_of_videos(workspace: Workspace, images: Path, hues: Hues) -> None:
     """A frame is looked at as it was at ingestion; a video without frames keeps its reason."""
     colours = [np.full((48, 64, 3), COLOURS[name], np.uint8) for name in COLOURS for _ in range(10)]
-    write_video(pictures / "clip.avi", colours, fps=10)
-    (pictures / "empty.avi").write_bytes(b"")
-    source = workspace.create_dataset("colours", pictures, hues)
-    made = workspace.create_dataset("again", pictures, "gist").enrich(ENCODE)
+    write_video(images / "clip.avi", colours, fps=10)
+    (images / "empty.avi").write_bytes(b"")
+    source = workspace.create_dataset("colours", images, hues)
+    made = workspace.create_dataset("again", images, "gist").enrich(ENCODE)
     wanted, found = (columns_of(each, ["path", "kind", "embedding", "error"]) for each in (source, made))
     assert found["kind"].count("video_frame") == 3
     assert found["path"] == wanted["path"]

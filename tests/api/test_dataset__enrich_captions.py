@@ -22,14 +22,14 @@ SAID = {f"{number}.png": scene.caption for number, scene in enumerate(SCENES)}
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    return draw_all(tmp_path / "pictures")
+def images(tmp_path: Path) -> Path:
+    return draw_all(tmp_path / "images")
 
 
 @pytest.fixture
-def source(workspace: Workspace, pictures: Path) -> Dataset:
+def source(workspace: Workspace, images: Path) -> Dataset:
     register_captioner(workspace)
-    return workspace.create_dataset("shapes", pictures, "gist")
+    return workspace.create_dataset("shapes", images, "gist")
 
 
 def captions_of(dataset: Dataset) -> dict[str, str | None]:
@@ -51,7 +51,7 @@ def exported(dataset: Dataset, folder: Path) -> dict[str, dict[str, Any] | None]
 
 
 def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
-    """Every picture of the new dataset has a caption; the source and the index stay as they were."""
+    """Every image of the new dataset has a caption; the source and the index stay as they were."""
     enriched = source.enrich(CAPTION)
     assert captions_of(enriched) == SAID
     assert set(captions_of(source).values()) == {None}
@@ -75,11 +75,11 @@ def test_enrich__captions_are_found(source: Dataset) -> None:
     assert enriched.clone().search("ring", by="words").count() == 1
 
 
-def test_enrich__captions_are_found_by_meaning(tmp_path: Path, pictures: Path) -> None:
+def test_enrich__captions_are_found_by_meaning(tmp_path: Path, images: Path) -> None:
     """An encoder of texts searches the new captions by what they mean."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS, text_encoder=Meanings()) as workspace:
         register_captioner(workspace)
-        enriched = workspace.create_dataset("shapes", pictures, "gist").enrich(CAPTION)
+        enriched = workspace.create_dataset("shapes", images, "gist").enrich(CAPTION)
         found = enriched.search("a brown triangle", by="meaning", limit=1).to_arrow(["image_filename"])
         assert found["image_filename"].to_pylist() == ["5.png"]
 
@@ -115,12 +115,12 @@ def test_enrich__exports_have_the_captions(workspace: Workspace, source: Dataset
         )
 
 
-def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, pictures: Path, tmp_path: Path) -> None:
+def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, images: Path, tmp_path: Path) -> None:
     """Captions go over to rows that replace others, and it is still known who wrote them; new rows have none."""
     enriched = source.enrich(CAPTION)
-    shutil.copy(pictures / "0.png", pictures / "new.png")
-    shutil.copy(pictures / "4.png", pictures / "0.png")
-    enriched.add_media(pictures)
+    shutil.copy(images / "0.png", images / "new.png")
+    shutil.copy(images / "4.png", images / "0.png")
+    enriched.add_media(images)
     assert captions_of(enriched) == {**SAID, "new.png": None}
     assert exported(enriched, tmp_path)["0.png"] == {"text": SAID["0.png"], "source": "model"}
     enriched.reindex()
@@ -130,17 +130,17 @@ def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, pictures
     assert captions_of(enriched)["0.png"] == SAID["0.png"]
 
 
-def test_enrich__pictures_that_are_gone_or_broken(source: Dataset, pictures: Path) -> None:
+def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -> None:
     """They get no caption, and the others do."""
-    (pictures / "0.png").unlink()
-    (pictures / "1.png").write_text("no picture")
+    (images / "0.png").unlink()
+    (images / "1.png").write_text("no image")
     assert captions_of(source.enrich(CAPTION)) == {**SAID, "0.png": None, "1.png": None}
 
 
-def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, pictures: Path) -> None:
-    """Pictures whose captions stay are not opened; that the others cannot be read stops nothing."""
+def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, images: Path) -> None:
+    """Images whose captions stay are not opened; that the others cannot be read stops nothing."""
     ids = ids_of(source)
-    pictures.rename(pictures.with_name("elsewhere"))
+    images.rename(images.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="none of the"):
         source.enrich(CAPTION)
     source.set_captions({media_id: "mine" for path, media_id in ids.items() if path != "2.png"})
@@ -149,11 +149,11 @@ def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, pictures
     assert enriched.enrichment_context().dataset_enrichment_models.enrichment_models == CAPTION
 
 
-def test_enrich__with_other_types(workspace: Workspace, pictures: Path) -> None:
+def test_enrich__with_other_types(workspace: Workspace, images: Path) -> None:
     """One call may encode, tag and caption, however they are ordered."""
     register_models(workspace, Hues())
     register_captioner(workspace, (workspace.path / "models.toml").read_text())
-    source = workspace.create_dataset("shapes", pictures, "gist")
+    source = workspace.create_dataset("shapes", images, "gist")
     enriched = source.enrich({**TAG, **CAPTION, **ENCODE})
     assert captions_of(enriched) == SAID
     assert enriched.embedding_config.encoder == "hues"

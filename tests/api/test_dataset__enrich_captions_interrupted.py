@@ -39,8 +39,8 @@ def task_of(dataset: Dataset) -> Task:
 def test_abort__and_retry(workspace: Workspace, tmp_path: Path) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""
     register_captioner(workspace)
-    source = workspace.create_dataset("shapes", draw_all(tmp_path / "pictures"), "gist")
-    pause = Pause("captioning pictures")
+    source = workspace.create_dataset("shapes", draw_all(tmp_path / "images"), "gist")
+    pause = Pause("captioning images")
     task = watched(workspace, lambda: task_of(source.enrich(CAPTION, wait=False)), pause)
     assert pause.reached.wait(60)
     assert status_of(source) is DatasetStatus.READ_ONLY
@@ -64,8 +64,8 @@ def test_kill__is_settled_by_others(tmp_path: Path) -> None:
     """After kill -9 the source is READY at the next look, and any process can run the task again."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         register_captioner(workspace)
-        workspace.create_dataset("shapes", draw_all(tmp_path / "pictures"), "gist")
-    process = start(ENRICHER, tmp_path / "ws", "captioning pictures")
+        workspace.create_dataset("shapes", draw_all(tmp_path / "images"), "gist")
+    process = start(ENRICHER, tmp_path / "ws", "captioning images")
     assert process.stdout is not None
     assert process.stdout.readline() == "waits\n", process.communicate()[1]
     os.kill(process.pid, signal.SIGKILL)

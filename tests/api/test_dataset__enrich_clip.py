@@ -1,4 +1,4 @@
-"""A dataset by the built-in encoder, enriched by CLIP: sentences find pictures, and tags name what they show."""
+"""A dataset by the built-in encoder, enriched by CLIP: sentences find images, and tags name what they show."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from framedex import Dataset, Workspace
 from framedex.records import ModelStatus
 from tests.encoders.clip import TRAINED
 from tests.gallery import SETTINGS
-from tests.pictures import write
+from tests.image_files import write
 from tests.shapes import COLOURS, PAIRS, draw, gallery, queries
 
 SCENES = list(gallery())[::2]
@@ -36,18 +36,18 @@ def enriched(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     home = tmp_path_factory.mktemp("shapes")
     rng = np.random.default_rng(5)
     for number, scene in enumerate(SCENES):
-        write(home / "pictures" / f"{number:03}.png", draw(scene, rng))
+        write(home / "images" / f"{number:03}.png", draw(scene, rng))
     workspace = Workspace(home / "workspace", settings=SETTINGS)
     (workspace.path / "models.toml").write_text(MODELS)
     (workspace.path / "colours.toml").write_text(
         "".join(f'[{name}]\nprompts = ["a {name} shape"]\n' for name in COLOURS)
     )
-    source = workspace.create_dataset("shapes", home / "pictures", "gist")
+    source = workspace.create_dataset("shapes", home / "images", "gist")
     return source.enrich({"MULTIMODEL_IMAGE_ENCODING": "clip", "IMAGE_TAGGING": "colours"})
 
 
-def test_enrich__sentences_find_pictures(enriched: Dataset) -> None:
-    """Of all sentences about a colour and a shape nine in ten find such a picture first."""
+def test_enrich__sentences_find_images(enriched: Dataset) -> None:
+    """Of all sentences about a colour and a shape nine in ten find such an image first."""
     asked = [query for query in queries(PAIRS) if any(query.fits(scene) for scene in SCENES)]
     hits = []
     for query in asked:

@@ -34,8 +34,8 @@ ENRICHER = """
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    return paint(tmp_path / "pictures")
+def images(tmp_path: Path) -> Path:
+    return paint(tmp_path / "images")
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def hues(workspace: Workspace) -> Hues:
 
 
 @pytest.fixture
-def source(workspace: Workspace, pictures: Path, hues: Hues) -> Dataset:
-    return workspace.create_dataset("colours", pictures, "gist")
+def source(workspace: Workspace, images: Path, hues: Hues) -> Dataset:
+    return workspace.create_dataset("colours", images, "gist")
 
 
 def task_of(dataset: Dataset) -> Task:
@@ -72,7 +72,7 @@ def paused(workspace: Workspace, source: Dataset, pause: Pause) -> Dataset:
     return dataset
 
 
-@pytest.mark.parametrize("stage", ["linking tables", "encoding pictures", "clustering", "writing"])
+@pytest.mark.parametrize("stage", ["linking tables", "encoding images", "clustering", "writing"])
 def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""
     head = open_media(source._context, source.id).generation
@@ -132,11 +132,11 @@ def test_retry__needs_its_source(workspace: Workspace, source: Dataset, hues: Hu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "share"), [("encoding pictures", 0.0), ("writing", 1.0)])
-def test_kill__is_settled_by_others(tmp_path: Path, pictures: Path, stage: str, share: float) -> None:
+@pytest.mark.parametrize(("stage", "share"), [("encoding images", 0.0), ("writing", 1.0)])
+def test_kill__is_settled_by_others(tmp_path: Path, images: Path, stage: str, share: float) -> None:
     """After kill -9 the source is READY at the next look, and any process can run the task again."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        before = columns_of(workspace.create_dataset("colours", pictures, "gist"), ["media_id", "embedding"])
+        before = columns_of(workspace.create_dataset("colours", images, "gist"), ["media_id", "embedding"])
     process = start(ENRICHER, tmp_path / "ws", stage, share)
     assert process.stdout is not None
     assert process.stdout.readline() == "waits\n", process.communicate()[1]

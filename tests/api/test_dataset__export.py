@@ -497,8 +497,8 @@ def test_export__of_objects(gallery: Gallery, tmp_path: Path, format_: str) -> N
     assert zipfile.ZipFile(tmp_path / "out.zip").testzip() is None
 
 
-def test_export__missing_pictures_are_told(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
-    """The message says how many pictures could not be read."""
+def test_export__missing_images_are_told(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
+    """The message says how many images could not be read."""
     result = dataset.export(tmp_path / "out.zip", include_images=True)
     assert result.message == "50 media, 0 images; 50 images could not be read"
     assert dataset.exports()[0].result_message == result.message

@@ -331,9 +331,9 @@ def test_export__has_fields(dataset: Dataset, tmp_path: Path) -> None:
     assert table["empty"].null_count == ROWS
 
 
-def test_field__values_of_a_dataset_of_pictures(workspace: Workspace, tmp_path: Path) -> None:
+def test_field__values_of_a_dataset_of_images(workspace: Workspace, tmp_path: Path) -> None:
     """Media that were read from files have fields like all others."""
-    dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3), "gist")
+    dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3), "gist")
     ids = all_ids(dataset)
     dataset.add_field("a", "string", values={ids[2]: "x"})
     assert values_of(dataset, "a") == [None, None, "x"]

@@ -132,7 +132,7 @@ def test_labels__that_cannot_be(dataset: Dataset) -> None:
             dataset.set_labels({ids[0]: wrong})
         with pytest.raises(InvalidInput, match="the labels of a media item are a list of texts"):
             dataset.set_labels(ids, wrong)
-    with pytest.raises(InvalidInput, match="needs the labels of the selection"):
+    with pytest.raises(InvalidInput, match="needs the value of the selection"):
         dataset.set_labels(ids)
     with pytest.raises(InvalidInput, match="not both"):
         dataset.set_labels({ids[0]: ["a"]}, ["a"])
@@ -162,10 +162,10 @@ def test_labels__of_added_media(workspace: Workspace) -> None:
 
 def test_labels__without_embeddings(workspace: Workspace, tmp_path: Path) -> None:
     """Broken files can have labels; nothing is said of them."""
-    folder = tmp_path / "pictures"
+    folder = tmp_path / "images"
     folder.mkdir()
     for number in range(2):
-        (folder / f"{number}.jpg").write_bytes(b"no picture")
+        (folder / f"{number}.jpg").write_bytes(b"no image")
     dataset = workspace.create_dataset("d", folder, "gist")
     dataset.set_labels(dataset.where([]), ["a"])
     assert labels_of(dataset) == [["a"], ["a"]]
@@ -210,7 +210,7 @@ def test_captions__that_cannot_be(dataset: Dataset) -> None:
 def test_edits__wait_for_no_task(workspace: Workspace, tmp_path: Path) -> None:
     """While a task works on the dataset its labels and captions stay as they are."""
     gate = Gate()
-    dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3), gate, wait=False)
+    dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3), gate, wait=False)
     assert gate.reached.wait(60)
     with pytest.raises(Conflict, match="'set_labels' is blocked while DATASET_CREATION task is running"):
         dataset.set_labels(dataset.where([]), ["a"])

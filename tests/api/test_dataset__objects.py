@@ -1,4 +1,4 @@
-"""Objects of a dataset: boxes in pictures, as they are read, added, replaced and deleted with their pictures."""
+"""Objects of a dataset: boxes in images, as they are read, added, replaced and deleted with their images."""
 
 import zipfile
 from pathlib import Path
@@ -16,6 +16,7 @@ from framedex.records import DatasetStatus
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.boxes import SHARED
 from tests.growth import partition, status_of
+from tests.image_files import photo, write
 from tests.objects import (
     SCENE,
     objects_in,
@@ -26,7 +27,6 @@ from tests.objects import (
     things_of,
     write_table,
 )
-from tests.pictures import photo, write
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ class TestCreation:
     """A folder with a file of boxes."""
 
     def test_rows__are_the_boxes(self, dataset: Dataset, things: list[object]) -> None:
-        """Each box is a row, in the order of the pictures and of the file, with its label, crop and picture."""
+        """Each box is a row, in the order of the images and of the file, with its label, crop and image."""
         assert things_of(dataset) == things
         media = open_media(dataset._context, dataset.id).table.scan(["media_id", "path"]).read_all().to_pylist()
         parents = {row["media_id"]: row["path"] for row in media}
@@ -69,7 +69,7 @@ class TestCreation:
         assert sizes == {(48, 48), (49, 49), (56, 56)}  # the box at 72.5, 40.25 touches one pixel more
 
     def test_crops__are_what_is_in_the_boxes(self, dataset: Dataset) -> None:
-        """Embedding and groups are those of a picture of the thing alone; reading an object gives it."""
+        """Embedding and groups are those of an image of the thing alone; reading an object gives it."""
         first = rows_of(dataset)[0]
         media = objects_in(dataset)
         pixels = read_image(media, first["media_id"], dataset._context.settings).pixels
@@ -80,7 +80,7 @@ class TestCreation:
         assert groups[0] is not None
         assert [group == groups[0] for group in groups] == [place % 3 == 0 for place in range(len(groups))]
 
-    def test_pictures__are_as_without_boxes(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
+    def test_images__are_as_without_boxes(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
         """Boxes change nothing of the media but the labels' file: same rows, same groups."""
         (folder / "object_annotations.csv").unlink()
         plain = workspace.create_dataset("plain", folder, "gist")
@@ -90,7 +90,7 @@ class TestCreation:
         assert one.equals(other)
         assert rows_of(plain) == []
 
-    @pytest.mark.skipif(not SHARED.is_dir(), reason="the annotated pictures are not here")
+    @pytest.mark.skipif(not SHARED.is_dir(), reason="the annotated images are not here")
     @pytest.mark.parametrize("name", ["coco-yolo", "raccoon-voc"])
     def test_real__all_boxes(self, workspace: Workspace, name: str) -> None:
         """All boxes of real annotations become objects, to the last bit."""
@@ -103,14 +103,14 @@ class TestCreation:
         assert len({row["media_id"] for row in rows_of(dataset, ["media_id"])}) == len(index)
 
     def test_given__by_path(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-        """Boxes that lie elsewhere are found by the bare names of the pictures, whatever folders the file names."""
+        """Boxes that lie elsewhere are found by the bare names of the images, whatever folders the file names."""
         things = paint_scenes(folder / "deep", ["a.png", "b.png"])
         table = write_table(tmp_path / "boxes.csv", [(f"elsewhere/{name}", box, label) for name, box, label in things])
         dataset = workspace.create_dataset("given", folder, "gist", boxes=table)
         assert things_of(dataset) == [(f"deep/{name}", box, label) for name, box, label in things]
 
     def test_archive__with_a_table(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
-        """Boxes that come in an archive are those of its pictures."""
+        """Boxes that come in an archive are those of its images."""
         things = scenes(tmp_path / "more", 2, seed=50)
         with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
             for path in sorted((tmp_path / "more").iterdir()):
@@ -120,8 +120,8 @@ class TestCreation:
         pixels = read_image(objects_in(dataset), rows_of(dataset)[12]["media_id"], dataset._context.settings).pixels
         assert (pixels == thing(0)).all()
 
-    def test_broken_picture__keeps_its_boxes(self, workspace: Workspace, folder: Path) -> None:
-        """Boxes in a picture that cannot be seen are objects without an embedding, with the reason."""
+    def test_broken_image__keeps_its_boxes(self, workspace: Workspace, folder: Path) -> None:
+        """Boxes in an image that cannot be seen are objects without an embedding, with the reason."""
         things = scenes(folder)
         (folder / "001.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
         dataset = workspace.create_dataset("broken", folder, "gist")
@@ -132,8 +132,8 @@ class TestCreation:
 
 
 BAD = {
-    "outside": ((400.0, 10.0, 20.0, 20.0), "outside of the picture"),
-    "left of it": ((-30.0, 10.0, 20.0, 20.0), "outside of the picture"),
+    "outside": ((400.0, 10.0, 20.0, 20.0), "outside of the image"),
+    "left of it": ((-30.0, 10.0, 20.0, 20.0), "outside of the image"),
     "empty": ((10.0, 10.0, 0.0, 20.0), "empty"),
     "swapped": ((60.0, 60.0, -20.0, -20.0), "swapped"),
     "infinite": ((10.0, float("inf"), 20.0, 20.0), "finite"),
@@ -155,7 +155,7 @@ def test_bad_box__is_left_out_alone(workspace: Workspace, folder: Path, kind: st
 
 
 def test_box_over_the_edge__is_cut_off(workspace: Workspace, folder: Path) -> None:
-    """Of a box that reaches over the picture the part within counts, and that is said."""
+    """Of a box that reaches over the image the part within counts, and that is said."""
     paint_scenes(folder, ["a.png"])
     write_table(folder / "object_annotations.csv", [("a.png", (300.0, 150.0, 100.0, 100.0), "cat")])
     dataset = workspace.create_dataset("edge", folder, "gist")
@@ -170,7 +170,7 @@ def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
     assert things_of(dataset) == things
 
 
-def test_bad_box__in_a_broken_picture(workspace: Workspace, folder: Path) -> None:
+def test_bad_box__in_a_broken_image(workspace: Workspace, folder: Path) -> None:
     """Impossible boxes are skipped even if the size of the image is unknown."""
     boxes = [("a.png", (5.0, 5.0, 20.0, 20.0)), ("a.png", (5.0, 5.0, -3.0, 4.0)), ("a.png", (-50.0, 5.0, 3.0, 4.0))]
     (folder / "a.png").write_bytes(b"broken")
@@ -180,7 +180,7 @@ def test_bad_box__in_a_broken_picture(workspace: Workspace, folder: Path) -> Non
     assert len(dataset.box_problems) == 2
     dataset.add_objects(write_table(folder.parent / "good.csv", [(*boxes[0], "dog")]))
     assert dataset.box_problems == []
-    assert "sizes of their pictures" in dataset.export(folder.parent / "x.zip", format="yolo").message
+    assert "sizes of their images" in dataset.export(folder.parent / "x.zip", format="yolo").message
 
 
 def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ class TestAdditions:
     """Media that are added to a dataset with objects, and objects to one without new media."""
 
     def test_add_media__adds_their_objects(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
-        """Objects of added pictures join those that are there; a reindex gives what a fresh dataset has."""
+        """Objects of added images join those that are there; a reindex gives what a fresh dataset has."""
         before = rows_of(dataset)
         things = paint_scenes(folder, ["100.png", "101.png"], seed=100)
         write_table(folder / "object_annotations.csv", things)
@@ -219,7 +219,7 @@ class TestAdditions:
         numbers = {row["cluster_0"] for row in before}
         assert {row["cluster_0"] for row in rows_of(dataset)[:12]} <= numbers
 
-    def test_changed_picture__has_its_new_objects(self, folder: Path, dataset: Dataset) -> None:
+    def test_changed_image__has_its_new_objects(self, folder: Path, dataset: Dataset) -> None:
         """Objects of a file that has changed are those of its new content; the others stay as they are."""
         write(folder / "001.png", photo(7, width=320, height=200))
         write_table(folder / "object_annotations.csv", [("001.png", (8.0, 8.0, 48.0, 48.0), "bird")])
@@ -235,7 +235,7 @@ class TestAdditions:
         ]
 
     def test_add_objects__to_a_dataset_without_any(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-        """They are as those that come with the pictures, ids too, but for the id of the dataset."""
+        """They are as those that come with the images, ids too, but for the id of the dataset."""
         things = paint_scenes(folder, ["a.png", "b.png", "c.png"])
         plain = workspace.create_dataset("plain", folder, "gist")
         plain.add_objects(write_table(tmp_path / "later.csv", things))
@@ -258,11 +258,11 @@ class TestAdditions:
         dataset.reindex()
         assert status_of(dataset) is DatasetStatus.READY
 
-    def test_add_objects__without_a_picture(self, dataset: Dataset, tmp_path: Path) -> None:
-        """Boxes in pictures that are not there are counted."""
+    def test_add_objects__without_an_image(self, dataset: Dataset, tmp_path: Path) -> None:
+        """Boxes in images that are not there are counted."""
         dataset.add_objects(write_table(tmp_path / "x.csv", [("nowhere.png", (1.0, 1.0, 5.0, 5.0), "cat")]))
         assert len(rows_of(dataset)) == 12
-        assert dataset.skipped == {"pictures with boxes that are not there": 1}
+        assert dataset.skipped == {"images with boxes that are not there": 1}
 
     def test_add_objects__to_vectors(self, workspace: Workspace, tmp_path: Path) -> None:
         """A dataset that brought its embeddings has no encoder for crops."""
@@ -343,5 +343,5 @@ class TestStates:
 
 
 def test_scene__is_what_the_tests_think() -> None:
-    """The boxes of a scene lie within its pictures and do not touch."""
+    """The boxes of a scene lie within its images and do not touch."""
     assert [label for label, _ in SCENE] == ["cat", "dog", "cat"]

@@ -15,21 +15,21 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """Yield a dataset in which ``1.png`` and ``2.png`` have a tag, and ``1.png`` a price."""
     folder = tmp_path_factory.mktemp("filters")
     with Workspace(folder / "workspace", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("street", make_things(folder / "pictures"))
+        dataset = workspace.create_dataset("street", make_things(folder / "images"))
         dataset.tag(dataset.where(vql.file_name("is", "1.png") | vql.file_name("is", "2.png")), "keep")
         (priced,) = dataset.where(vql.file_name("is", "1.png")).media_ids()
         dataset.add_field("price", "float", values={priced: 5.0})
         yield dataset
 
 
-def pictures(dataset: Dataset, filtered: Any) -> list[str]:
-    """Return the names of the pictures that pass a filter."""
+def images(dataset: Dataset, filtered: Any) -> list[str]:
+    """Return the names of the images that pass a filter."""
     names: list[str] = sorted(dataset.where(filtered).to_arrow(["image_filename"])["image_filename"].to_pylist())
     return names
 
 
 def boxes(dataset: Dataset, filtered: Any) -> list[tuple[str, str]]:
-    """Return (picture, label) of the objects that pass a filter."""
+    """Return (image, label) of the objects that pass a filter."""
     rows = dataset.objects.where(filtered).to_arrow(["image_filename", "label"]).to_pylist()
     return sorted((row["image_filename"], row["label"]) for row in rows)
 
@@ -55,14 +55,14 @@ def boxes(dataset: Dataset, filtered: Any) -> list[tuple[str, str]]:
     ],
 )
 def test_media__by_their_objects(dataset: Dataset, filtered: vql.Expression, expected: list[str]) -> None:
-    """Pictures are found by what is in them."""
-    assert pictures(dataset, filtered) == expected
+    """Images are found by what is in them."""
+    assert images(dataset, filtered) == expected
     assert dataset.where(filtered).count() == len(expected)
 
 
 def inside(*names: str) -> list[tuple[str, str]]:
-    """Return (picture, label) of all objects in some pictures."""
-    return sorted((thing.picture, thing.label) for thing in THINGS if thing.picture in names)
+    """Return (image, label) of all objects in some images."""
+    return sorted((thing.image, thing.label) for thing in THINGS if thing.image in names)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def inside(*names: str) -> list[tuple[str, str]]:
     ],
 )
 def test_objects__by_their_media(dataset: Dataset, filtered: vql.Expression, expected: list[tuple[str, str]]) -> None:
-    """Tags, custom fields and further objects are those of the picture; all else is said of the object."""
+    """Tags, custom fields and further objects are those of the image; all else is said of the object."""
     assert boxes(dataset, filtered) == expected
 
 
@@ -109,8 +109,8 @@ def test_objects__unknown_fields_are_errors(dataset: Dataset) -> None:
 
 
 def test_objects__edits_show_at_once(dataset: Dataset) -> None:
-    """A tag that is put on a picture is at once that of the objects in it."""
-    name = CARS[0].picture
+    """A tag that is put on an image is at once that of the objects in it."""
+    name = CARS[0].image
     dataset.tag(dataset.where(vql.file_name("is", name)), "new")
     assert boxes(dataset, vql.tags("new")) == inside(name)
     dataset.untag(dataset.where(vql.file_name("is", name)), "new")

@@ -1,4 +1,4 @@
-"""Objects in frames of videos are read as those in pictures are, and know their time."""
+"""Objects in frames of videos are read as those in images are, and know their time."""
 
 from pathlib import Path
 
@@ -7,13 +7,13 @@ import pytest
 
 from framedex import Dataset, Workspace, vql
 from tests.enrichers.onnx_detectors import head, saying
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 from tests.videos import decoded, numbered, write_video
 
 
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
-    """A dataset of a picture and three frames, with a dog and a cat in each."""
+    """A dataset of an image and three frames, with a dog and a cat in each."""
     rows = {0: [10.0, 16.0, 8.0, 8.0, 0.0, 0.75], 3: [22.0, 17.0, 4.0, 2.0, 0.5, 0.0]}
     saying(workspace.path / "boxes.onnx", head("yolov8", rows, 2))
     (workspace.path / "boxes.names").write_text("cat\ndog\n")
@@ -26,7 +26,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return workspace.create_dataset("trips", folder).enrich({"OBJECT_DETECTION": "boxes"})
 
 
-def test_explore__counts_pictures_frames_and_videos(dataset: Dataset) -> None:
+def test_explore__counts_images_frames_and_videos(dataset: Dataset) -> None:
     """A cluster says in how many of each its objects are."""
     clusters = dataset.objects.explore(level=4).clusters
     assert sum(cluster.n_objects for cluster in clusters) == 8

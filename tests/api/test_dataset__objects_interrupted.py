@@ -58,8 +58,8 @@ def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Datas
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["reading objects", "objects: writing"])
 def test_kill__and_retry(tmp_path: Path, stage: str) -> None:
-    """A process that is killed while it adds pictures with objects leaves both as they were; a retry adds both once."""
-    folder, more = tmp_path / "pictures", tmp_path / "more"
+    """A process that is killed while it adds images with objects leaves both as they were; a retry adds both once."""
+    folder, more = tmp_path / "images", tmp_path / "more"
     scenes(folder)
     things = scenes(more, 2, seed=50)
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:

@@ -1,4 +1,4 @@
-"""Searches among objects, and from objects to pictures and back."""
+"""Searches among objects, and from objects to images and back."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,11 +11,11 @@ from framedex import Dataset, InvalidInput, NotFound, Workspace, vql
 from framedex.api.ranked_view import SCORES
 from framedex.cli import main
 from tests.gallery import SETTINGS
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 from tests.things import CARS, DARK, THINGS, make_things, pixels_of
 
 WHOLE = "6.png"
-"""A picture that shows what is in the boxes of the cars, and nothing else."""
+"""An image that shows what is in the boxes of the cars, and nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dataset(home: Path) -> Iterator[Dataset]:
-    folder = make_things(home / "pictures")
+    folder = make_things(home / "images")
     write(folder / WHOLE, photo(100, width=80, height=60))
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         yield workspace.create_dataset("street", folder)
@@ -55,8 +55,8 @@ def test_similar__objects_like_an_object(dataset: Dataset) -> None:
     assert set(dogs.to_arrow(["label"])["label"].to_pylist()) == {"dog"}
 
 
-def test_similar__between_pictures_and_objects(dataset: Dataset) -> None:
-    """An object finds the picture that shows the same, and that picture finds the objects."""
+def test_similar__between_images_and_objects(dataset: Dataset) -> None:
+    """An object finds the image that shows the same, and that image finds the objects."""
     cars = boxes(dataset, vql.labels("car"))
     assert dataset.similar(cars[0], 1).media_ids() == [media(dataset, WHOLE)]
     assert set(dataset.similar(media(dataset, WHOLE), 3, entity_type="OBJECTS").media_ids()) == set(cars)
@@ -77,7 +77,7 @@ def test_similar__a_part_of_an_object(dataset: Dataset) -> None:
 
 
 def test_explore__anchors_of_both_kinds(dataset: Dataset) -> None:
-    """An object, a media item and an upload order clusters of pictures and of objects."""
+    """An object, a media item and an upload order clusters of images and of objects."""
     cars = boxes(dataset, vql.labels("car"))
     upload = dataset.upload(cars[0])
     for anchor, kind in ((cars[0], "MEDIA"), (media(dataset, WHOLE), "MEDIA"), (upload, "UPLOAD")):
@@ -100,7 +100,7 @@ def test_where__similarity_to_either_kind(dataset: Dataset) -> None:
 
 
 def test_search__words_of_objects(dataset: Dataset) -> None:
-    """Objects are found by their labels and the names of the files; the labels of pictures are not theirs."""
+    """Objects are found by their labels and the names of the files; the labels of images are not theirs."""
     found = dataset.search("cat", entity_type="OBJECTS")
     assert set(found.media_ids()) == set(boxes(dataset, vql.labels("cat")))
     assert dataset.search("cat").media_ids() == []
@@ -111,8 +111,8 @@ def test_search__words_of_objects(dataset: Dataset) -> None:
 
 
 def test_search__same_words_again_after_an_edit_of_media(dataset: Dataset) -> None:
-    """A tag on pictures changes nothing of what is known of objects, and is seen by the filters."""
-    dataset.tag(dataset.where(vql.file_name("is", DARK.picture)), "night")
+    """A tag on images changes nothing of what is known of objects, and is seen by the filters."""
+    dataset.tag(dataset.where(vql.file_name("is", DARK.image)), "night")
     found = dataset.search("cat OR dog", entity_type="OBJECTS").where(vql.tags("night"))
     assert set(found.to_arrow(["label"])["label"].to_pylist()) == {"cat"}
 
@@ -152,7 +152,7 @@ def test_cli__objects(dataset: Dataset, run: Callable[..., str]) -> None:
     assert len(json.loads(run("search", "street", "cat", "--entity-type", "OBJECTS", "--json"))) == 2
     (car, *_) = boxes(dataset, vql.labels("car"))
     rows = json.loads(run("similar", "street", car, "--entity-type", "OBJECTS", "--limit", "3", "--json"))
-    assert {row["image_filename"] for row in rows} == {"5.png", *(thing.picture for thing in CARS)}
+    assert {row["image_filename"] for row in rows} == {"5.png", *(thing.image for thing in CARS)}
     dark = json.loads(run("issues", "street", "--objects", "--type", "dark", "--json"))
     assert [row["issue_type"] for row in dark] == ["dark"]
 

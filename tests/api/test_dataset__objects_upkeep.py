@@ -12,7 +12,7 @@ from tests.things import THINGS, make_things
 
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
-    return workspace.create_dataset("street", make_things(tmp_path / "pictures"))
+    return workspace.create_dataset("street", make_things(tmp_path / "images"))
 
 
 def caches(workspace: Workspace, dataset_id: str) -> set[str]:
@@ -53,7 +53,7 @@ def test_disk_usage__counts_objects_as_rows(workspace: Workspace, dataset: Datas
 
 
 def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspace, dataset: Dataset) -> None:
-    """With a picture its objects go, and then what was cached of them."""
+    """With an image its objects go, and then what was cached of them."""
     dataset.objects.thumbnails(dataset.objects.media_ids())
     dataset.delete_media(dataset.where(vql.file_name("is", "1.png")))
     left = set(dataset.objects.media_ids())

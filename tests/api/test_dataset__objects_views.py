@@ -14,8 +14,8 @@ from PIL import Image
 from framedex import Dataset, InvalidInput, NotFound, Workspace
 from framedex.export.columns import OF_BOXES
 from tests.gallery import SETTINGS
-from tests.pictures import photo, write
-from tests.things import CARS, DARK, PICTURES, SAME, THINGS, Thing, make_things, pixels_of
+from tests.image_files import photo, write
+from tests.things import CARS, DARK, IMAGES, SAME, THINGS, Thing, make_things, pixels_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Street:
 def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
     folder = tmp_path_factory.mktemp("street")
     with Workspace(folder / "workspace", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("street", make_things(folder / "pictures"))
+        dataset = workspace.create_dataset("street", make_things(folder / "images"))
         rows = dataset.to_arrow(["image_filename", "media_id"]).to_pylist()
         media = {row["image_filename"]: row["media_id"] for row in rows}
         columns = ["media_id", "parent_id", "label", "bbox", "confidence"]
@@ -49,13 +49,13 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """Yield a dataset without objects."""
     folder = tmp_path_factory.mktemp("bare")
     for number in range(3):
-        write(folder / f"pictures/{number}.png", photo(number))
+        write(folder / f"images/{number}.png", photo(number))
     with Workspace(folder / "workspace", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("bare", folder / "pictures")
+        yield workspace.create_dataset("bare", folder / "images")
 
 
 def test_objects__are_all_boxes(street: Street) -> None:
-    """Each box is an object with its label, place and confidence, in the order of the pictures."""
+    """Each box is an object with its label, place and confidence, in the order of the images."""
     assert street.ids.keys() == set(THINGS)
     objects = street.dataset.objects
     assert objects.count() == len(objects.media_ids()) == len(set(objects.media_ids())) == len(THINGS)
@@ -63,7 +63,7 @@ def test_objects__are_all_boxes(street: Street) -> None:
 
 
 def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None:
-    """A row says where the picture is, how large the crop, and where the box; and can be asked for by column."""
+    """A row says where the image is, how large the crop, and where the box; and can be asked for by column."""
     table = street.dataset.objects.to_arrow()
     assert table.schema.names == [*street.dataset.to_arrow().schema.names, *OF_BOXES.names]
     row = next(row for row in table.to_pylist() if row["media_id"] == street.ids[THINGS[2]])
@@ -77,7 +77,7 @@ def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None
 
 
 def test_objects__clusters_in_explore(street: Street) -> None:
-    """A cluster counts its objects and the pictures that they are in; a preview is an object in its picture."""
+    """A cluster counts its objects and the images that they are in; a preview is an object in its image."""
     page = street.dataset.explore("OBJECTS", level=0)
     assert page == street.dataset.objects.explore()
     assert sum(cluster.n_objects for cluster in page.clusters) == len(THINGS)
@@ -89,7 +89,7 @@ def test_objects__clusters_in_explore(street: Street) -> None:
     assert (shown.bounding_box, shown.width, shown.height) == ([200, 100, 80, 60], 80, 60)
     assert shown.media_uri == f"{shown.image_uri}#xywh=200,100,80,60"
     assert shown.image_uri == shown.original_uri
-    assert shown.image_uri.endswith("/pictures/1.png")
+    assert shown.image_uri.endswith("/images/1.png")
     assert (shown.labels, shown.video_uri, shown.frame_timestamp) == (["car"], None, None)
     box = shown.bounding_box
     alike = street.dataset.similar(shown.image_id, bounding_box=box, max_distance=1e-3, entity_type="OBJECTS")
@@ -105,11 +105,11 @@ def test_objects__box_of_parts_of_pixels(street: Street) -> None:
     assert shown.bounding_box == [4.5, 6.25, 50.5, 40.5]
 
 
-def test_objects__pictures_are_explored_as_before(street: Street) -> None:
-    """Clusters of pictures count no objects."""
+def test_objects__images_are_explored_as_before(street: Street) -> None:
+    """Clusters of images count no objects."""
     clusters = street.dataset.explore(level=4).clusters
     assert {cluster.n_objects for cluster in clusters} == {-1}
-    assert sum(cluster.n_images for cluster in clusters) == len(PICTURES)
+    assert sum(cluster.n_images for cluster in clusters) == len(IMAGES)
 
 
 def test_objects__pages_are_the_whole(street: Street) -> None:
@@ -118,8 +118,8 @@ def test_objects__pages_are_the_whole(street: Street) -> None:
         counts = Counter(street.dataset.objects.to_arrow([f"cluster_{level}"])[f"cluster_{level}"].to_pylist())
         clusters = street.dataset.objects.explore(level=level).clusters
         assert {cluster.cluster_id: cluster.n_objects for cluster in clusters} == counts
-        pictures = {cluster.cluster_id for cluster in street.dataset.explore(level=level).clusters}
-        assert not pictures & counts.keys()
+        images = {cluster.cluster_id for cluster in street.dataset.explore(level=level).clusters}
+        assert not images & counts.keys()
 
 
 def test_objects__filters_are_about_objects(street: Street) -> None:
@@ -143,7 +143,7 @@ def test_objects__filters_are_about_objects(street: Street) -> None:
 @pytest.mark.parametrize(
     ("element", "expected"),
     [
-        ({"file_name": {"op": "is", "value": "2.png"}}, [thing for thing in THINGS if thing.picture == "2.png"]),
+        ({"file_name": {"op": "is", "value": "2.png"}}, [thing for thing in THINGS if thing.image == "2.png"]),
         ({"size": {"op": "ge", "value": 100, "of": "width"}}, [thing for thing in THINGS if thing.width >= 100]),
         ({"issues": {"op": "issue", "value": "dark"}}, [DARK]),
         ({"duplicates": {"op": "duplicates", "value": 0.999}}, [*CARS, SAME[1]]),
@@ -165,7 +165,7 @@ def test_objects__where(street: Street, element: dict[str, Any], expected: list[
 
 
 def test_objects__near_duplicates(street: Street) -> None:
-    """The same pixels in other places of other pictures are alike; how large the file is says nothing of them."""
+    """The same pixels in other places of other images are alike; how large the file is says nothing of them."""
     for groups in (street.dataset.objects.duplicates(0.999), street.dataset.duplicates(0.999, entity_type="OBJECTS")):
         (group,) = groups
         assert set(group.media_ids) == {street.ids[thing] for thing in (*CARS, SAME[1])}
@@ -192,7 +192,7 @@ def test_objects__issues(street: Street) -> None:
     assert street.dataset.issues("dark").num_rows == 0
 
 
-def test_objects__pictures_are_crops(street: Street) -> None:
+def test_objects__images_are_crops(street: Street) -> None:
     """An object is read, and shown small, as what is in its box; its thumbnail is then what Explore shows."""
     dataset, car = street.dataset, street.ids[CARS[1]]
     assert np.array_equal(dataset.read(car), pixels_of("1.png")[100:160, 200:280])

@@ -66,7 +66,7 @@ def test_partial_index__groups_of_duplicates(workspace: Workspace) -> None:
 
 
 def test_partial_index__a_bridge_joins_groups(workspace: Workspace) -> None:
-    """A picture between two groups makes them one, which has the id of the larger."""
+    """An image between two groups makes them one, which has the id of the larger."""
     middle = np.array(axis(0))
     left, right = (0.985 * middle + sign * 0.1725 * np.array(axis(1)) for sign in (-1, 1))
     dataset = workspace.create_dataset("d", part([left, left, left, right, right]))
@@ -138,7 +138,7 @@ def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data:
 
 
 def test_partial_index__scale_of_uniqueness(workspace: Workspace) -> None:
-    """The scale stays until a reindex; a dataset of one picture, which has none, gets it with the first addition."""
+    """The scale stays until a reindex; a dataset of one image, which has none, gets it with the first addition."""
     rows = list(families(60))
     dataset = workspace.create_dataset("d", part(rows[:1]))
     scales = [summary_of(dataset)["uniqueness_scale"]]
@@ -152,7 +152,7 @@ def test_partial_index__scale_of_uniqueness(workspace: Workspace) -> None:
 
 
 def test_partial_index__labels_of_added_rows(workspace: Workspace) -> None:
-    """A label that contradicts those of the pictures around it is a mislabel, whether it was added or made so."""
+    """A label that contradicts those of the images around it is a mislabel, whether it was added or made so."""
     rng = np.random.default_rng(0)
     rows = np.repeat(np.eye(8)[:2], 30, axis=0) + 0.1 * rng.normal(size=(60, 8))
     labels = ["dog"] * 30 + ["cat"] * 30

@@ -1,4 +1,4 @@
-"""A task that was stopped goes on where it was: pictures that were read, decoded and encoded before are not again."""
+"""A task that was stopped goes on where it was: images that were read, decoded and encoded before are not again."""
 
 import os
 import signal
@@ -85,7 +85,7 @@ def same(one: Dataset, other: Dataset) -> bool:
 @pytest.mark.parametrize("batches", [1, 3, 9, 16])
 def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batches: int) -> None:
     """A creation that was killed is retried by another process, and encodes only what was not written before."""
-    folder = fill(tmp_path / "pictures", COUNT)
+    folder = fill(tmp_path / "images", COUNT)
     stop_by_force(tmp_path / "w", folder, batches, "create")
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         (record,) = workspace.tasks().tasks
@@ -105,7 +105,7 @@ def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batch
 @pytest.mark.parametrize("kind", ["add", "settle"])
 def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind: str) -> None:
     """The same for additions; a changed file is replaced once, and what was there before is not counted as new."""
-    folder, more = fill(tmp_path / "pictures", 12), fill(tmp_path / "more", COUNT, first_seed=400)
+    folder, more = fill(tmp_path / "images", 12), fill(tmp_path / "more", COUNT, first_seed=400)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         for name in ("pets", "calm"):
             workspace.create_dataset(name, folder, "averages")
@@ -127,7 +127,7 @@ def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind:
 
 def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> None:
     """If the dataset has changed, a retry ignores the checkpoint of the killed task and reads everything again."""
-    folder, more = fill(tmp_path / "pictures", 12), fill(tmp_path / "more", COUNT, first_seed=400)
+    folder, more = fill(tmp_path / "images", 12), fill(tmp_path / "more", COUNT, first_seed=400)
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:
         workspace.create_dataset("pets", folder, "averages")
     stop_by_force(tmp_path / "w", more, 9, "add")
@@ -144,7 +144,7 @@ def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> No
 
 def test_retry__when_the_source_is_gone(tmp_path: Path, counts: type[Counts]) -> None:
     """A retry whose folder is gone says so, and the task stays as it was."""
-    folder = fill(tmp_path / "pictures", 8)
+    folder = fill(tmp_path / "images", 8)
     stop_by_force(tmp_path / "w", folder, 1, "create")
     folder.rename(tmp_path / "elsewhere")
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:

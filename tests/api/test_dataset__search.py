@@ -1,4 +1,4 @@
-"""Searching a dataset: by picture, by words, by meaning, and all of it together with filters."""
+"""Searching a dataset: by image, by words, by meaning, and all of it together with filters."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ from framedex.api.ranked_view import RankedView
 from framedex.media.decode import decode
 from framedex.search.query_images import Box
 from tests.gallery import ANIMALS, COPIES, NEAR, TOWNS, Gallery, embedded
-from tests.pictures import flat, photo, png_claiming, write
+from tests.image_files import flat, photo, png_claiming, write
 
 COLOURS = {"red": (250, 20, 20), "green": (20, 250, 20), "blue": (20, 20, 250)}
 
 
 class Colours:
-    """A toy encoder of pictures and texts: mean colours, and the names of colours."""
+    """A toy encoder of images and texts: mean colours, and the names of colours."""
 
     name = "colours"
     dimension = 3
@@ -42,7 +42,7 @@ class Colours:
 
 @pytest.fixture
 def coloured(workspace: Workspace, tmp_path: Path) -> Dataset:
-    """Pictures of one colour each, in a little different shades; the captions say other things."""
+    """Images of one colour each, in a little different shades; the captions say other things."""
     for name, (red, green, blue) in COLOURS.items():
         for number in range(5):
             write(tmp_path / "p" / f"{name}-{number}.png", flat((red, green, min(blue + 4 * number, 255))))
@@ -66,7 +66,7 @@ def names_of(view: RankedView) -> list[str]:
 
 @pytest.mark.parametrize("given", ["media id", "path", "text path", "bytes", "array", "image"])
 def test_similar__whatever_is_given(gallery: Gallery, given: str) -> None:
-    """Copies of a picture are nearest to it, then what was made of it, whatever form the picture is given in."""
+    """Copies of an image are nearest to it, then what was made of it, whatever form the image is given in."""
     path = gallery.folder / NEAR[0][0]
     query: Any = {
         "media id": gallery.ids[NEAR[0][0]],
@@ -88,7 +88,7 @@ def test_similar__whatever_is_given(gallery: Gallery, given: str) -> None:
 
 
 def test_similar__as_it_was_ingested(workspace: Workspace, tmp_path: Path) -> None:
-    """A large picture is encoded as when it was ingested, whatever its format: it is at no distance from itself."""
+    """A large image is encoded as when it was ingested, whatever its format: it is at no distance from itself."""
     for name, number in (("large.jpg", 5), ("large.png", 6)):
         large = cv2.resize(photo(number), (1037, 811), interpolation=cv2.INTER_CUBIC)
         write(tmp_path / "p" / name, large)
@@ -162,7 +162,7 @@ def test_similar__bounding_box(gallery: Gallery) -> None:
     [
         ("no-such-id", {}, NotFound, "no media 'no-such-id'"),
         ("missing/file.jpg", {}, CannotDecode, "No such file"),
-        (b"no picture", {}, CannotDecode, "not an image"),
+        (b"no image", {}, CannotDecode, "not an image"),
         (b"", {}, CannotDecode, "empty"),
         (png_claiming(60_000, 60_000), {}, CannotDecode, "60000"),
         (np.zeros((4, 4, 3), np.float32), {}, InvalidInput, "uint8"),
@@ -197,7 +197,7 @@ def test_similar__broken_media(gallery: Gallery) -> None:
 
 
 def test_similar__brought_embeddings(workspace: Workspace) -> None:
-    """A dataset that brought its embeddings is searched by media and by vectors, not by pictures or texts."""
+    """A dataset that brought its embeddings is searched by media and by vectors, not by images or texts."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0.9, 0.1], [0, 1]]))
     ids = names_to_ids(dataset)
     assert names_of(dataset.similar(ids["0.jpg"])) == ["0.jpg", "1.jpg", "2.jpg"]
@@ -242,7 +242,7 @@ def test_search__words(gallery: Gallery) -> None:
 
 
 def test_search__meaning(coloured: Dataset) -> None:
-    """Texts find the pictures that show what they mean, whatever captions say."""
+    """Texts find the images that show what they mean, whatever captions say."""
     assert set(names_of(coloured.search("red", 5, by="meaning"))) == {f"red-{number}.png" for number in range(5)}
     assert names_of(coloured.search("green", 3, by="words")) == names_of(coloured.search("green", 3, by="words"))
     assert set(names_of(coloured.search("green AND grass", by="words"))) == {"blue-3.png"}
@@ -378,7 +378,7 @@ def test_explore__bad_input(gallery: Gallery, options: dict[str, Any], message: 
 
 
 def test_view__shown(gallery: Gallery) -> None:
-    """A ranked view shows its pictures with their scores, and says what it is."""
+    """A ranked view shows its images with their scores, and says what it is."""
     view = gallery.dataset.similar(gallery.ids[ANIMALS[0]], 3)
     assert "RankedView" in repr(view)
     assert view._repr_html_().count("<img") == 3

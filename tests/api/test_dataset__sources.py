@@ -31,7 +31,7 @@ from framedex.settings import Settings
 from tests.buckets import Service
 from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import columns_of, ids_of
-from tests.pictures import encode, photo, write
+from tests.image_files import encode, photo, write
 from tests.processes import run
 
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -39,7 +39,7 @@ ROLE = "arn:aws:iam::123456789012:role/reader"
 
 @pytest.fixture
 def pets(workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    """A dataset of six pictures whose encoder is registered."""
+    """A dataset of six images whose encoder is registered."""
     monkeypatch.setitem(registry._SCHEMES, "averages", Scheme("averages", lambda _name, _settings: Averages()))
     return workspace.create_dataset("pets", folder, "averages")
 
@@ -54,7 +54,7 @@ def strict(pets: Dataset, folder: Path, tmp_path: Path) -> Iterator[Dataset]:
 
 
 def png(seed: int) -> bytes:
-    """Return the content of a picture file."""
+    """Return the content of an image file."""
     return encode(photo(seed))
 
 
@@ -162,7 +162,7 @@ class TestRequest:
         check_unchanged(pets)
 
     def test_add_media__to_embeddings(self, workspace: Workspace, folder: Path) -> None:
-        """A dataset that brought its embeddings takes no pictures from anywhere, and nothing is uploaded."""
+        """A dataset that brought its embeddings takes no images from anywhere, and nothing is uploaded."""
         dataset = workspace.create_dataset("vectors", embedded([[1, 0], [0, 1]]))
         sources: list[dict[str, Any]] = [
             {"files": [("a.png", png(1))]}, {"archive": "x.zip"}, {"s3_uri": "s3://bucket/x"},
@@ -174,10 +174,10 @@ class TestRequest:
 
 
 class TestFiles:
-    """Single pictures, paths and contents."""
+    """Single images, paths and contents."""
 
-    def test_path__of_one_picture(self, workspace: Workspace, pets: Dataset, folder: Path, tmp_path: Path) -> None:
-        """A picture alone is added, below the root that its folder is in; a dataset can be made of one, too."""
+    def test_path__of_one_image(self, workspace: Workspace, pets: Dataset, folder: Path, tmp_path: Path) -> None:
+        """An image alone is added, below the root that its folder is in; a dataset can be made of one, too."""
         write(folder / "below" / "one.png", photo(7))
         pets.add_media(folder / "below" / "one.png")
         assert added(pets)["path"] == ["below/one.png"]
@@ -202,7 +202,7 @@ class TestFiles:
         """Contents are kept in the dataset's folder under their hash, and shown under the names that they came with."""
         (tmp_path / "open.png").write_bytes(png(203))
         named = io.BytesIO(png(204))
-        named.name = "C:\\pictures\\win.png"
+        named.name = "C:\\images\\win.png"
         with (tmp_path / "open.png").open("rb") as file:
             pets.add_media(
                 files=[
@@ -255,7 +255,7 @@ class TestFiles:
         np.testing.assert_array_equal(pets.read(ids_of(pets)["a.png"]), photo(3))
         assert pets.skipped == {"repeated names, of which the last one counts": 1}
 
-    def test_files__that_are_no_pictures(self, pets: Dataset) -> None:
+    def test_files__that_are_no_images(self, pets: Dataset) -> None:
         """A content that cannot be decoded becomes a corrupted row, whatever its name."""
         pets.add_media(files=[("a.png", b""), ("noext", b"text"), ("b", png(5))])
         assert [error is None for error in added(pets)["error"]] == [False, False, True]
@@ -273,7 +273,7 @@ class TestFiles:
             (["/no/such/file.png"], r"files\[0\]: cannot read '/no/such/file\.png': No such file"),
             (["/"], r"files\[0\]: '/' is a folder; give it as path"),
             (["a\0b.png"], r"files\[0\]: cannot read"),
-            ([], "files holds no pictures"),
+            ([], "files holds no images"),
             ("a.png", "files must be a list of paths, .* not str"),
             (b"a.png", "files must be a list of paths, .* not bytes"),
             ({"a.png": b"x"}, "files must be a list of paths, .* not dict"),
@@ -321,7 +321,7 @@ class TestUploaded:
             np.testing.assert_array_equal(dataset.read(ids_of(dataset)["a.png"]), photo(1))
 
     def test_uploads__are_exported(self, pets: Dataset, tmp_path: Path) -> None:
-        """An export has the uploaded pictures, byte for byte, under their names."""
+        """An export has the uploaded images, byte for byte, under their names."""
         pets.add_media(files=[("holiday/a.png", png(1)), ("b.jpg", b"broken")])
         result = pets.export(tmp_path / "out.zip", include_images=True)
         assert (result.images, result.missing_images) == (8, [])
@@ -333,7 +333,7 @@ class TestUploaded:
         assert all(Path(item["url"].removeprefix("file://")).is_file() for item in items)
 
     def test_uploads__whose_blob_is_gone(self, pets: Dataset, tmp_path: Path) -> None:
-        """A blob that is gone is a picture that is not found, and is missing in an export."""
+        """A blob that is gone is an image that is not found, and is missing in an export."""
         pets.add_media(files=[("a.png", png(1))])
         blobs(pets)[0].unlink()
         with pytest.raises(NotFound, match="No such file"):
@@ -378,16 +378,16 @@ def zipped(path: Path, *members: tuple[str, bytes]) -> Path:
 
 
 class TestArchives:
-    """Archives of pictures."""
+    """Archives of images."""
 
     @pytest.mark.parametrize("suffix", SUFFIXES)
-    def test_archive__of_pictures(self, pets: Dataset, tmp_path: Path, suffix: str) -> None:
-        """The pictures of an archive are added under their names, with the annotations in its root."""
+    def test_archive__of_images(self, pets: Dataset, tmp_path: Path, suffix: str) -> None:
+        """The images of an archive are added under their names, with the annotations in its root."""
         members = [
             ("a/1.png", png(1)), ("image_annotations.csv", b"filename,label,caption\na/1.png,dog,a dog\n"),
             ("2.png", b"broken"), ("notes.txt", b"x"),
         ]  # fmt: skip
-        path = tmp_path / f"pictures{suffix}"
+        path = tmp_path / f"images{suffix}"
         if suffix == ".zip":
             zipped(path, *members)
         else:
@@ -417,8 +417,8 @@ class TestArchives:
         ("members", "message"),
         [
             ([("a.png", b"x"), ("../b.png", b"x")], "no path within a folder"),
-            ([("a.txt", b"x")], "no pictures in the archive .*; it holds 1 other files"),
-            ([], "no pictures in the archive"),
+            ([("a.txt", b"x")], "no images in the archive .*; it holds 1 other files"),
+            ([], "no images in the archive"),
             ([("a.png", b"x"), ("annotations.json", b"[")], r"x\.zip/annotations\.json"),
             ([("a.png", bytes(2000))], "more than 1,000 bytes"),
         ],
@@ -449,7 +449,7 @@ class TestArchives:
         with pytest.raises(InvalidInput, match="No such file"):
             pets.add_media(archive=tmp_path / "none.zip")
         path = zipped(tmp_path / "x.zip", ("a.png", png(1)))
-        with pytest.raises(InvalidInput, match="is not a folder, a picture"):
+        with pytest.raises(InvalidInput, match="is not a folder, an image"):
             workspace.create_dataset("d", path)
         check_unchanged(pets)
 
@@ -476,7 +476,7 @@ def test_config__opens_the_same_again(
     """A source can be opened again from its JSON config alone, as in another process."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", service.address)  # where roles are assumed
     (folder / "image_annotations.csv").write_text("filename,label\n000.png,dog\n")
-    (tmp_path / "list.txt").write_text("pictures/000.png\n" + "x" * 10 + ".png\n")
+    (tmp_path / "list.txt").write_text("images/000.png\n" + "x" * 10 + ".png\n")
     service.put("configs/f/000.png", png(1))
     service.put("configs/f/001.png", png(2))
     service.put("configs/list.txt", b"f/000.png\ngone.png\n")

@@ -274,7 +274,7 @@ def test_tag__by_many_at_a_time(workspace: Workspace, dataset: Dataset) -> None:
 def test_tag__waits_for_no_task(workspace: Workspace, tmp_path: Path) -> None:
     """While a task works on the dataset nothing can be tagged, and the message says why."""
     gate = Gate()
-    dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3), gate, wait=False)
+    dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3), gate, wait=False)
     assert gate.reached.wait(60)
     with pytest.raises(Conflict, match="Operation 'tag' is blocked while DATASET_CREATION task is running"):
         dataset.tag(dataset.where([]), "a")

@@ -25,7 +25,7 @@ from framedex.storage.tables import Table
 from framedex.storage.videos import SCHEMA, open_videos
 from tests.buckets import Service
 from tests.gallery import Averages, fill
-from tests.pictures import photo
+from tests.image_files import photo
 from tests.videos import as_sound, decoded, index_first, numbered, write_video
 
 SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_timestamp"]
@@ -33,7 +33,7 @@ SHOWN = ["image_filename", "media_type", "video_name", "frame_number", "frame_ti
 
 @pytest.fixture
 def films(tmp_path: Path) -> Path:
-    """A folder with a video of 3.5 s, another of 2 s, and two pictures before and after them."""
+    """A folder with a video of 3.5 s, another of 2 s, and two images before and after them."""
     folder = tmp_path / "films"
     fill(folder, 2)
     (folder / "000.png").rename(folder / "0.png")
@@ -83,8 +83,8 @@ class TestIngestion:
         ]
         assert dataset.skipped == {}
 
-    def test_counts__of_pictures_and_videos(self, dataset: Dataset) -> None:
-        """Frames are no pictures in the dataset's record, nor in that of a snapshot."""
+    def test_counts__of_images_and_videos(self, dataset: Dataset) -> None:
+        """Frames are no images in the dataset's record, nor in that of a snapshot."""
         kept = dataset.snapshot("now")
         assert (dataset.info.n_images, dataset.info.n_videos, dataset.count()) == (2, 2, 8)
         assert (kept.n_images, kept.n_videos) == (2, 2)
@@ -203,7 +203,7 @@ class TestAddition:
             assert dataset.read(row["media_id"]).shape == (120, 160, 3)
 
     def test_list__names_videos(self, workspace: Workspace, films: Path) -> None:
-        """A list of paths may name videos beside pictures."""
+        """A list of paths may name videos beside images."""
         (films / "list.txt").write_text("clip.mp4\n0.png\n")
         dataset = workspace.create_dataset("listed", films / "list.txt", "gist")
         assert (dataset.count(), dataset.info.n_images, dataset.info.n_videos) == (5, 1, 1)
@@ -287,7 +287,7 @@ class TestLife:
 
 
 class TestReading:
-    """Frames as pictures."""
+    """Frames as images."""
 
     def test_read__is_the_very_frame(self, dataset: Dataset, films: Path) -> None:
         """A frame is read as it is decoded in order, at full size."""
@@ -313,7 +313,7 @@ class TestReading:
         assert dataset.where([{"media": {"op": "is", "value": kind}}]).count() == count
 
     def test_explore__counts_and_previews(self, dataset: Dataset, films: Path) -> None:
-        """Clusters count pictures, frames and videos; the preview of a frame leads into its video."""
+        """Clusters count images, frames and videos; the preview of a frame leads into its video."""
         clusters = [cluster for level in (0, 4) for cluster in dataset.explore(level=level).clusters]
         assert sum(c.n_images for c in clusters) == 2 * 2
         assert sum(c.n_frames for c in clusters) == 2 * 6
@@ -321,8 +321,8 @@ class TestReading:
         shown = next(each for each in frames if each.frame_timestamp == 2.0)
         assert shown.video_uri == (films / "clip.mp4").as_uri()
         assert shown.media_uri == f"{shown.video_uri}#t=2"
-        pictures = [shown for c in clusters for shown in c.previews if shown.type == "IMAGE"]
-        assert {(each.video_uri, each.frame_timestamp) for each in pictures} == {(None, None)}
+        images = [shown for c in clusters for shown in c.previews if shown.type == "IMAGE"]
+        assert {(each.video_uri, each.frame_timestamp) for each in images} == {(None, None)}
 
     def test_explore__videos(self, dataset: Dataset) -> None:
         """Videos are clusters of their frames, the longest first."""
@@ -334,7 +334,7 @@ class TestReading:
         assert [cluster.cluster_id for cluster in found] == [second.cluster_id]
 
     def test_explore__videos_where_there_are_none(self, workspace: Workspace, folder: Path) -> None:
-        """A dataset of pictures has no clusters of videos."""
+        """A dataset of images has no clusters of videos."""
         dataset = workspace.create_dataset("pets", folder, "gist")
         assert dataset.explore("VIDEOS").clusters == []
         assert dataset.explore().clusters[0].n_frames == -1
@@ -354,8 +354,8 @@ class TestReading:
 class TestExport:
     """Frames in exports."""
 
-    def test_json__with_pictures(self, dataset: Dataset, tmp_path: Path) -> None:
-        """An item says which frame of which video it is, and its picture is that frame."""
+    def test_json__with_images(self, dataset: Dataset, tmp_path: Path) -> None:
+        """An item says which frame of which video it is, and its image is that frame."""
         dataset.export(tmp_path / "out.zip", include_images=True)
         with zipfile.ZipFile(tmp_path / "out.zip") as archive:
             items = json.loads(archive.read("metadata.json"))["media_items"]
@@ -379,7 +379,7 @@ class TestExport:
         assert table.select(SHOWN).to_pylist() == [{name: row[name] for name in SHOWN} for row in rows(dataset)]
 
     def test_names__differ(self, workspace: Workspace, films: Path) -> None:
-        """Videos that differ in the suffix, and a picture that is called like a frame, have names of their own."""
+        """Videos that differ in the suffix, and an image that is called like a frame, have names of their own."""
         write_video(films / "clip.avi", numbered(5))
         (films / "0.png").rename(films / "clip_frame_000000.jpg")
         dataset = workspace.create_dataset("films", films, "gist")
@@ -388,7 +388,7 @@ class TestExport:
         result = dataset.export(films.parent / "out.zip", include_images=True)
         assert (result.images, result.missing_images) == (len(names), [])
 
-    def test_round_trip__of_frames_as_pictures(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
+    def test_round_trip__of_frames_as_images(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
         """A dataset can be made of the frames that were exported."""
         dataset.export(tmp_path / "out.zip", "coco", include_images=True)
         with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -453,8 +453,8 @@ class TestDuplicates:
         with pytest.raises(InvalidInput, match=message):
             families.duplicates(**({"entity_type": "VIDEOS"} | options))
 
-    def test_pictures__have_no_videos(self, workspace: Workspace, folder: Path) -> None:
-        """A dataset of pictures has no groups of videos."""
+    def test_images__have_no_videos(self, workspace: Workspace, folder: Path) -> None:
+        """A dataset of images has no groups of videos."""
         assert workspace.create_dataset("pets", folder, "gist").duplicates(entity_type="VIDEOS") == []
 
     def test_export__of_videos_alone(self, dataset: Dataset, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Filters on a real dataset: each key finds what its pictures, edits and additions say."""
+"""Filters on a real dataset: each key finds what its images, edits and additions say."""
 
 import json
 import operator
@@ -13,18 +13,18 @@ import framedex
 from framedex import InvalidFilter, InvalidInput, Workspace, vql
 from framedex.operations.context import open_media
 from tests.gallery import ANIMALS, BAD, BROKEN, COPIES, FURRY, NAMES, NEAR, SETTINGS, TOWNS, Gallery, make_gallery
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 
 @pytest.fixture(scope="module")
 def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
-    """The gallery with tags and custom fields, and a later picture in a folder of its own."""
+    """The gallery with tags and custom fields, and a later image in a folder of its own."""
     home = tmp_path_factory.mktemp("edited")
-    make_gallery(home / "pictures")
+    make_gallery(home / "images")
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("edited", home / "pictures", "gist")
-        write(home / "pictures/animals/young/Späte Größe.PNG", photo(300))
-        dataset.add_media(home / "pictures", auto_reindex=True)
+        dataset = workspace.create_dataset("edited", home / "images", "gist")
+        write(home / "images/animals/young/Späte Größe.PNG", photo(300))
+        dataset.add_media(home / "images", auto_reindex=True)
         rows = dataset.to_arrow(["media_id", "image_filename"]).to_pylist()
         ids = {row["image_filename"]: row["media_id"] for row in rows}
         first, second, third = (ids[name] for name in ANIMALS[:3])
@@ -37,7 +37,7 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
         dataset.add_field("grade", "enum", enum_options=["low", "high"], values={third: "high"})
         dataset.add_field("page", "link", values={third: "https://example.org/Cats?id=3"})
         dataset.add_field("unused", "string")
-        yield Gallery(home / "pictures", workspace, dataset, ids)
+        yield Gallery(home / "images", workspace, dataset, ids)
 
 
 LATE = "animals/young/Späte Größe.PNG"

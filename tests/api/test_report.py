@@ -11,7 +11,7 @@ import pytest
 from framedex import InvalidInput, NotIndexed, Workspace
 from framedex.api.report import _lines
 from tests.gallery import BROKEN, NAMES, Gallery, Gate, embedded, grouped
-from tests.pictures import write
+from tests.image_files import write
 from tests.render.test_html import Outline
 
 SHOWN: dict[str, Callable[[Gallery, Path], str]] = {
@@ -29,12 +29,12 @@ def shown(request: pytest.FixtureRequest, gallery: Gallery, tmp_path: Path) -> s
     return SHOWN[request.param](gallery, tmp_path)
 
 
-def pictures_in(html: str) -> list[bytes]:
+def images_in(html: str) -> list[bytes]:
     return [base64.b64decode(data) for data in re.findall(r"data:image/jpeg;base64,([^'\"]+)", html)]
 
 
 def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
-    """Nothing is fetched from elsewhere: no addresses, no paths, no scripts; each picture is in the page."""
+    """Nothing is fetched from elsewhere: no addresses, no paths, no scripts; each image is in the page."""
     outline = Outline(shown)
     sources = [attributes["src"] for tag, attributes in outline.tags if tag == "img"]
     assert sources
@@ -44,18 +44,18 @@ def test_shown__is_self_contained(shown: str, gallery: Gallery) -> None:
     assert str(gallery.folder) not in shown
 
 
-def test_shown__pictures_are_small(shown: str) -> None:
-    """Each picture is a JPEG of less than 30 KB."""
-    assert all(data[:2] == b"\xff\xd8" and len(data) < 30_000 for data in pictures_in(shown))
+def test_shown__images_are_small(shown: str) -> None:
+    """Each image is a JPEG of less than 30 KB."""
+    assert all(data[:2] == b"\xff\xd8" and len(data) < 30_000 for data in images_in(shown))
 
 
-def test_shown__pictures_of_noise_are_small(workspace: Workspace, tmp_path: Path) -> None:
-    """Even pictures that cannot be compressed are less than 30 KB each."""
+def test_shown__images_of_noise_are_small(workspace: Workspace, tmp_path: Path) -> None:
+    """Even images that cannot be compressed are less than 30 KB each."""
     noise = np.random.default_rng(1).integers(0, 256, (1000, 1000, 3), dtype=np.uint8)
     write(tmp_path / "p/noise.png", noise)
     dataset = workspace.create_dataset("noise", tmp_path / "p")
     for html in (dataset._repr_html_(), dataset.explore()._repr_html_(), dataset.report(tmp_path / "r").read_text()):
-        assert 0 < max(map(len, pictures_in(html))) < 30_000
+        assert 0 < max(map(len, images_in(html))) < 30_000
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)", "a'b\"c", "x & y", "<img src=x onerror=y>"])
@@ -74,8 +74,8 @@ def test_shown__names_are_text(workspace: Workspace, tmp_path: Path, name: str) 
         assert any(name in text for text in outline.texts)
 
 
-def test_dataset__shows_numbers_and_pictures(gallery: Gallery) -> None:
-    """A dataset shows its name, size, status, the issues found and its first pictures."""
+def test_dataset__shows_numbers_and_images(gallery: Gallery) -> None:
+    """A dataset shows its name, size, status, the issues found and its first images."""
     html = gallery.dataset._repr_html_()
     texts = Outline(html).texts
     assert "gallery" in texts
@@ -107,7 +107,7 @@ def test_page__shows_the_largest_clusters(workspace: Workspace) -> None:
 
 
 def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
-    """The report has each issue with its worst pictures, the groups of duplicates and the clusters."""
+    """The report has each issue with its worst images, the groups of duplicates and the clusters."""
     path = gallery.dataset.report(tmp_path / "report.html", level=2, extra="<p>by hand</p>")
     assert path == tmp_path / "report.html"
     html = path.read_text("utf-8")
@@ -119,12 +119,12 @@ def test_report__has_all_parts(gallery: Gallery, tmp_path: Path) -> None:
     for group in gallery.dataset.duplicates():
         assert f"{len(group.media_ids)} images, similarity up to {group.similarity:.4f}" in texts
     assert texts.count("★ best to keep") == len(gallery.dataset.duplicates())
-    assert len(pictures_in(html)) > 30
+    assert len(images_in(html)) > 30
     assert html.count("cannot be shown") >= len(BROKEN)
 
 
 def test_report__worst_first(gallery: Gallery, tmp_path: Path) -> None:
-    """Pictures of an issue come in the order of the table, with their values."""
+    """Images of an issue come in the order of the table, with their values."""
     texts = Outline(gallery.dataset.report(tmp_path / "report.html").read_text("utf-8")).texts
     rows = gallery.dataset.issues("grayscale").to_pylist()
     at = texts.index(f"grayscale: {len(rows)}")
@@ -134,7 +134,7 @@ def test_report__worst_first(gallery: Gallery, tmp_path: Path) -> None:
 
 
 def test_report__suggests_labels() -> None:
-    """A label that is suggested instead of another is said below the picture."""
+    """A label that is suggested instead of another is said below the image."""
     row = {"reason": None, "value": 0.9, "confidence": 0.8, "percentile": 99.0, "suggested_label": "cat"}
     assert list(_lines(row)) == ["0.9 (confidence 0.80)", "percentile 99.0", "suggested label: cat"]
 

@@ -32,7 +32,7 @@ class AnySequence(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="framedex-any-sequence-"))
-        self.pictures = fill(self.home / "pictures", 2)
+        self.images = fill(self.home / "images", 2)
         self.workspace = Workspace(self.home / "ws", settings=SETTINGS)
         self.sizes: dict[str, int] = {}
         self.broken: set[str] = set()
@@ -54,9 +54,9 @@ class AnySequence(RuleBasedStateMachine):
             self.sizes[name] = len(vectors)
 
     @rule(name=NAMES)
-    def make_of_pictures(self, name: str) -> None:
+    def make_of_images(self, name: str) -> None:
         if name not in self.taken:
-            self.workspace.create_dataset(name, self.pictures, Averages())
+            self.workspace.create_dataset(name, self.images, Averages())
             self.sizes[name] = 2
 
     @rule(name=NAMES)
@@ -69,7 +69,7 @@ class AnySequence(RuleBasedStateMachine):
         if name in self.taken:
             return
         encoder = Faulty()
-        task = self.workspace.create_dataset(name, self.pictures, encoder, wait=False).task
+        task = self.workspace.create_dataset(name, self.images, encoder, wait=False).task
         assert task is not None
         wait_until(lambda: task.status.final)
         encoder.broken = False
@@ -84,7 +84,7 @@ class AnySequence(RuleBasedStateMachine):
     def abort_or_not(self, name: str) -> None:
         if name in self.taken:
             return
-        task = self.workspace.create_dataset(name, self.pictures, Averages(), wait=False).task
+        task = self.workspace.create_dataset(name, self.images, Averages(), wait=False).task
         assert task is not None
         try:
             task.abort()

@@ -14,7 +14,7 @@ import pytest
 from framedex import CannotDecode, Conflict, InvalidEmbedding, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.records import DUPLICATE_LEVELS, TaskStatus
 from tests.gallery import Averages, Faulty, embedded, fill
-from tests.pictures import encode, flat, photo, png_claiming, write
+from tests.image_files import encode, flat, photo, png_claiming, write
 
 
 def assert_nothing_left(workspace: Workspace) -> None:
@@ -68,7 +68,7 @@ def empty_folder(folder: Path) -> Path:
 def text_files(folder: Path) -> Path:
     (folder / "texts").mkdir()
     for name in ("a.txt", "b.md", "c"):
-        (folder / "texts" / name).write_text("no picture")
+        (folder / "texts" / name).write_text("no image")
     return folder / "texts"
 
 
@@ -100,10 +100,10 @@ def a_long_path(folder: Path) -> Path:
     ("make", "said"),
     [
         (nothing_there, "nothing at .*gone"),
-        (empty_folder, "no pictures in .*empty'; it is empty"),
-        (text_files, "no pictures in .*texts'; it holds 3 other files"),
-        (an_archive, "all.zip' is not a folder, a picture .* or a .txt, .csv or .parquet list"),
-        (an_empty_list, "no pictures in .*empty.txt"),
+        (empty_folder, "no images in .*empty'; it is empty"),
+        (text_files, "no images in .*texts'; it holds 3 other files"),
+        (an_archive, "all.zip' is not a folder, an image .* or a .txt, .csv or .parquet list"),
+        (an_empty_list, "no images in .*empty.txt"),
         (a_broken_parquet, "broken.parquet as Parquet"),
         (a_parquet_of_numbers, "numbers.parquet: column 'x' holds 1"),
         (a_long_path, "cannot read .*too long"),
@@ -112,7 +112,7 @@ def a_long_path(folder: Path) -> Path:
 def test_create_dataset__unusable_source(
     workspace: Workspace, tmp_path: Path, make: Callable[[Path], Path], said: str
 ) -> None:
-    """A source without pictures is an error that names it and says what it is instead."""
+    """A source without images is an error that names it and says what it is instead."""
     with pytest.raises(InvalidInput, match=said):
         workspace.create_dataset("d", make(tmp_path))
     assert_nothing_left(workspace)
@@ -201,8 +201,8 @@ def test_create_dataset__only_broken_files(workspace: Workspace, tmp_path: Path)
     assert "cannot be shown" in dataset.report(tmp_path / "report.html").read_text()
 
 
-def test_create_dataset__one_picture(workspace: Workspace, tmp_path: Path) -> None:
-    """A single picture is a dataset: one cluster at every level, nothing like it, unlike nothing."""
+def test_create_dataset__one_image(workspace: Workspace, tmp_path: Path) -> None:
+    """A single image is a dataset: one cluster at every level, nothing like it, unlike nothing."""
     dataset = workspace.create_dataset("one", fill(tmp_path / "one", 1))
     assert [[c.n_images for c in dataset.explore(level=level).clusters] for level in range(5)] == [[1]] * 5
     assert dataset.duplicates() == []
@@ -214,7 +214,7 @@ def test_create_dataset__one_picture(workspace: Workspace, tmp_path: Path) -> No
 
 
 def test_create_dataset__thousands_of_copies(workspace: Workspace, tmp_path: Path) -> None:
-    """Five thousand copies of one picture are one cluster and one group of duplicates at every level."""
+    """Five thousand copies of one image are one cluster and one group of duplicates at every level."""
     first = write(tmp_path / "copies" / "0.jpg", photo(1, width=64, height=48))
     for number in range(1, 5000):
         os.link(first, first.with_name(f"{number}.jpg"))
@@ -229,7 +229,7 @@ def test_create_dataset__thousands_of_copies(workspace: Workspace, tmp_path: Pat
 
 
 def test_create_dataset__extreme_sizes(workspace: Workspace, tmp_path: Path) -> None:
-    """A picture of one pixel and one of 30,000 × 20 are pictures like all others."""
+    """An image of one pixel and one of 30,000 × 20 are images like all others."""
     write(tmp_path / "p/pixel.png", flat((200, 30, 30), width=1, height=1))
     write(tmp_path / "p/line.png", np.tile(photo(1, width=300, height=20), (1, 100, 1)))
     write(tmp_path / "p/tall.jpg", np.tile(photo(2, width=3, height=300), (10, 1, 1)))

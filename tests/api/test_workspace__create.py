@@ -14,7 +14,7 @@ import pytest
 from framedex import Conflict, Encoder, Forbidden, InvalidInput, NotFound, TaskFailed, Workspace
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import NAMES, SETTINGS, Averages, Faulty, Gallery, embedded
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 
 def files_of(workspace: Workspace, name: str) -> list[str]:
@@ -23,7 +23,7 @@ def files_of(workspace: Workspace, name: str) -> list[str]:
 
 
 def test_create_dataset__folder(gallery: Gallery) -> None:
-    """Each picture of a folder, and nothing else, becomes a media item, in the order of the names."""
+    """Each image of a folder, and nothing else, becomes a media item, in the order of the names."""
     assert files_of(gallery.workspace, "gallery") == NAMES
     assert gallery.dataset.skipped == {"other files": 1}
 
@@ -65,7 +65,7 @@ def parquet_list(where: Path, paths: list[Path]) -> Path:
 def test_create_dataset__list(
     workspace: Workspace, folder: Path, tmp_path: Path, write_list: Callable[[Path, list[Path]], Path]
 ) -> None:
-    """A list of paths in any of the three formats gives its pictures, in its order."""
+    """A list of paths in any of the three formats gives its images, in its order."""
     paths = sorted(folder.iterdir())[::-1][:4]
     dataset = workspace.create_dataset("listed", write_list(tmp_path, paths))
     assert dataset.to_arrow(["file_path"])["file_path"].to_pylist() == list(map(str, paths))
@@ -118,7 +118,7 @@ def test_create_dataset__embeddings(workspace: Workspace, tmp_path: Path, kind: 
     assert dataset.embedding_config.encoder == "precomputed"
 
 
-def test_create_dataset__embeddings_beside_pictures(workspace: Workspace, folder: Path) -> None:
+def test_create_dataset__embeddings_beside_images(workspace: Workspace, folder: Path) -> None:
     """Relative uris of a Parquet file are files beside it, which can be read."""
     table = pa.table({"uri": ["000.png", str(folder / "001.png"), "https://example.org/2.png"]})
     pq.write_table(table.append_column("embedding", pa.array(np.eye(3).tolist())), folder / "vectors.parquet")
@@ -132,7 +132,7 @@ def test_create_dataset__embeddings_beside_pictures(workspace: Workspace, folder
 
 
 def test_create_dataset__annotations(gallery: Gallery) -> None:
-    """Labels and captions of the file beside the pictures are those of the media of these names."""
+    """Labels and captions of the file beside the images are those of the media of these names."""
     rows = {
         row["image_filename"]: row
         for row in gallery.dataset.to_arrow(["image_filename", "labels", "caption"]).to_pylist()
@@ -158,7 +158,7 @@ def test_create_dataset__coco(workspace: Workspace, folder: Path) -> None:
     dataset = workspace.create_dataset("coco", folder)
     row = dataset.to_arrow(["labels", "caption"]).to_pylist()[0]
     assert row == {"labels": ["boat"], "caption": "at sea"}
-    assert dataset.skipped["annotations without a picture"] == 1
+    assert dataset.skipped["annotations without an image"] == 1
 
 
 def test_create_dataset__unusable_annotations(workspace: Workspace, folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_create_dataset__name_taken(workspace: Workspace, folder: Path) -> None:
 
 
 def test_create_dataset__without_changing_the_source(workspace: Workspace, folder: Path) -> None:
-    """Pictures stay where and as they are."""
+    """Images stay where and as they are."""
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
     workspace.create_dataset("d", folder)
     workspace.delete_dataset("d")
@@ -300,7 +300,7 @@ def test_repr__says_what_it_is(workspace: Workspace, folder: Path) -> None:
     assert "6 media" in repr(dataset.where([]))
 
 
-def test_create_dataset__reads_each_picture_once(workspace: Workspace, folder: Path) -> None:
+def test_create_dataset__reads_each_image_once(workspace: Workspace, folder: Path) -> None:
     """A dataset is made of what the files were: changing them later changes nothing but what is read anew."""
     dataset = workspace.create_dataset("d", folder)
     before = dataset.to_arrow(None)

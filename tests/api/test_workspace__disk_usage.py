@@ -12,7 +12,7 @@ from framedex.api.disk_usage import PARTS
 from framedex.render.sizes import bytes_text
 from tests.gallery import SETTINGS, Gate
 from tests.growth import THRESHOLDS, families, part
-from tests.pictures import encode, photo
+from tests.image_files import encode, photo
 
 ROWS = families(400, dimension=64)
 
@@ -92,7 +92,7 @@ def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
     )
 
 
-def test_disk_usage__pictures(workspace: Workspace, folder: Path) -> None:
+def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     """Uploads, thumbnails, narrow tables and what is left of deleted datasets are told apart."""
     dataset = workspace.create_dataset("pets", folder)
     contents = [encode(photo(500 + number)) for number in range(2)]

@@ -12,7 +12,7 @@ import pytest
 from framedex import Error, InvalidEmbedding, InvalidInput, Workspace, WorkspaceError
 from framedex.operations.starting import delete_if_stopped
 from framedex.records import TaskStatus
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 
 class Careless:
@@ -29,7 +29,7 @@ class Careless:
         return np.zeros(1, np.float32)
 
     def encode_images(self, batch: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Return what is not a unit vector of length 4 for each picture."""
+        """Return what is not a unit vector of length 4 for each image."""
         return np.asarray(self.answer(len(batch)), dtype=np.float32)
 
 
@@ -46,9 +46,9 @@ class Careless:
 def test_create__encoder_that_breaks_its_promise(workspace: Workspace, tmp_path: Path, answer: Any) -> None:
     """Vectors that cannot be used end the creation with the encoder's or the row's name, and nothing stays."""
     for number in range(3):
-        write(tmp_path / "pictures" / f"{number}.png", photo(number))
+        write(tmp_path / "images" / f"{number}.png", photo(number))
     with pytest.raises(InvalidEmbedding, match=r"careless|row"):
-        workspace.create_dataset("bad", tmp_path / "pictures", encoder=Careless(answer))
+        workspace.create_dataset("bad", tmp_path / "images", encoder=Careless(answer))
     assert workspace.datasets() == []
 
 
@@ -62,8 +62,8 @@ class Broken(AbstractContextManager[None]):
 
 def test_create__what_was_committed_stays(workspace: Workspace, tmp_path: Path) -> None:
     """An error after the commit, as from a broken progress bar, does not take the dataset away."""
-    write(tmp_path / "pictures" / "a.png", photo(0))
-    dataset = workspace.create_dataset("kept", tmp_path / "pictures", wait=False)
+    write(tmp_path / "images" / "a.png", photo(0))
+    dataset = workspace.create_dataset("kept", tmp_path / "images", wait=False)
     assert dataset.task is not None
     dataset.task.wait(60)
 

@@ -12,27 +12,14 @@ from tests.processes import run
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 
 START = """
-    import faulthandler, os, sys, threading, warnings
+    import os, sys, threading, warnings
     from pathlib import Path
     import framedex
     from tests.gallery import SETTINGS, Gate
+    from tests.processes import in_child
 
     warnings.simplefilter("ignore")  # of forks beside threads, which is what is tried
     workspace = framedex.Workspace(sys.argv[1], settings=SETTINGS)
-
-    def in_child(work):
-        '''Fork, do something in the child, and check that it ended well, and soon.'''
-        child = os.fork()
-        if not child:
-            faulthandler.dump_traceback_later(60, exit=True)
-            try:
-                work()
-            except BaseException:
-                import traceback
-                traceback.print_exc()
-                os._exit(3)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
 
     def refused(*writes):
         for write in writes:
@@ -162,7 +149,7 @@ def test_fork__tasks_and_exports_of_the_parent(tmp_path: Path, folder: Path) -> 
 
 
 def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
-    """Pools of forked processes, as loaders of training data use them, read pictures by the dataset of their parent."""
+    """Pools of forked processes, as loaders of training data use them, read images by the dataset of their parent."""
     code = """
     import multiprocessing
 

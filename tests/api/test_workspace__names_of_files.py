@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, Workspace
-from tests.pictures import encode, photo
+from tests.image_files import encode, photo
 
 NAMES = [
     b"with space.png",
@@ -78,7 +78,7 @@ def test_names__are_text_in_tables(odd: Dataset) -> None:
 
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_names__export(odd: Dataset, tmp_path: Path, format_: str) -> None:
-    """An export holds each picture under the name that the metadata gives it."""
+    """An export holds each image under the name that the metadata gives it."""
     result = odd.export(tmp_path / "out.zip", format_, include_images=True)
     assert (result.images, result.missing_images) == (len(NAMES), [])
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:

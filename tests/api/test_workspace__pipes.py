@@ -39,8 +39,8 @@ IN_A_SOURCE = [
 
 @pytest.mark.parametrize("name", IN_A_SOURCE)
 def test_pipe__in_a_source(workspace: Workspace, tmp_path: Path, name: str) -> None:
-    """A source folder with a pipe among pictures and annotations is read, or refused with the name of the pipe."""
-    folder = fill(tmp_path / "pictures", 3)
+    """A source folder with a pipe among images and annotations is read, or refused with the name of the pipe."""
+    folder = fill(tmp_path / "images", 3)
     pipe = folder / name
     pipe.parent.mkdir(exist_ok=True)
     os.mkfifo(pipe)
@@ -62,7 +62,7 @@ def calls(workspace: Workspace, folder: Path) -> dict[str, Callable[[Path], obje
         "list.txt": lambda path: workspace.create_dataset("new", path),
         "list.csv": lambda path: workspace.create_dataset("new", path),
         "list.parquet": lambda path: workspace.create_dataset("new", path),
-        "picture.jpg": lambda path: dataset.add_media(files=[str(path)]),
+        "image.jpg": lambda path: dataset.add_media(files=[str(path)]),
         "query.jpg": dataset.similar,
         "archive.zip": lambda path: dataset.add_media(archive=path),
         "archive.tar.gz": lambda path: dataset.add_media(archive=path),
@@ -76,18 +76,18 @@ def calls(workspace: Workspace, folder: Path) -> dict[str, Callable[[Path], obje
 
 def test_pipe__given_by_its_path(workspace: Workspace, tmp_path: Path) -> None:
     """Wherever the path of a file may be given a pipe is refused, or its row says that it is no file."""
-    for name, call in calls(workspace, fill(tmp_path / "pictures", 3)).items():
+    for name, call in calls(workspace, fill(tmp_path / "images", 3)).items():
         os.mkfifo(tmp_path / name)
         raised = ends(lambda call=call, name=name: call(tmp_path / name))  # type: ignore[misc]
         if raised is None:
-            assert name == "picture.jpg"
+            assert name == "image.jpg"
     (corrupted,) = workspace.dataset("pets").issues("corrupted").to_pylist()
     assert "not a regular file" in str(corrupted)
 
 
 def test_pipe__as_the_list_of_models(workspace: Workspace, tmp_path: Path) -> None:
     """A list of models that is a pipe is refused by its name."""
-    dataset = workspace.create_dataset("pets", fill(tmp_path / "pictures", 3))
+    dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))
     os.mkfifo(workspace.path / "models.toml")
     raised = ends(lambda: dataset.enrich({"OBJECT_DETECTION": "mine"}))
     assert raised is not None

@@ -26,7 +26,7 @@ def lose_catalog(workspace: Path) -> None:
 def home(tmp_path: Path) -> Path:
     """A workspace, closed, with a dataset that has something of everything, a clone of it, and a dataset of a table."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", fill(tmp_path / "pictures", 4), "gist")
+        dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 4), "gist")
         ids = dataset.where([]).media_ids()
         dataset.tag(ids[:2], "keep")
         dataset.add_field("rating", "float", values={ids[0]: 1.5})
@@ -52,7 +52,7 @@ def test_recover__brings_everything_back(home: Path) -> None:
         dataset = workspace.dataset("pets")
         dataset.restore(next(each for each in dataset.snapshots() if each.snapshot_name == "kept"))
         assert {tag.name: tag.count for tag in dataset.tags()} == {"keep": 2}
-        dataset.add_media(home.parent / "pictures")
+        dataset.add_media(home.parent / "images")
         assert dataset.count() == 4
         workspace.vacuum(older_than_s=0)
     lose_catalog(home)
@@ -64,7 +64,7 @@ def test_recover__a_sound_catalog_stays(home: Path) -> None:
     with pytest.raises(Conflict, match="nothing to recover"):
         Workspace.recover(home)
     with pytest.raises(WorkspaceError, match="is not a workspace"):
-        Workspace.recover(home.parent / "pictures")
+        Workspace.recover(home.parent / "images")
 
 
 def test_workspace__open_without_catalog_says_recover(home: Path) -> None:

@@ -20,8 +20,8 @@ from framedex.storage.datasets import now
 from framedex.storage.tables import Table
 from tests.gallery import SETTINGS, Faulty, Gate, fill
 from tests.growth import THRESHOLDS, columns_of, families, part
+from tests.image_files import encode, photo
 from tests.pauses import Pause, all_threads_busy, run_of, watched
-from tests.pictures import encode, photo
 from tests.processes import finish, start
 
 ROWS = families(400, dimension=16)

@@ -15,7 +15,7 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.core.ids import Kind
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from tests.gallery import ANIMALS, COPIES, NEAR, Averages, Gallery, embedded
-from tests.pictures import encode, photo, write
+from tests.image_files import encode, photo, write
 
 
 def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:

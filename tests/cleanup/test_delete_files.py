@@ -12,17 +12,17 @@ from framedex.cleanup.removal import DELETING
 from framedex.operations import starting
 from framedex.records import CleanupResult, DatasetStatus, TaskRecord, TaskStatus
 from tests.gallery import SETTINGS, Gate, fill
+from tests.image_files import encode, photo, write
 from tests.pauses import Pause, all_threads_busy, run_of
-from tests.pictures import encode, photo, write
 from tests.processes import start
 
 COPY = "copy.png"
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+def images(tmp_path: Path) -> Path:
     """Three images, and a newer copy of the first, which is removed."""
-    folder = fill(tmp_path / "pictures", 3)
+    folder = fill(tmp_path / "images", 3)
     (folder / COPY).write_bytes((folder / "000.png").read_bytes())
     os.utime(folder / "000.png", (1e9, 1e9))
     return folder
@@ -33,27 +33,27 @@ def clean(dataset: Dataset) -> CleanupResult:
     return dataset.plan_cleanup(duplicates="exact").apply(delete_files=True)
 
 
-def test_delete_files__exactly_those(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__exactly_those(workspace: Workspace, images: Path) -> None:
     """The files of the removed media are deleted, and no others; a restore returns the media, not the files."""
-    dataset = workspace.create_dataset("pets", pictures)
+    dataset = workspace.create_dataset("pets", images)
     result = clean(dataset)
     assert (result.removed, result.files_deleted, result.files_left, result.files_failed) == (1, 1, 0, [])
-    assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
+    assert sorted(path.name for path in images.iterdir()) == ["000.png", "001.png", "002.png"]
     assert result.snapshot is not None
     dataset.restore(result.snapshot)
     assert dataset.count() == 4
-    assert not (pictures / COPY).exists()
+    assert not (images / COPY).exists()
 
 
-def test_delete_files__only_by_name(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__only_by_name(workspace: Workspace, images: Path) -> None:
     """By default no file is deleted; a text such as "no" does not count as True."""
-    dataset = workspace.create_dataset("pets", pictures)
+    dataset = workspace.create_dataset("pets", images)
     for wrong in ("no", 1, None):
         with pytest.raises(InvalidInput, match="delete_files must be True or False"):
             dataset.plan_cleanup(duplicates="exact").apply(delete_files=wrong)  # type: ignore[call-overload]
     assert dataset.count() == 4
     dataset.plan_cleanup(duplicates="exact").apply()
-    assert (pictures / COPY).exists()
+    assert (images / COPY).exists()
 
 
 def change_content(path: Path) -> None:
@@ -88,29 +88,29 @@ CHANGES: list[tuple[Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("change", "reason"), CHANGES)
 def test_delete_files__changed_ones_stay(
-    workspace: Workspace, pictures: Path, change: Callable[[Path], object], reason: str
+    workspace: Workspace, images: Path, change: Callable[[Path], object], reason: str
 ) -> None:
     """A changed file stays, and is reported with the reason; its media are removed."""
-    dataset = workspace.create_dataset("pets", pictures)
-    change(pictures / COPY)
-    there = os.path.lexists(pictures / COPY)
+    dataset = workspace.create_dataset("pets", images)
+    change(images / COPY)
+    there = os.path.lexists(images / COPY)
     result = clean(dataset)
     assert (result.removed, result.files_deleted, result.files_left) == (1, 0, 1)
-    assert result.files_failed == [(str(pictures / COPY), reason)]
-    assert os.path.lexists(pictures / COPY) is there
+    assert result.files_failed == [(str(images / COPY), reason)]
+    assert os.path.lexists(images / COPY) is there
     assert dataset.count() == 3
 
 
-def test_delete_files__that_other_datasets_have(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+def test_delete_files__that_other_datasets_have(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A file used by another dataset or its snapshots stays, for any spelling of its path."""
-    dataset = workspace.create_dataset("pets", pictures)
-    link = tmp_path / "link to pictures"
-    link.symlink_to(pictures)
+    dataset = workspace.create_dataset("pets", images)
+    link = tmp_path / "link to images"
+    link.symlink_to(images)
     others = {
         "parent": tmp_path,
         "linked": link,
-        "listed": write_list(tmp_path / "list.txt", f"pictures/../pictures/{COPY}"),
-        "uris": write_list(tmp_path / "uris.txt", (pictures / COPY).as_uri().replace("copy", "%63opy")),
+        "listed": write_list(tmp_path / "list.txt", f"images/../images/{COPY}"),
+        "uris": write_list(tmp_path / "uris.txt", (images / COPY).as_uri().replace("copy", "%63opy")),
     }
     for name, source in others.items():
         other = workspace.create_dataset(name, source)
@@ -127,23 +127,23 @@ def test_delete_files__that_other_datasets_have(workspace: Workspace, pictures: 
 
 
 def write_list(path: Path, *lines: str) -> Path:
-    """Write a list of pictures and return its path."""
+    """Write a list of images and return its path."""
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
 
 
-def test_delete_files__that_clones_have(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__that_clones_have(workspace: Workspace, images: Path) -> None:
     """A clone is another dataset that needs the files."""
-    dataset = workspace.create_dataset("pets", pictures)
+    dataset = workspace.create_dataset("pets", images)
     dataset.clone()
-    assert clean(dataset).files_failed == [(str(pictures / COPY), "other media are in the same file")]
+    assert clean(dataset).files_failed == [(str(images / COPY), "other media are in the same file")]
 
 
-def test_delete_files__while_another_dataset_is_made(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__while_another_dataset_is_made(workspace: Workspace, images: Path) -> None:
     """While a task of another dataset reads files, a clean-up with deletion raises."""
-    dataset, gate = workspace.create_dataset("pets", pictures), Gate()
+    dataset, gate = workspace.create_dataset("pets", images), Gate()
     plan = dataset.plan_cleanup(duplicates="exact")
-    other = workspace.create_dataset("other", pictures, gate, wait=False)
+    other = workspace.create_dataset("other", images, gate, wait=False)
     with pytest.raises(Conflict, match="cannot be deleted while DATASET_CREATION task of 'other' is running"):
         plan.apply(delete_files=True)
     assert dataset.count() == 4
@@ -157,55 +157,55 @@ def test_delete_files__while_another_dataset_is_made(workspace: Workspace, pictu
 def test_delete_files__of_one_name_in_many_folders(workspace: Workspace, tmp_path: Path) -> None:
     """Files of the same name elsewhere are other files."""
     for folder in ("a", "b", "c"):
-        write(tmp_path / "pictures" / folder / "same.png", photo(1))
-    dataset = workspace.create_dataset("pets", tmp_path / "pictures")
-    workspace.create_dataset("others", tmp_path / "pictures" / "a")
+        write(tmp_path / "images" / folder / "same.png", photo(1))
+    dataset = workspace.create_dataset("pets", tmp_path / "images")
+    workspace.create_dataset("others", tmp_path / "images" / "a")
     result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
     assert result.files_deleted == 2
-    assert [path.parent.name for path in (tmp_path / "pictures").rglob("*.png")] == ["a"]
+    assert [path.parent.name for path in (tmp_path / "images").rglob("*.png")] == ["a"]
 
 
 def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_path: Path) -> None:
     """A file used by remaining media of the same dataset through another source folder stays."""
-    write(tmp_path / "pictures" / "part" / "a.png", photo(1))
-    dataset = workspace.create_dataset("pets", tmp_path / "pictures" / "part")
-    dataset.add_media(tmp_path / "pictures", auto_reindex=True)
+    write(tmp_path / "images" / "part" / "a.png", photo(1))
+    dataset = workspace.create_dataset("pets", tmp_path / "images" / "part")
+    dataset.add_media(tmp_path / "images", auto_reindex=True)
     result = clean(dataset)
     assert (result.removed, result.files_deleted) == (1, 0)
     assert [reason for _, reason in result.files_failed] == ["other media are in the same file"]
-    assert (tmp_path / "pictures" / "part" / "a.png").exists()
+    assert (tmp_path / "images" / "part" / "a.png").exists()
 
 
-def test_delete_files__links(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+def test_delete_files__links(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A link to a file is deleted itself; files behind a link to a folder elsewhere stay."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (pictures / COPY).rename(elsewhere / "target.png")
-    (pictures / "link.png").symlink_to(elsewhere / "target.png")
-    os.utime(pictures / "000.png", (1e9, 1e9))
-    first = workspace.create_dataset("links", pictures)
+    (images / COPY).rename(elsewhere / "target.png")
+    (images / "link.png").symlink_to(elsewhere / "target.png")
+    os.utime(images / "000.png", (1e9, 1e9))
+    first = workspace.create_dataset("links", images)
     assert clean(first).files_deleted == 1
-    assert not os.path.lexists(pictures / "link.png")
+    assert not os.path.lexists(images / "link.png")
     assert (elsewhere / "target.png").exists()
-    (pictures / "folder").symlink_to(elsewhere)
+    (images / "folder").symlink_to(elsewhere)
     workspace.delete_dataset("links")
-    second = workspace.create_dataset("folders", pictures)
+    second = workspace.create_dataset("folders", images)
     result = clean(second)
-    assert result.files_failed == [(str(pictures / "folder" / "target.png"), "it lies outside of its source folder")]
+    assert result.files_failed == [(str(images / "folder" / "target.png"), "it lies outside of its source folder")]
     assert (elsewhere / "target.png").exists()
 
 
-def test_delete_files__of_a_list(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+def test_delete_files__of_a_list(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """The source folder of a list is the deepest folder with all its files, wherever the list is."""
     (tmp_path / "lists").mkdir()
-    source = write_list(tmp_path / "lists" / "list.txt", "../pictures/000.png", f"../pictures/{COPY}")
+    source = write_list(tmp_path / "lists" / "list.txt", "../images/000.png", f"../images/{COPY}")
     assert clean(workspace.create_dataset("listed", source)).files_deleted == 1
-    assert not (pictures / COPY).exists()
+    assert not (images / COPY).exists()
 
 
-def test_delete_files__of_a_table(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__of_a_table(workspace: Workspace, images: Path) -> None:
     """Files of a table with embeddings were never read, so they stay."""
-    uris = [str(pictures / "000.png"), str(pictures / COPY), (pictures / "001.png").as_uri(), "002.png"]
+    uris = [str(images / "000.png"), str(images / COPY), (images / "001.png").as_uri(), "002.png"]
     table = {"uri": uris, "embedding": [[1.0, 0.0]] * 4}
     plan = workspace.create_dataset("table", table).plan_cleanup(duplicates=1.0, keep="first")
     result = plan.apply(delete_files=True)
@@ -213,7 +213,7 @@ def test_delete_files__of_a_table(workspace: Workspace, pictures: Path) -> None:
     assert {reason for _, reason in result.files_failed} == {
         "it is not below a source folder", "its content was never read",
     }  # fmt: skip
-    assert len(list(pictures.iterdir())) == 4
+    assert len(list(images.iterdir())) == 4
 
 
 def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) -> None:
@@ -230,7 +230,7 @@ def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) ->
 
 def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) -> None:
     """Files with names that are not valid Unicode are deleted, too."""
-    folder = fill(tmp_path / "pictures", 1)
+    folder = fill(tmp_path / "images", 1)
     path = Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.png"))
     path.write_bytes((folder / "000.png").read_bytes())
     os.utime(folder / "000.png", (1e9, 1e9))
@@ -241,7 +241,7 @@ def test_delete_files__names_of_any_bytes(workspace: Workspace, tmp_path: Path) 
 @pytest.mark.slow
 def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> None:
     """The first thousand files that stay are named, and all are counted."""
-    folder = tmp_path / "pictures"
+    folder = tmp_path / "images"
     write(folder / "a.png", photo(1))
     os.utime(folder / "a.png", (1e9, 1e9))
     for number in range(1005):
@@ -254,41 +254,41 @@ def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> N
     assert len(result.files_failed) == 1000
 
 
-def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, pictures: Path, tmp_path: Path) -> None:
+def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A file that remaining media use through any chain of links stays."""
-    (pictures / COPY).unlink()
-    (pictures / "zz.png").write_bytes(encode(photo(7)))
-    (pictures / "yy.png").symlink_to("zz.png")
-    (pictures / "aa \udcff.png").symlink_to(pictures / "yy.png")
-    dataset = workspace.create_dataset("pets", pictures)
+    (images / COPY).unlink()
+    (images / "zz.png").write_bytes(encode(photo(7)))
+    (images / "yy.png").symlink_to("zz.png")
+    (images / "aa \udcff.png").symlink_to(images / "yy.png")
+    dataset = workspace.create_dataset("pets", images)
     result = dataset.plan_cleanup(duplicates="exact", keep="first").apply(delete_files=True)
     assert (result.removed, result.files_deleted) == (2, 0)
     assert {reason for _, reason in result.files_failed} == {"other media are in the same file"}
-    assert (pictures / "aa \udcff.png").read_bytes() == encode(photo(7))
+    assert (images / "aa \udcff.png").read_bytes() == encode(photo(7))
     (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "first.png").symlink_to(pictures / "000.png")
+    (tmp_path / "links" / "first.png").symlink_to(images / "000.png")
     workspace.create_dataset("links", tmp_path / "links")
-    (pictures / "00.png").write_bytes((pictures / "000.png").read_bytes())
-    dataset.add_media(pictures, auto_reindex=True)
-    os.utime(pictures / "00.png", (1e9, 1e9))
-    result = workspace.create_dataset("again", pictures).plan_cleanup(duplicates="exact").apply(delete_files=True)
-    assert (str(pictures / "000.png"), "other media are in the same file") in result.files_failed
+    (images / "00.png").write_bytes((images / "000.png").read_bytes())
+    dataset.add_media(images, auto_reindex=True)
+    os.utime(images / "00.png", (1e9, 1e9))
+    result = workspace.create_dataset("again", images).plan_cleanup(duplicates="exact").apply(delete_files=True)
+    assert (str(images / "000.png"), "other media are in the same file") in result.files_failed
     assert (tmp_path / "links" / "first.png").exists()
 
 
-def test_delete_files__links_that_go_together(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__links_that_go_together(workspace: Workspace, images: Path) -> None:
     """A file and the links to it are deleted together if all their media are removed."""
-    (pictures / "zz.png").symlink_to(pictures / COPY)
-    assert clean(workspace.create_dataset("pets", pictures)).files_deleted == 2
-    assert sorted(path.name for path in pictures.iterdir()) == ["000.png", "001.png", "002.png"]
+    (images / "zz.png").symlink_to(images / COPY)
+    assert clean(workspace.create_dataset("pets", images)).files_deleted == 2
+    assert sorted(path.name for path in images.iterdir()) == ["000.png", "001.png", "002.png"]
 
 
 @pytest.mark.parametrize("other", ["created", "cloned"])
 def test_delete_files__when_somebody_begins_to_read_meanwhile(
-    workspace: Workspace, pictures: Path, monkeypatch: pytest.MonkeyPatch, other: str
+    workspace: Workspace, images: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     """Files of a dataset that was created during the checks stay."""
-    dataset = workspace.create_dataset("pets", pictures)
+    dataset = workspace.create_dataset("pets", images)
 
     def make(title: str) -> AbstractContextManager[Callable[[str, float], None]]:
         def progress(stage: str, share: float) -> None:
@@ -296,7 +296,7 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
                 (title, stage) == ("cleanup", DELETING) and share == 0.0 and len(workspace.datasets()) == 1
             ):  # it has been read by now which files are needed
                 if other == "created":
-                    workspace.create_dataset("other", pictures)
+                    workspace.create_dataset("other", images)
                 else:
                     dataset.clone(dataset.snapshots()[0])
 
@@ -306,13 +306,13 @@ def test_delete_files__when_somebody_begins_to_read_meanwhile(
     monkeypatch.setattr(starting, "progress_bar", make)
     result = plan.apply(delete_files=True)
     assert (result.removed, result.files_deleted) == (1, 0)
-    assert result.files_failed == [(str(pictures / COPY), "a task that may need it began meanwhile")]
-    assert (pictures / COPY).exists()
+    assert result.files_failed == [(str(images / COPY), "a task that may need it began meanwhile")]
+    assert (images / COPY).exists()
 
 
-def test_delete_files__while_a_clone_is_made(workspace: Workspace, pictures: Path) -> None:
+def test_delete_files__while_a_clone_is_made(workspace: Workspace, images: Path) -> None:
     """A clone that is being made will need the files."""
-    dataset = workspace.create_dataset("pets", pictures)
+    dataset = workspace.create_dataset("pets", images)
     plan = dataset.plan_cleanup(duplicates="exact")
     pause = Pause("linking tables")
     with all_threads_busy(workspace):
@@ -331,9 +331,9 @@ def test_delete_files__when_a_folder_becomes_a_link(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a link to a folder elsewhere replaces a folder meanwhile, no file is deleted there."""
-    folder, elsewhere = fill(tmp_path / "pictures" / "part", 1), tmp_path / "elsewhere"
+    folder, elsewhere = fill(tmp_path / "images" / "part", 1), tmp_path / "elsewhere"
     (folder / COPY).write_bytes((folder / "000.png").read_bytes())
-    dataset = workspace.create_dataset("pets", tmp_path / "pictures")
+    dataset = workspace.create_dataset("pets", tmp_path / "images")
     plan = dataset.plan_cleanup(duplicates="exact", keep="first")
 
     def swap(_title: str) -> AbstractContextManager[Callable[[str, float], None]]:

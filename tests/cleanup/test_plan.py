@@ -24,8 +24,8 @@ from framedex.cleanup.plan_rows import PLAN_SCHEMA
 from framedex.records import CleanupSummary, DatasetStatus, SnapshotReason, TaskStatus, TaskType
 from tests.gallery import ANIMALS, BROKEN, COPIES, NEAR, SETTINGS, Faulty, Gallery, fill
 from tests.growth import part
+from tests.image_files import photo, write
 from tests.pauses import all_threads_busy
-from tests.pictures import photo, write
 
 
 def by_path(plan: CleanupPlan) -> dict[str, dict[str, Any]]:
@@ -41,12 +41,12 @@ def gone(plan: CleanupPlan) -> list[str]:
 @pytest.fixture
 def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     """Two photos, a smaller version of one, a copy of the other, and a broken file."""
-    folder = tmp_path / "pictures"
+    folder = tmp_path / "images"
     write(folder / "a.png", photo(1))
     write(folder / "b.png", photo(1, width=80, height=60))
     write(folder / "c.png", photo(2))
     (folder / "copy of c.png").write_bytes((folder / "c.png").read_bytes())
-    (folder / "broken.jpg").write_bytes(b"no picture")
+    (folder / "broken.jpg").write_bytes(b"no image")
     return workspace.create_dataset("pets", folder, "gist")
 
 
@@ -96,9 +96,9 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
 @pytest.mark.parametrize(("keep", "stays"), [("first", "a.png"), ("oldest", "b.png"), ("largest", "a.png")])
 def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: str) -> None:
     """The first by ingestion, the oldest by file time, or the largest by pixels is kept."""
-    os.utime(tmp_path / "pictures" / "b.png", (1e9, 1e9))
+    os.utime(tmp_path / "images" / "b.png", (1e9, 1e9))
     dataset.delete_media(dataset.to_arrow(["media_id"])["media_id"].to_pylist())
-    dataset.add_media(tmp_path / "pictures", auto_reindex=True)
+    dataset.add_media(tmp_path / "images", auto_reindex=True)
     rows = by_path(dataset.plan_cleanup(duplicates=0.96, keep=keep))
     assert [path for path in ("a.png", "b.png") if rows[path]["action"] == "keep"] == [stays]
     assert rows[stays]["reason"].startswith("kept of 2 near-duplicates: ")
@@ -122,7 +122,7 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
 
 def test_plan__all_of_a_group_have_an_issue(workspace: Workspace, tmp_path: Path) -> None:
     """If all members of a group have an issue, all are removed, with this reason."""
-    folder = fill(tmp_path / "pictures", 3)
+    folder = fill(tmp_path / "images", 3)
     for name in ("x.png", "y.png"):
         write(folder / name, photo(7) // 12)
     dataset = workspace.create_dataset("pets", folder, "gist")
@@ -288,7 +288,7 @@ def test_apply__without_waiting(dataset: Dataset, workspace: Workspace) -> None:
 
 def test_apply__what_the_workspace_does_not_allow(tmp_path: Path) -> None:
     """Clean-ups are refused without snapshots and in a read-only workspace."""
-    folder = fill(tmp_path / "pictures", 2)
+    folder = fill(tmp_path / "images", 2)
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
     settings = SETTINGS.model_copy(update={"dataset_snapshots_enabled": False})
     with Workspace(tmp_path / "ws", settings=settings) as workspace:
@@ -304,7 +304,7 @@ def test_apply__what_the_workspace_does_not_allow(tmp_path: Path) -> None:
 
 def test_apply__that_fails_can_be_tried_again(workspace: Workspace, tmp_path: Path) -> None:
     """A clean-up that was stopped leaves the dataset as it was, and its task can be run again."""
-    folder = fill(tmp_path / "pictures", 3)
+    folder = fill(tmp_path / "images", 3)
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
     dataset = workspace.create_dataset("pets", folder, "gist")
     plan = dataset.plan_cleanup(duplicates="exact")
@@ -318,7 +318,7 @@ def test_apply__that_fails_can_be_tried_again(workspace: Workspace, tmp_path: Pa
     assert dataset.count() == 3
 
 
-def test_plan__of_a_dataset_without_pictures_yet(workspace: Workspace, folder: Path) -> None:
+def test_plan__of_a_dataset_without_images_yet(workspace: Workspace, folder: Path) -> None:
     """A dataset that was never finished has nothing to plan."""
     broken = workspace.create_dataset("broken", folder, Faulty(), wait=False)
     assert broken.task is not None

@@ -23,18 +23,18 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the dataset ``pets``: six pictures, two of them alike, and a broken one."""
+    """A workspace with the dataset ``pets``: six images, two of them alike, and a broken one."""
     folder = tmp_path_factory.mktemp("cli")
-    pictures = folder / "pictures"
-    pictures.mkdir()
+    images = folder / "images"
+    images.mkdir()
     random = np.random.default_rng(1)
     for number in range(5):
         noise = random.integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(pictures / f"p{number}.png")
-    (pictures / "copy [red].png").write_bytes((pictures / "p0.png").read_bytes())
-    (pictures / "broken\x1b[31m.jpg").write_bytes(b"no picture")
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(images / f"p{number}.png")
+    (images / "copy [red].png").write_bytes((images / "p0.png").read_bytes())
+    (images / "broken\x1b[31m.jpg").write_bytes(b"no image")
     with pytest.raises(SystemExit) as exit_:
-        main(["create", "pets", str(pictures), "-w", str(folder / "ws")])
+        main(["create", "pets", str(images), "-w", str(folder / "ws")])
     assert exit_.value.code == 0
     return folder / "ws"
 
@@ -95,7 +95,7 @@ def test_duplicates__names_the_files(run: Run) -> None:
 
 
 def test_duplicates__says_what_to_keep(run: Run) -> None:
-    """Each group has the picture that is best to keep and why, near-duplicates and equal files alike."""
+    """Each group has the image that is best to keep and why, near-duplicates and equal files alike."""
     for more in ((), ("--exact",)):
         (group,) = _json(run, "duplicates", "pets", *more)
         assert group["keep"] in group["media_ids"]
@@ -113,7 +113,7 @@ def test_issues__prints_no_control_characters(run: Run) -> None:
 
 
 def test_issues__have_a_percentile(run: Run) -> None:
-    """Each issue says where its value stands among all pictures."""
+    """Each issue says where its value stands among all images."""
     found = _json(run, "issues", "pets", "--type", "duplicates")
     assert [each["percentile"] for each in found] == [90, 90]  # two of six share the middle of the highest ranks
     assert " 90.0 " in run("issues", "pets", "--type", "duplicates")[1]
@@ -155,7 +155,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("duplicates", "pets", "--threshold", "7"), "similarity must be a number from 0.96 to 1"),
         (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
         (("export", "pets", "x.zip", "--format", "xml"), "csv, yolo or voc, not 'xml'"),
-        (("create", "new", "."), "no pictures in"),
+        (("create", "new", "."), "no images in"),
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),
         (("report", "pets", "-o", "no/such/folder/x.html"), "cannot write no/such/folder/x.html"),
@@ -218,7 +218,7 @@ def test_errors__a_mistyped_workspace_is_not_made(run: Run, tmp_path: Path) -> N
 
 
 def test_create__and_rm(run: Run, tmp_path: Path) -> None:
-    """A dataset comes and goes; its pictures stay."""
+    """A dataset comes and goes; its images stay."""
     Image.new("RGB", (20, 10), "red").save(tmp_path / "one.png")
     made = _json(run, "create", "short-lived", str(tmp_path))
     assert (made["n_images"], made["status_new"]) == (1, "READY")
@@ -251,7 +251,7 @@ def test_version__is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def growing(run: Run, tmp_path: Path) -> Path:
-    """A folder with two pictures of one colour each; the dataset ``growing`` was made of one of them."""
+    """A folder with two images of one colour each; the dataset ``growing`` was made of one of them."""
     folder = tmp_path / "growing"
     folder.mkdir()
     Image.new("RGB", (20, 10), "red").save(folder / "red.png")
@@ -311,14 +311,14 @@ def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypa
     assert (status, err.strip()) == (
         1,
         "error: Invalid object-storage URI or no media files found at the URI "
-        "(no pictures in 's3://command-line/none'; it is empty)",
+        "(no images in 's3://command-line/none'; it is empty)",
     )
     assert run("rm", "growing", "--yes")[0] == 0
     assert _json(run, "create", "growing", "s3://command-line/f")["n_images"] == 1
 
 
-def test_not_duplicates__keeps_pictures_apart(run: Run, growing: Path) -> None:
-    """Pictures that are decided to be no duplicates are no group any more."""
+def test_not_duplicates__keeps_images_apart(run: Run, growing: Path) -> None:
+    """Images that are decided to be no duplicates are no group any more."""
     (growing / "copy.png").write_bytes((growing / "red.png").read_bytes())
     run("add", "growing", str(growing))
     (group,) = _json(run, "duplicates", "growing")
@@ -330,7 +330,7 @@ def test_not_duplicates__keeps_pictures_apart(run: Run, growing: Path) -> None:
 
 
 def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
-    """Pictures are named by a filter or by ids; the list says how many have which tag."""
+    """Images are named by a filter or by ids; the list says how many have which tag."""
     broken = '[{"issues": {"op": "issue", "value": "corrupted"}}]'
     first, second, *_ = (
         preview["media_id"] for cluster in _json(run, "explore", "pets")["clusters"] for preview in cluster["previews"]
@@ -345,8 +345,8 @@ def test_tag__puts_tags_on_and_takes_them_off(run: Run) -> None:
 
 
 @pytest.mark.parametrize("chosen", [(), ("--ids", "a", "--vql", "[]")])
-def test_tag__needs_to_know_which_pictures(run: Run, chosen: tuple[str, ...]) -> None:
-    """Leaving out which pictures is no way to tag all of them."""
+def test_tag__needs_to_know_which_images(run: Run, chosen: tuple[str, ...]) -> None:
+    """Leaving out which images is no way to tag all of them."""
     for command in ("tag", "untag"):
         status, out, err = run(command, "pets", "x", *chosen)
         assert (status, out) == (1, "")

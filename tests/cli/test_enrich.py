@@ -19,7 +19,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Make a workspace with the dataset ``colours``; run a command there; return its status, output and errors."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         register_models(workspace, Hues())
-        workspace.create_dataset("colours", paint(tmp_path / "pictures"), "gist")
+        workspace.create_dataset("colours", paint(tmp_path / "images"), "gist")
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as exit_:

@@ -21,10 +21,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A workspace with the dataset ``pets``: three pictures, a copy of the first, and a broken file."""
-    folder = fill(tmp_path / "pictures", 3)
+    """A workspace with the dataset ``pets``: three images, a copy of the first, and a broken file."""
+    folder = fill(tmp_path / "images", 3)
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
-    (folder / "broken.jpg").write_bytes(b"no picture")
+    (folder / "broken.jpg").write_bytes(b"no image")
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
         workspace.create_dataset("pets", folder, "gist")
     return tmp_path
@@ -62,14 +62,14 @@ def test_cleanup__only_shows(run: Run, home: Path) -> None:
 
 def test_cleanup__apply(run: Run, home: Path) -> None:
     """With --apply it goes, after a snapshot; with --delete-files the files, too, as far as they are the same."""
-    (home / "pictures" / "broken.jpg").write_bytes(b"no picture, but another one")
+    (home / "images" / "broken.jpg").write_bytes(b"no image, but another one")
     arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--keep", "first")
     status, out, _ = run(*arguments, "--apply", "--delete-files", "--yes")
     assert status == 0
     assert "removed 2 images, deleted 1 files" in out
     assert "snapshot of the dataset before: 'before clean-up " in out
-    assert f"1 files were not deleted; the first is {home / 'pictures' / 'broken.jpg'}" in out
-    assert not (home / "pictures" / "copy.png").exists()
+    assert f"1 files were not deleted; the first is {home / 'images' / 'broken.jpg'}" in out
+    assert not (home / "images" / "copy.png").exists()
     assert count(home) == 3
 
 
@@ -134,7 +134,7 @@ def state(home: Path) -> tuple[list[str], list[str], int]:
     """Return what could be lost: datasets, files, and versions of tables."""
     with Workspace(home / "ws", settings=SETTINGS) as workspace:
         names = [record.display_name for record in workspace.datasets()]
-    files = sorted(path.name for path in (home / "pictures").iterdir())
+    files = sorted(path.name for path in (home / "images").iterdir())
     return names, files, len(list((home / "ws").rglob("*.manifest")))
 
 

@@ -19,12 +19,12 @@ def call(home: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tup
 
 def test_boxes__of_a_new_dataset_and_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Boxes are named when a dataset is made, or added later; what is wrong with one is said."""
-    things = paint_scenes(tmp_path / "pictures", ["a.png", "b.png"])
+    things = paint_scenes(tmp_path / "images", ["a.png", "b.png"])
     table = write_table(tmp_path / "some.csv", [*things[:3], ("a.png", (900.0, 0.0, 5.0, 5.0), "ghost")])
-    status, out, _ = call(tmp_path, capsys, "create", "s", str(tmp_path / "pictures"), "--boxes", str(table))
+    status, out, _ = call(tmp_path, capsys, "create", "s", str(tmp_path / "images"), "--boxes", str(table))
     assert status == 0
     assert "2 images, 3 objects" in out
-    assert "outside of the picture" in out
+    assert "outside of the image" in out
     more = write_table(tmp_path / "more.csv", things)
     status, out, _ = call(tmp_path, capsys, "add-objects", "s", str(more), "--json")
     assert status == 0

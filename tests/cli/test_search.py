@@ -17,9 +17,9 @@ BOX = "0,0,20,20"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with the dataset ``pets``: five pictures and a copy of the first, some with captions and a tag."""
+    """A workspace with the dataset ``pets``: five images and a copy of the first, some with captions and a tag."""
     home = tmp_path_factory.mktemp("cli-search")
-    folder = fill(home / "pictures", 5)
+    folder = fill(home / "images", 5)
     (folder / "copy.png").write_bytes((folder / "000.png").read_bytes())
     with Workspace(home / "ws", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -63,7 +63,7 @@ def test_search__by_words(run: Run) -> None:
 
 def test_similar(run: Run, home: Path) -> None:
     """A path or an id is looked for, whole or a part of it; copies come first."""
-    first = str(home / "pictures" / "000.png")
+    first = str(home / "images" / "000.png")
     assert sorted(names(run, "similar", "pets", first, "--limit", "2")) == ["000.png", "copy.png"]
     rows: list[dict[str, Any]] = json.loads(run("similar", "pets", first, "--threshold", "0.001", "--json")[1])
     assert len(rows) == 2
@@ -76,7 +76,7 @@ def test_similar(run: Run, home: Path) -> None:
 
 def test_explore__by_a_search(run: Run, home: Path) -> None:
     """Clusters can be looked for by a caption or an anchor, and narrowed by labels and tags."""
-    anchor = json.loads(run("similar", "pets", str(home / "pictures" / "000.png"), "--json")[1])[0]["media_id"]
+    anchor = json.loads(run("similar", "pets", str(home / "images" / "000.png"), "--json")[1])[0]["media_id"]
     explored = {
         option: json.loads(run("explore", "pets", *option, "--json")[1])["clusters"]
         for option in (("--caption", "hat"), ("--anchor", anchor), ("--labels", "house"), ("--tags", "seen"))
@@ -105,7 +105,7 @@ def test_bench_search(run: Run, tmp_path: Path) -> None:
     [
         (("search", "pets", " "), 1, "at least one word"),
         (("search", "pets", "red", "--by", "luck"), 1, "by must be one of auto, words, meaning, both, not 'luck'"),
-        (("search", "pets", "red", "--by", "meaning"), 1, "needs an encoder of pictures and texts"),
+        (("search", "pets", "red", "--by", "meaning"), 1, "needs an encoder of images and texts"),
         (("search", "pets", "red", "--relevance", "2"), 1, "relevance must be a number from 0 to 1"),
         (("similar", "pets", "no-such-id"), 1, "no media 'no-such-id'"),
         (("similar", "pets", "no/such.png"), 1, "cannot be read: No such file"),

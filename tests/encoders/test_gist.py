@@ -14,16 +14,16 @@ from framedex.encoders import Encoder
 from framedex.encoders.gist import Gist
 from framedex.media.decode import decode
 from framedex.records import DUPLICATE_LEVELS
+from tests.image_files import BLACK, BLUE, GREEN, RED, WHITE, Pixels, encode, flat, photo
 from tests.laws import examples
-from tests.pictures import BLACK, BLUE, GREEN, RED, WHITE, Pixels, encode, flat, photo
 
 GIST = Gist()
 NEAR = DUPLICATE_LEVELS[0]
 
 
-def vectors(*pictures: Pixels) -> npt.NDArray[np.float32]:
+def vectors(*images: Pixels) -> npt.NDArray[np.float32]:
     """Return the vectors of images."""
-    return GIST.encode_images(np.stack([GIST.prepare(each) for each in pictures]))
+    return GIST.encode_images(np.stack([GIST.prepare(each) for each in images]))
 
 
 def similarity(left: Pixels, right: Pixels) -> float:
@@ -77,10 +77,10 @@ def test_vectors__do_not_depend_on_the_batch() -> None:
 
 def test_vectors__do_not_depend_on_threads() -> None:
     """Images prepared on several threads have the same vectors."""
-    pictures = [photo(seed) for seed in range(16)]
+    images = [photo(seed) for seed in range(16)]
     with ThreadPoolExecutor(4) as pool:
-        prepared = np.stack(list(pool.map(GIST.prepare, pictures)))
-    np.testing.assert_array_equal(GIST.encode_images(prepared), vectors(*pictures))
+        prepared = np.stack(list(pool.map(GIST.prepare, images)))
+    np.testing.assert_array_equal(GIST.encode_images(prepared), vectors(*images))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -102,7 +102,7 @@ def test_similarity__edits_are_near(edit: Callable[[Pixels], Pixels], seed: int)
     assert similarity(pixels, edit(pixels)) > NEAR
 
 
-def test_similarity__different_pictures_are_far() -> None:
+def test_similarity__different_images_are_far() -> None:
     """No two of fifty unrelated images are near-duplicates."""
     found = vectors(*(photo(seed) for seed in range(50)))
     scores = found @ found.T
@@ -110,7 +110,7 @@ def test_similarity__different_pictures_are_far() -> None:
     assert scores.max() < NEAR - 0.05
 
 
-def test_similarity__reflection_and_rotation_are_other_pictures() -> None:
+def test_similarity__reflection_and_rotation_are_other_images() -> None:
     """Reflected and rotated images have other vectors."""
     pixels = photo(3)
     assert similarity(pixels, pixels[:, ::-1]) < NEAR

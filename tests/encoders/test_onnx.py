@@ -12,13 +12,13 @@ from onnx import TensorProto, helper
 from framedex.encoders import Encoder, OnnxEncoder, TextEncoder, Weighted, choose_encoder
 from framedex.errors import InvalidEmbedding
 from tests.encoders.onnx_models import classifier, constant, passing, save_model, single, weights
-from tests.pictures import BLACK, WHITE, Pixels, flat, photo
+from tests.image_files import BLACK, WHITE, Pixels, flat, photo
 from tests.processes import run
 
 
-def vectors(encoder: Encoder, *pictures: Pixels) -> npt.NDArray[np.float32]:
+def vectors(encoder: Encoder, *images: Pixels) -> npt.NDArray[np.float32]:
     """Return the vectors of images."""
-    return encoder.encode_images(np.stack([encoder.prepare(each) for each in pictures]))
+    return encoder.encode_images(np.stack([encoder.prepare(each) for each in images]))
 
 
 def unit(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -52,13 +52,13 @@ def test_vectors__shape_type_and_length(tmp_path: Path) -> None:
 def test_vectors__do_not_depend_on_the_batch_or_threads(tmp_path: Path) -> None:
     """The vector of an image does not depend on its batch, so copies have equal vectors."""
     encoder = OnnxEncoder(classifier(tmp_path / "small.onnx"))
-    pictures = [photo(seed) for seed in range(33)]
-    whole = vectors(encoder, *pictures)
+    images = [photo(seed) for seed in range(33)]
+    whole = vectors(encoder, *images)
     for size in (1, 2, 7, 32):
-        parts = [vectors(encoder, *pictures[start : start + size]) for start in range(0, 33, size)]
+        parts = [vectors(encoder, *images[start : start + size]) for start in range(0, 33, size)]
         np.testing.assert_array_equal(np.concatenate(parts), whole)
     with ThreadPoolExecutor(4) as pool:
-        alone = list(pool.map(lambda picture: vectors(encoder, picture)[0], pictures))
+        alone = list(pool.map(lambda image: vectors(encoder, image)[0], images))
     np.testing.assert_array_equal(np.stack(alone), whole)
 
 
@@ -88,10 +88,10 @@ def test_input__values(tmp_path: Path, shape: Any, order: Any, colours: Any, kin
     path = passing(tmp_path / "passing.onnx", shape=shape, kind=kind)
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.25, 2.0)
     encoder = OnnxEncoder(path, mean=mean, std=std, colours=colours)
-    picture = np.random.default_rng(0).integers(0, 256, (2, 2, 3)).astype(np.uint8)
-    ordered = picture[:, :, ::-1] if colours == "bgr" else picture
+    image = np.random.default_rng(0).integers(0, 256, (2, 2, 3)).astype(np.uint8)
+    ordered = image[:, :, ::-1] if colours == "bgr" else image
     expected = ((ordered / 255 - mean) / std).transpose(order)
-    np.testing.assert_allclose(vectors(encoder, picture)[0], unit(expected), atol=2e-3 if kind != 1 else 1e-6)
+    np.testing.assert_allclose(vectors(encoder, image)[0], unit(expected), atol=2e-3 if kind != 1 else 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_input__values(tmp_path: Path, shape: Any, order: Any, colours: Any, kin
 def test_input__range(tmp_path: Path, given: Any, expected: Any) -> None:
     """The defaults are those of ImageNet for values up to 1, and without effect for other ranges."""
     encoder = OnnxEncoder(passing(tmp_path / "passing.onnx", shape=("n", 2, 2, 3)), **given)
-    picture = np.random.default_rng(1).integers(0, 256, (2, 2, 3)).astype(np.uint8)
-    np.testing.assert_allclose(vectors(encoder, picture)[0], unit(expected(picture)), atol=1e-6)
+    image = np.random.default_rng(1).integers(0, 256, (2, 2, 3)).astype(np.uint8)
+    np.testing.assert_allclose(vectors(encoder, image)[0], unit(expected(image)), atol=1e-6)
 
 
 def test_input__whole_numbers(tmp_path: Path) -> None:
     """A model with uint8 input gets the pixels unchanged."""
     encoder = OnnxEncoder(passing(tmp_path / "bytes.onnx", shape=("n", 2, 2, 3), kind=TensorProto.UINT8))
-    picture = np.random.default_rng(2).integers(0, 256, (2, 2, 3)).astype(np.uint8)
-    np.testing.assert_allclose(vectors(encoder, picture)[0], unit(picture), atol=1e-6)
+    image = np.random.default_rng(2).integers(0, 256, (2, 2, 3)).astype(np.uint8)
+    np.testing.assert_allclose(vectors(encoder, image)[0], unit(image), atol=1e-6)
 
 
 @pytest.mark.parametrize("batch", [1, 3, "n", ""])
@@ -127,8 +127,8 @@ def test_input__batches_of_a_fixed_size(tmp_path: Path, batch: Any) -> None:
     """Models with a fixed batch size give the same vectors as those with any batch size."""
     any_number = OnnxEncoder(passing(tmp_path / "any.onnx"))
     fixed = OnnxEncoder(passing(tmp_path / "fixed.onnx", shape=(batch, 3, 2, 2)))
-    pictures = [photo(seed) for seed in range(4)]
-    np.testing.assert_array_equal(vectors(fixed, *pictures), vectors(any_number, *pictures))
+    images = [photo(seed) for seed in range(4)]
+    np.testing.assert_array_equal(vectors(fixed, *images), vectors(any_number, *images))
 
 
 def test_input__open_size(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_output__by_name(tmp_path: Path) -> None:
     path = classifier(tmp_path / "small.onnx")
     lengths = {name: OnnxEncoder(path, output=name).dimension for name in ("output", "scores", "features", "active")}
     assert lengths == {"output": 4, "scores": 4, "features": 6, "active": 6}
-    picture = photo(3)
-    averaged, pooled = (vectors(OnnxEncoder(path, output=name), picture) for name in ("active", "features"))
+    image = photo(3)
+    averaged, pooled = (vectors(OnnxEncoder(path, output=name), image) for name in ("active", "features"))
     np.testing.assert_allclose(averaged, pooled, atol=1e-6)
 
 
@@ -160,11 +160,11 @@ def test_output__tokens(tmp_path: Path) -> None:
         [shape],
         inputs=[("input", TensorProto.FLOAT, ("n", 2, 2, 3))],
     )
-    picture = np.random.default_rng(3).integers(0, 256, (2, 2, 3)).astype(np.uint8)
-    tokens = picture.reshape(4, 3).astype(np.float64)
+    image = np.random.default_rng(3).integers(0, 256, (2, 2, 3)).astype(np.uint8)
+    tokens = image.reshape(4, 3).astype(np.float64)
     mean, first = OnnxEncoder(path, scale=255), OnnxEncoder(path, scale=255, pool="first")
-    np.testing.assert_allclose(vectors(mean, picture)[0], unit(tokens.mean(axis=0)), atol=1e-6)
-    np.testing.assert_allclose(vectors(first, picture)[0], unit(tokens[0]), atol=1e-6)
+    np.testing.assert_allclose(vectors(mean, image)[0], unit(tokens.mean(axis=0)), atol=1e-6)
+    np.testing.assert_allclose(vectors(first, image)[0], unit(tokens[0]), atol=1e-6)
 
 
 def test_output__nothing_found(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_name__leads_to_the_same_encoder(tmp_path: Path) -> None:
         import sys
         from framedex.encoders import choose_encoder
         from tests.encoders.test_onnx import vectors
-        from tests.pictures import photo
+        from tests.image_files import photo
         print(vectors(choose_encoder(sys.argv[1])[0], photo(1)).tobytes().hex())
         """,
         encoder.name,
@@ -262,7 +262,7 @@ def test_dimension__is_bounded(tmp_path: Path) -> None:
     path = single(tmp_path / "flat.onnx", "Flatten")
     assert OnnxEncoder(path).dimension == 192
     wide = passing(tmp_path / "wide.onnx", shape=("n", 3, "h", "w"))
-    with pytest.raises(ValueError, match=r"30000 values a picture; a vector has at most 16384"):
+    with pytest.raises(ValueError, match=r"30000 values an image; a vector has at most 16384"):
         OnnxEncoder(wide, size=100)
 
 

@@ -11,7 +11,7 @@ from framedex import Workspace
 from framedex.encoders import OnnxEncoder, choose_encoder
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 from tests.encoders.onnx_models import classifier, constant, passing, save_model, single
-from tests.pictures import encode, photo
+from tests.image_files import encode, photo
 from tests.processes import run
 
 
@@ -37,7 +37,7 @@ def test_file__cannot_be_named(tmp_path: Path) -> None:
     [
         pytest.param(lambda _: b"", id="empty"),
         pytest.param(lambda _: b"hello, world", id="text"),
-        pytest.param(lambda _: encode(photo(1)), id="picture"),
+        pytest.param(lambda _: encode(photo(1)), id="image"),
         pytest.param(lambda data: data[: len(data) // 2], id="half"),
         pytest.param(lambda data: data[:-1], id="all but a byte"),
         pytest.param(lambda data: data[len(data) // 3 :], id="without its beginning"),
@@ -90,10 +90,10 @@ def test_output__is_no_vector(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"holds tensor\(int64\)"):
         OnnxEncoder(index)
     total = single(tmp_path / "total.onnx", "ReduceSum", keepdims=0)
-    with pytest.raises(InvalidInput, match="first axis of a vector counts the pictures"):
+    with pytest.raises(InvalidInput, match="first axis of a vector counts the images"):
         OnnxEncoder(total)
     axes = single(tmp_path / "axes.onnx", "Unsqueeze", ("input", "axes"), [constant("axes", [4], "int64")])
-    with pytest.raises(InvalidInput, match=r"shape \(3, 8, 8, 1\) a picture"):
+    with pytest.raises(InvalidInput, match=r"shape \(3, 8, 8, 1\) an image"):
         OnnxEncoder(axes)
 
 
@@ -103,10 +103,10 @@ def test_output__is_no_vector(tmp_path: Path) -> None:
         pytest.param(("n", 4, 8, 8), id="four colours"),
         pytest.param(("n", 1, 8, 8), id="grey"),
         pytest.param(("n", 3, 8), id="three axes"),
-        pytest.param(("n", "text"), id="no picture"),
+        pytest.param(("n", "text"), id="no image"),
     ],
 )
-def test_input__is_no_picture(tmp_path: Path, shape: Any) -> None:
+def test_input__is_no_image(tmp_path: Path, shape: Any) -> None:
     """Models of audio, text and grey images are rejected with their input's shape."""
     with pytest.raises(InvalidInput, match=r"the input 'input' of the model .* 4 axes with 3 colours"):
         OnnxEncoder(passing(tmp_path / "m.onnx", shape=shape))

@@ -13,7 +13,7 @@ from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.ingest.content import open_content
 from tests.encoders.onnx_models import classifier
 from tests.gallery import SETTINGS, fill
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 from tests.processes import run
 
 

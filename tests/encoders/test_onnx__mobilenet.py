@@ -9,7 +9,7 @@ import pytest
 
 from framedex.encoders import OnnxEncoder, decode_side_px
 from framedex.media.decode import decode
-from tests.pictures import encode
+from tests.image_files import encode
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 MODEL = SHARED / "models" / "mobilenetv2-12-int8.onnx"

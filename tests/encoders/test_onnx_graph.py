@@ -11,7 +11,7 @@ from framedex.encoders import OnnxEncoder
 from framedex.encoders.onnx_graph import OnnxGraph
 from tests.encoders.onnx_models import classifier, constant, save_model, weights
 from tests.encoders.test_onnx import unit, vectors
-from tests.pictures import photo
+from tests.image_files import photo
 
 FLAT = helper.make_node("Flatten", ["input"], ["features"])
 MATRIX = constant("matrix", weights(192, 4))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.encoders.onnx_images import fit_image, normalise_image
+from tests.image_files import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 from tests.laws import examples
-from tests.pictures import BLUE, GREEN, RED, WHITE, Pixels, flat, photo, quadrants
 
 
 def fit(pixels: Pixels, height: int, width: int, resize: Any, *, crop: float = 1.0, fill: int = 114) -> Pixels:
@@ -29,8 +29,8 @@ def test_crop__shows_the_middle() -> None:
     """Both ends of the longer side are cropped; a smaller fraction crops all sides."""
     wide = flat(RED, width=300, height=100)
     wide[:, 100:200] = GREEN
-    for picture in (wide, wide.transpose(1, 0, 2)):
-        assert (fit(np.ascontiguousarray(picture), 10, 10, "crop") == GREEN).all()
+    for image in (wide, wide.transpose(1, 0, 2)):
+        assert (fit(np.ascontiguousarray(image), 10, 10, "crop") == GREEN).all()
     framed = flat(RED, width=100, height=100)
     framed[10:90, 10:90] = GREEN
     assert (fit(framed, 16, 16, "crop", crop=0.8) == GREEN).all()

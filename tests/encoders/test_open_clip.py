@@ -16,8 +16,8 @@ from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput
 from framedex.media.decode import decode
 from tests.encoders.clip import TRAINED
+from tests.image_files import encode, photo
 from tests.make_checkpoints import find_all
-from tests.pictures import encode, photo
 from tests.processes import run
 from tests.shapes import HELD_OUT, SEEN
 
@@ -36,7 +36,7 @@ def large() -> OpenClipEncoder:
     return OpenClipEncoder("ViT-B-32", random_weights=True, device="cpu")
 
 
-def test_encoder__is_one_of_pictures_and_texts(encoder: OpenClipEncoder) -> None:
+def test_encoder__is_one_of_images_and_texts(encoder: OpenClipEncoder) -> None:
     """It satisfies both protocols, and its name loads it again."""
     assert isinstance(encoder, Encoder)
     assert isinstance(encoder, TextEncoder)
@@ -54,21 +54,21 @@ def test_recall__of_pairs_that_are_new(encoder: OpenClipEncoder) -> None:
 
 def test_vectors__have_unit_length(encoder: OpenClipEncoder) -> None:
     """Vectors are float32 of unit length, one row each; an empty input gives no rows."""
-    pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(3)])
-    for vectors in (encoder.encode_images(pictures), encoder.encode_texts(["a red circle", "anything", ""])):
+    images = np.stack([encoder.prepare(photo(seed)) for seed in range(3)])
+    for vectors in (encoder.encode_images(images), encoder.encode_texts(["a red circle", "anything", ""])):
         assert vectors.dtype == np.float32
         assert vectors.shape == (3, 64)
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert encoder.encode_images(pictures[:0]).shape == encoder.encode_texts([]).shape == (0, 64)
+    assert encoder.encode_images(images[:0]).shape == encoder.encode_texts([]).shape == (0, 64)
 
 
 def test_vectors__do_not_depend_on_the_batch(encoder: OpenClipEncoder) -> None:
     """Vectors of images and texts do not depend on their batch."""
-    pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(encoder.batch + 3)])
-    texts = [f"a red circle and {number} more" for number in range(len(pictures))]
-    together, said = encoder.encode_images(pictures), encoder.encode_texts(texts)
-    for place in (0, encoder.batch - 1, encoder.batch, len(pictures) - 1):
-        np.testing.assert_allclose(together[place], encoder.encode_images(pictures[place : place + 1])[0], atol=1e-5)
+    images = np.stack([encoder.prepare(photo(seed)) for seed in range(encoder.batch + 3)])
+    texts = [f"a red circle and {number} more" for number in range(len(images))]
+    together, said = encoder.encode_images(images), encoder.encode_texts(texts)
+    for place in (0, encoder.batch - 1, encoder.batch, len(images) - 1):
+        np.testing.assert_allclose(together[place], encoder.encode_images(images[place : place + 1])[0], atol=1e-5)
         np.testing.assert_allclose(said[place], encoder.encode_texts(texts[place : place + 1])[0], atol=1e-5)
 
 
@@ -77,8 +77,8 @@ def test_vectors__on_several_threads(encoder: OpenClipEncoder) -> None:
     pixels = [photo(seed) for seed in range(24)]
 
     def vectors(place: int) -> npt.NDArray[np.float32]:
-        picture = encoder.encode_images(encoder.prepare(pixels[place])[None])
-        return np.concatenate([picture, encoder.encode_texts([f"a picture of {place} stars"])])
+        image = encoder.encode_images(encoder.prepare(pixels[place])[None])
+        return np.concatenate([image, encoder.encode_texts([f"an image of {place} stars"])])
 
     alone = [vectors(place) for place in range(len(pixels))]
     with ThreadPoolExecutor(8) as pool:
@@ -124,7 +124,7 @@ def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> 
 
 
 @pytest.mark.parametrize("which", ["trained", "large"])
-def test_pictures__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
+def test_images__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """The same holds for large, grainy JPEG images, which decoding reduces most."""
     encoder: OpenClipEncoder = request.getfixturevalue("encoder" if which == "trained" else "large")
     check_agreement(encoder, [encode(photo(seed, width=1600, height=1200), "JPEG", quality=92) for seed in range(3)])
@@ -147,8 +147,8 @@ def check_agreement(encoder: OpenClipEncoder, files: Sequence[bytes]) -> None:
     transform = image_transform_v2(PreprocessCfg(**encoder._model.visual.preprocess_cfg), is_train=False)
     ours, theirs = [], []
     for data in files:
-        picture = decode(data, max_pixels=10**9, detail=max(encoder.min_side_px, 128))
-        ours.append(encoder.encode_images(encoder.prepare(picture.pixels)[None])[0])
+        decoded = decode(data, max_pixels=10**9, detail=max(encoder.min_side_px, 128))
+        ours.append(encoder.encode_images(encoder.prepare(decoded.pixels)[None])[0])
         with Image.open(io.BytesIO(data)) as image:
             features = encoder._model.encode_image(transform(image.convert("RGB"))[None], normalize=True)
         theirs.append(features[0].numpy())
@@ -176,10 +176,10 @@ def test_thresholds__may_be_given(encoder: OpenClipEncoder) -> None:
 
 def test_half_precision__is_near(encoder: OpenClipEncoder) -> None:
     """Half precision changes vectors little, and they stay float32."""
-    pictures = np.stack([encoder.prepare(photo(seed)) for seed in range(4)])
-    half = OpenClipEncoder(TRAINED, device="cpu", precision="bfloat16").encode_images(pictures)
+    images = np.stack([encoder.prepare(photo(seed)) for seed in range(4)])
+    half = OpenClipEncoder(TRAINED, device="cpu", precision="bfloat16").encode_images(images)
     assert half.dtype == np.float32
-    assert (half * encoder.encode_images(pictures)).sum(axis=1).min() >= 0.99
+    assert (half * encoder.encode_images(images)).sum(axis=1).min() >= 0.99
 
 
 def test_device__here() -> None:

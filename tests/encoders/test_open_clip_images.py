@@ -13,8 +13,8 @@ from framedex.encoders.open_clip_images import ClipPreparation
 from framedex.encoders.open_clip_loading import load_open_clip
 from framedex.errors import InvalidInput
 from tests.encoders import clip as _needs_the_extra  # noqa: F401 - skips without it
+from tests.image_files import photo
 from tests.laws import examples
-from tests.pictures import photo
 
 MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
 MODES = st.sampled_from(["shortest", "longest", "squash"])

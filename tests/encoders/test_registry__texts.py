@@ -45,7 +45,7 @@ def test_choose__multimodal() -> None:
     ("name", "message"),
     [
         ("no-such", "no encoder 'no-such'"),
-        ("gist", "'gist' knows pictures only"),
+        ("gist", "'gist' knows images only"),
         ("auto", "not as 'auto'"),
         (Averages(), "no text encoder"),
         (12, "12 is no text encoder"),

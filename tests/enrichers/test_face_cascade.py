@@ -9,14 +9,14 @@ from tests.processes import run
 
 def test_detect__a_face_and_none() -> None:
     """The face in a portrait is detected in its position; a brick wall has none."""
-    pictures = {name: pixels for name, _, pixels in photographs()}
-    found = FaceCascade().detect(pictures["astronaut"])
+    images = {name: pixels for name, _, pixels in photographs()}
+    found = FaceCascade().detect(images["astronaut"])
     left, top, width, height = max(found.boxes.tolist(), key=lambda box: box[2])
     assert 160 < left < left + width < 280
     assert 50 < top < top + height < 180
     assert width > 80
     assert np.isnan(found.confidences).all()
-    assert len(FaceCascade().detect(pictures["brick"]).boxes) == 0
+    assert len(FaceCascade().detect(images["brick"]).boxes) == 0
 
 
 def test_faces__without_scikit_image() -> None:

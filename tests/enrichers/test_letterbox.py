@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.enrichers.letterbox import Letterbox
+from tests.image_files import GREEN, RED, flat
 from tests.laws import examples
-from tests.pictures import GREEN, RED, flat
 
 _side = st.integers(1, 500)
 
 
 @examples(50)
 @given(_side, _side, st.sampled_from([(32, 32), (64, 96), (416, 416)]), st.booleans())
-def test_show__the_whole_picture_between_bars(height: int, width: int, size: tuple[int, int], centred: bool) -> None:
+def test_show__the_whole_image_between_bars(height: int, width: int, size: tuple[int, int], centred: bool) -> None:
     """The covered part shows exactly the image; the rest is grey."""
     where = Letterbox.of((height, width), size, centred=centred)
     shown = where.show(flat(RED, width=width, height=height), size)
@@ -53,7 +53,7 @@ def test_back__cuts_at_the_edges() -> None:
 
 
 @pytest.mark.parametrize(("centred", "at"), [(True, (12, 0)), (False, (0, 0))])
-def test_of__where_a_flat_picture_goes(centred: bool, at: tuple[int, int]) -> None:
+def test_of__where_a_flat_image_goes(centred: bool, at: tuple[int, int]) -> None:
     """The image is centred, or in the upper left corner."""
     where = Letterbox.of((10, 40), (32, 32), centred=centred)
     assert (where.top, where.left, where.down, where.across) == (*at, 8, 32)

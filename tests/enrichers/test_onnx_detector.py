@@ -14,7 +14,7 @@ from framedex.enrichers import Detector, OnnxDetector
 from framedex.enrichers.yolo_heads import Form
 from framedex.errors import InvalidInput, NotFound
 from tests.enrichers.onnx_detectors import GRIDS, SIDE, head, saying, seeing
-from tests.pictures import flat, photo
+from tests.image_files import flat, photo
 
 NAMES = ("cat", "dog")
 SQUARE = photo(1, width=64, height=64)  # twice the size of the models' input
@@ -51,7 +51,7 @@ def test_detect__a_box(tmp_path: Path, form: Form) -> None:
 
 
 @pytest.mark.parametrize(("form", "top"), [("yolox", 20), ("yolov8", 4)])
-def test_detect__in_a_wide_picture(tmp_path: Path, form: Form, top: int) -> None:
+def test_detect__in_a_wide_image(tmp_path: Path, form: Form, top: int) -> None:
     """The bars are below for YOLOX and on both sides for others, so the same output is another box."""
     found = OnnxDetector(model(tmp_path, form), names=NAMES).detect(photo(1, width=64, height=32))
     np.testing.assert_allclose(found.boxes, [[24, top, 16, 8]], atol=1e-4)
@@ -90,10 +90,10 @@ def test_detect__the_surest_of_a_class(tmp_path: Path) -> None:
 def test_detect__on_several_threads(tmp_path: Path) -> None:
     """Threads that share a detector get the same results as a single thread."""
     detector = OnnxDetector(seeing(tmp_path / "net.onnx", "yolov8", 1), names=("a", "b", "c"))
-    pictures = [flat((100 + shade, 0, 0), width=40, height=40) for shade in range(64)]
+    images = [flat((100 + shade, 0, 0), width=40, height=40) for shade in range(64)]
     with ThreadPoolExecutor(8) as pool:
-        found = [each.confidences.tolist() for each in pool.map(detector.detect, pictures)]
-    assert found == [detector.detect(each).confidences.tolist() for each in pictures]
+        found = [each.confidences.tolist() for each in pool.map(detector.detect, images)]
+    assert found == [detector.detect(each).confidences.tolist() for each in images]
     assert sorted(found) == found
     assert found[0] < found[-1]
 
@@ -125,7 +125,7 @@ def test_detect__types_of_input(tmp_path: Path, kind: int, scale: float) -> None
 @pytest.mark.parametrize(
     "pixels", [SQUARE[:, :, 0], SQUARE.astype(np.float32), SQUARE[:0], np.zeros((4, 4, 4), np.uint8)]
 )
-def test_detect__of_no_picture(tmp_path: Path, pixels: Any) -> None:
+def test_detect__of_no_image(tmp_path: Path, pixels: Any) -> None:
     """Arrays of another shape or dtype are rejected with the valid form."""
     with pytest.raises(InvalidInput, match=r"uint8 of shape \(H, W, 3\), not"):
         OnnxDetector(model(tmp_path, "yolox"), names=NAMES).detect(pixels)
@@ -218,12 +218,10 @@ def test_size__of_a_model_that_leaves_it_open(tmp_path: Path) -> None:
     path = saying(tmp_path / "net.onnx", head("yolov8", {0: [16, 16, 8, 8, 1.0]}, 2, size), shape=("n", 3, "h", "w"))
     with pytest.raises(InvalidInput, match="any size: say which"):
         OnnxDetector(path, names=NAMES)
-    with pytest.raises(
-        InvalidInput, match=r"puts out 'output0' \(6, 42\) for a picture of 32×32; one output must have"
-    ):
+    with pytest.raises(InvalidInput, match=r"puts out 'output0' \(6, 42\) for an image of 32×32; one output must have"):
         OnnxDetector(path, names=NAMES, size=32)
     assert OnnxDetector(path, names=NAMES, size=size).size == size
-    with pytest.raises(InvalidInput, match=r"takes pictures of 32×32 .* not 64×32"):
+    with pytest.raises(InvalidInput, match=r"takes images of 32×32 .* not 64×32"):
         OnnxDetector(model(tmp_path, "yolox"), names=NAMES, size=size)
 
 
@@ -242,7 +240,7 @@ def test_output__one_of_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(1, 3, SIDE), (2, 3, SIDE, SIDE), (1, 4, SIDE, SIDE), (1, SIDE, SIDE, 3)])
 def test_model__that_takes_something_else(tmp_path: Path, shape: tuple[int, ...]) -> None:
     """A model whose input is not an image is rejected with the shape."""
-    with pytest.raises(InvalidInput, match="a detector takes one picture"):
+    with pytest.raises(InvalidInput, match="a detector takes one image"):
         OnnxDetector(model(tmp_path, "yolox", shape=shape), names=NAMES)
 
 
@@ -252,7 +250,7 @@ def test_model__that_takes_nothing(tmp_path: Path) -> None:
     output = helper.make_tensor_value_info("output", TensorProto.FLOAT, [1])
     graph = helper.make_graph([helper.make_node("Constant", [], ["output"], value=value)], "g", [], [output])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "c.onnx")
-    with pytest.raises(InvalidInput, match="takes nothing; a detector takes one picture"):
+    with pytest.raises(InvalidInput, match="takes nothing; a detector takes one image"):
         OnnxDetector(tmp_path / "c.onnx", names=NAMES)
 
 

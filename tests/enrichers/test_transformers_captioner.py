@@ -38,12 +38,12 @@ def copied(tmp_path: Path) -> Path:
     return Path(shutil.copytree(TRAINED, tmp_path / "captioner"))
 
 
-def pictures(count: int = 3) -> list[Pixels]:
+def images(count: int = 3) -> list[Pixels]:
     rng = np.random.default_rng(2)
     return [rng.integers(0, 255, (40 + 3 * number, 60, 3), np.uint8) for number in range(count)]
 
 
-def test_captions__of_pictures_that_are_new(trained: TransformersCaptioner) -> None:
+def test_captions__of_images_that_are_new(trained: TransformersCaptioner) -> None:
     """Nine of ten captions of images outside of the training set are correct in every word."""
     right = exact(trained)
     assert len(right) == 288
@@ -66,7 +66,7 @@ def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) 
     said = json.loads((copied / "generation_config.json").read_text())
     dice = {"do_sample": True, "temperature": 9.0, "top_k": 20, "top_p": 0.9, "num_beams": 3, "length_penalty": 2.0}
     (copied / "generation_config.json").write_text(json.dumps({**said, **dice}))
-    prepared = np.stack([trained.prepare(each) for each in pictures()])
+    prepared = np.stack([trained.prepare(each) for each in images()])
     assert TransformersCaptioner(copied, device="cpu").captions(prepared) == trained.captions(prepared)
 
 
@@ -110,7 +110,7 @@ def test_captioner__says_what_it_depends_on(trained: TransformersCaptioner) -> N
 def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> None:
     """Models of these types caption alone, and continue a prompt."""
     asked = TransformersCaptioner(tiny(kind), "a red", max_tokens=4, device="cpu", batch=2)
-    prepared = np.stack([asked.prepare(each) for each in pictures()])
+    prepared = np.stack([asked.prepare(each) for each in images()])
     assert (prepared.shape, asked.min_side_px) == ((3, 3, 32, 32), 64)
     assert all(text.startswith("a red") and len(text.split()) <= 6 for text in asked.captions(prepared))
     alone = TransformersCaptioner(tiny(kind), max_tokens=4, device="cpu").captions(prepared)
@@ -120,7 +120,7 @@ def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> Non
 def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) -> None:
     """Such a model gets the prompt for each image, and its answer, without the prompt, is the caption."""
     answering = TransformersCaptioner(tiny("llava"), "what is red", max_tokens=4, device="cpu", batch=2)
-    prepared = np.stack([answering.prepare(each) for each in pictures()])
+    prepared = np.stack([answering.prepare(each) for each in images()])
     said = answering.captions(prepared)
     assert said == [answering.captions(each[None])[0] for each in prepared]
     assert all(0 < len(text.split()) <= 4 for text in said)
@@ -160,7 +160,7 @@ def test_files__tensors_in_bin(copied: Path, trained: TransformersCaptioner) -> 
 
     torch.save(load_file(copied / "model.safetensors"), copied / "pytorch_model.bin")
     (copied / "model.safetensors").unlink()
-    shown = trained.prepare(pictures()[0])[None]
+    shown = trained.prepare(images()[0])[None]
     assert TransformersCaptioner(copied, device="cpu").captions(shown) == trained.captions(shown)
 
 

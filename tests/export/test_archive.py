@@ -1,4 +1,4 @@
-"""The ZIP of an export: its metadata as JSON or Parquet, the pictures, and what happens when it cannot be written."""
+"""The ZIP of an export: its metadata as JSON or Parquet, the images, and what happens when it cannot be written."""
 
 import io
 import json
@@ -28,7 +28,7 @@ from framedex.operations.context import open_media
 from framedex.records import ExportResult
 from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
-from tests.pictures import encode, photo
+from tests.image_files import encode, photo
 from tests.processes import run
 
 PARQUET_COLUMNS = ["media_id", "image_filename", "file_path", "width", "height", "uniqueness_score", "cluster_id",
@@ -84,7 +84,7 @@ def test_json__info(exported: dict[str, Any], gallery: Gallery) -> None:
 
 
 def test_json__item(exported: dict[str, Any], gallery: Gallery) -> None:
-    """An item has these fields, with these values for a picture."""
+    """An item has these fields, with these values for an image."""
     path = gallery.folder / TOWNS[3]
     found = item(exported, gallery, TOWNS[3])
     assert list(found) == ITEM_FIELDS
@@ -157,7 +157,7 @@ def test_parquet__is_the_table(gallery: Gallery, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_archive__holds_metadata_only(gallery: Gallery, tmp_path: Path, format_: str) -> None:
-    """Without pictures an archive has one member."""
+    """Without images an archive has one member."""
     result = gallery.dataset.export(tmp_path / "out.zip", format_)
     assert zipfile.ZipFile(tmp_path / "out.zip").namelist() == [f"metadata.{format_}"]
     assert (result.path, result.total_media_items, result.images) == (str(tmp_path / "out.zip"), len(NAMES), 0)
@@ -166,7 +166,7 @@ def test_archive__holds_metadata_only(gallery: Gallery, tmp_path: Path, format_:
 
 @pytest.mark.parametrize("format_", ["json", "parquet"])
 def test_archive__with_images(gallery: Gallery, tmp_path: Path, format_: str) -> None:
-    """Each picture lies under images/ by the name that the metadata gives, byte for byte, broken ones too."""
+    """Each image lies under images/ by the name that the metadata gives, byte for byte, broken ones too."""
     result = gallery.dataset.export(tmp_path / "out.zip", format_, include_images=True)
     assert (result.images, result.missing_images) == (len(NAMES), [])
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -179,7 +179,7 @@ def test_archive__with_images(gallery: Gallery, tmp_path: Path, format_: str) ->
 
 
 def test_archive__same_names_in_different_folders(workspace: Workspace, tmp_path: Path) -> None:
-    """Pictures of one base name stay apart, also where they come from different places of a list."""
+    """Images of one base name stay apart, also where they come from different places of a list."""
     paths = [tmp_path / where / "a.png" for where in ("x", "y/z", "y/w")]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True)
@@ -192,8 +192,8 @@ def test_archive__same_names_in_different_folders(workspace: Workspace, tmp_path
             assert archive.read(f"images/{path.relative_to(tmp_path)}") == path.read_bytes()
 
 
-def test_archive__missing_picture(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-    """A picture that is gone is named in the result, and the rest is exported; a folder or pipe in its place is too."""
+def test_archive__missing_image(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    """An image that is gone is named in the result, and the rest is exported; a folder or pipe in its place is too."""
     dataset = workspace.create_dataset("d", folder)
     for name in ("001.png", "003.png", "004.png"):
         (folder / name).unlink()
@@ -208,8 +208,8 @@ def test_archive__missing_picture(workspace: Workspace, folder: Path, tmp_path: 
     assert images == ["images/000.png", "images/002.png", "images/005.png"]
 
 
-def test_archive__many_missing_pictures(workspace: Workspace, tmp_path: Path) -> None:
-    """Of very many pictures that are elsewhere all are counted, but not all named."""
+def test_archive__many_missing_images(workspace: Workspace, tmp_path: Path) -> None:
+    """Of very many images that are elsewhere all are counted, but not all named."""
     dataset = workspace.create_dataset("d", grouped([5500, 5500]))
     result = dataset.export(tmp_path / "out.zip", "csv", include_images=True)
     assert len(result.missing_images) == 10_000
@@ -217,7 +217,7 @@ def test_archive__many_missing_pictures(workspace: Workspace, tmp_path: Path) ->
 
 
 def test_archive__odd_times_of_files(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
-    """Pictures with times that ZIP cannot hold are exported all the same."""
+    """Images with times that ZIP cannot hold are exported all the same."""
     for name, when in (("000.png", 0), ("001.png", 5_000_000_000)):
         os.utime(folder / name, (when, when))
     dataset = workspace.create_dataset("d", folder)

@@ -24,8 +24,8 @@ from framedex.storage.objects import objects_of
 from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
 from tests.boxes import SHARED
 from tests.gallery import Averages
+from tests.image_files import encode, flat
 from tests.laws import examples
-from tests.pictures import encode, flat
 
 FORMATS = [name for name, each in export_formats.FORMATS.items() if each.is_annotations]
 HELD = {
@@ -97,7 +97,7 @@ def near(first: Box, second: Box) -> bool:
 
 
 @st.composite
-def boxes_in_pictures(draw: st.DrawFn) -> Box:
+def boxes_in_images(draw: st.DrawFn) -> Box:
     """Boxes within an image, often along its edges."""
     sides = []
     for size in SIZE:
@@ -119,13 +119,13 @@ def boxes_in_pictures(draw: st.DrawFn) -> Box:
 
 
 ITEMS = st.lists(
-    st.tuples(st.none() | st.lists(LABELS, max_size=3, unique=True), st.lists(boxes_in_pictures(), max_size=4)),
+    st.tuples(st.none() | st.lists(LABELS, max_size=3, unique=True), st.lists(boxes_in_images(), max_size=4)),
     min_size=1,
     max_size=4,
 )
 
 
-def picture(number: int) -> bytes:
+def image(number: int) -> bytes:
     """Return an image that encodes its number."""
     return encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1]))
 
@@ -136,7 +136,7 @@ def fill(folder: Path, items: list[Any]) -> None:
     for number, (labels, boxes) in enumerate(items):
         path = folder / f"part {number % 2}" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture(number))
+        path.write_bytes(image(number))
         images.append({"id": number, "file_name": str(path.relative_to(folder))})
         if labels is not None:
             images[-1]["labels"] = labels
@@ -167,7 +167,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
     original = workspace.create_dataset(folder.name, folder / "source", Averages())
     before = content(original)
     for number, (labels, boxes) in enumerate(items):
-        found = before[picture(number)]
+        found = before[image(number)]
         assert labels is None or found.labels == tuple(labels)
         assert [(box.label, box.original_id) for box in found.boxes] == [(box.label, box.original_id) for box in boxes]
     again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
@@ -184,7 +184,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
         workspace.delete_dataset(dataset.id)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
 @pytest.mark.parametrize("format_", FORMATS)
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
@@ -203,7 +203,7 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
     assert sum(len(each.boxes) for each in after.values()) == {"coco-yolo": 542, "raccoon-voc": 64}[source]
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
 @pytest.mark.parametrize("format_", ["coco", "csv", "voc"])
 def test_export__has_what_the_original_files_say(
@@ -221,7 +221,7 @@ def test_export__has_what_the_original_files_say(
     readers: dict[str, Any] = {
         "coco": lambda: coco.read_boxes(tmp_path / "out/annotations.json", problems),
         "csv": lambda: tables.read_csv_boxes(tmp_path / "out/object_annotations.csv", problems),
-        "voc": lambda: voc.read_boxes(_with_pictures(tmp_path / "out", sizes), problems),
+        "voc": lambda: voc.read_boxes(_with_images(tmp_path / "out", sizes), problems),
     }
     plain = [(box.name, box.label, box.x, box.y, box.width, box.height) for box in readers[format_]()]
     assert sorted(plain) == sorted(
@@ -230,7 +230,7 @@ def test_export__has_what_the_original_files_say(
     assert problems.count == 0
 
 
-def _with_pictures(folder: Path, names: Any) -> Path:
+def _with_images(folder: Path, names: Any) -> Path:
     """Return a folder with files that have the names of images."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

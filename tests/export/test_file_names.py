@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from framedex import Workspace
 from framedex.export.file_names import find_repeats, fold_names, hash_names
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take such names")
 NAMES = [

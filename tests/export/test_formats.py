@@ -11,8 +11,8 @@ from framedex.annotations.formats import FORMATS as ANNOTATIONS
 from framedex.export.formats import FORMATS, find_format, format_names
 from tests.boxes import box
 from tests.gallery import Averages
+from tests.image_files import photo, write
 from tests.objects import write_table
-from tests.pictures import photo, write
 
 EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 

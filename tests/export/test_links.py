@@ -10,7 +10,7 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.records import ExportResult
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 from tests.videos import numbered, write_video
 
 SECRET = b"root:secret"

@@ -23,7 +23,7 @@ from framedex.storage.objects import objects_of
 from tests.api.test_dataset__export import names_in, paused
 from tests.export.test_archive import read_json
 from tests.gallery import SETTINGS, Averages, fill
-from tests.pictures import photo, write
+from tests.image_files import photo, write
 
 SIZE = (160, 120)
 BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = {
@@ -34,7 +34,7 @@ BOXES: dict[str, list[tuple[str, list[float], int | str, int, float | None]]] = 
         ("cat", [1, 2, 30, 40], 12, 0, None),
     ],
 }
-"""By picture: label, box, id, whether it is around a crowd, and confidence."""
+"""By image: label, box, id, whether it is around a crowd, and confidence."""
 NAMES = ["a.png", "b.png", "c.png"]
 
 
@@ -43,7 +43,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
     """Three images, two of them with objects; with labels, a caption and a tag."""
     home = tmp_path_factory.mktemp("objects")
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", coco_folder(home / "pictures"), Averages())
+        dataset = workspace.create_dataset("pets", coco_folder(home / "images"), Averages())
         dataset.set_labels(dataset.where([{"file_name": {"op": "is", "value": "a.png"}}]), ["pet", "dog"])
         yield dataset
 
@@ -61,7 +61,7 @@ def coco_folder(folder: Path) -> Path:
     content = {
         "images": [{"id": number, "file_name": name} for number, name in enumerate(NAMES)],
         "categories": [{"id": name, "name": name} for name in ("cat", "dog")],
-        "annotations": [*annotations[::2], *annotations[1::2]],  # those of a picture are not beside each other
+        "annotations": [*annotations[::2], *annotations[1::2]],  # those of an image are not beside each other
     }
     (folder / "annotations.json").write_text(json.dumps(content))
     return folder
@@ -244,7 +244,7 @@ def test_objects__boxes_only(dataset: Dataset, tmp_path: Path, format_: str) -> 
     files = exported(dataset, tmp_path, format_, entity_type="OBJECTS", vql=cats)
     assert "image_annotations.csv" not in files
     content = b"".join(files.values())
-    if format_ not in ("json", "parquet"):  # which say all of a picture that holds one
+    if format_ not in ("json", "parquet"):  # which say all of an image that holds one
         assert b'"pet"' not in content
         assert b"dog" not in content
         assert b"b.png" not in content
@@ -308,8 +308,8 @@ def test_selection__clusters_of_objects(dataset: Dataset, tmp_path: Path) -> Non
     with pytest.raises(NotFound):
         chosen(dataset, tmp_path, [by_default], "IMAGES")
     of_media = parquet(exported(dataset, tmp_path, "parquet"))[0]["cluster_id"]
-    pictures = {"type": "cluster", "cluster_id": of_media, "cluster_filters": {"entity_type": "IMAGES"}}
-    assert {*chosen(dataset, tmp_path, [pictures], "OBJECTS")} >= {"7", "90"}
+    images = {"type": "cluster", "cluster_id": of_media, "cluster_filters": {"entity_type": "IMAGES"}}
+    assert {*chosen(dataset, tmp_path, [images], "OBJECTS")} >= {"7", "90"}
     unknown = group_id(dataset.id, Kind.CLUSTER, 0, 1)
     with pytest.raises(NotFound, match=unknown):
         chosen(dataset, tmp_path, [cluster | {"cluster_id": unknown}], "OBJECTS")
@@ -358,9 +358,9 @@ def test_objects__of_a_dataset_without_any(workspace: Workspace, folder: Path, t
 
 def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
     """Objects of one image are together in the export, in any order of their table."""
-    dataset = workspace.create_dataset("d", fill(tmp_path / "pictures", 3))
+    dataset = workspace.create_dataset("d", fill(tmp_path / "images", 3))
     for number in range(2):
-        rows = "".join(f"00{picture}.png,{number},1,5,6,{number}\n" for picture in range(3))
+        rows = "".join(f"00{image}.png,{number},1,5,6,{number}\n" for image in range(3))
         (tmp_path / "boxes.csv").write_text(f"filename,col_x,row_y,width,height,label\n{rows}")
         dataset.add_objects(tmp_path / "boxes.csv")
     found = parquet(exported(dataset, tmp_path, "parquet"))
@@ -370,7 +370,7 @@ def test_objects__that_came_later(workspace: Workspace, tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_", ["json", "voc"])
 def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export that is stopped leaves no file."""
-    dataset = workspace.create_dataset("d", coco_folder(tmp_path / "pictures"), Averages())
+    dataset = workspace.create_dataset("d", coco_folder(tmp_path / "images"), Averages())
     task, pause = paused(workspace, dataset, tmp_path / "out.zip", format=format_, entity_type="OBJECTS")
     aborting = threading.Thread(target=task.abort)
     aborting.start()
@@ -379,7 +379,7 @@ def test_abort__of_an_export_with_objects(workspace: Workspace, tmp_path: Path, 
     aborting.join(60)
     assert task.status is ExportStatus.FAILED
     assert task.record.entities_count == 5
-    assert names_in(tmp_path) == ["pictures"]
+    assert names_in(tmp_path) == ["images"]
 
 
 def test_url__of_a_frame(tmp_path: Path, dataset: Dataset) -> None:

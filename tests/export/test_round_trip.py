@@ -19,8 +19,8 @@ from framedex.annotations.labels import parse_labels
 from framedex.annotations.sources import read_annotations
 from framedex.export.formats import FORMATS
 from tests.gallery import Averages, Gallery, embedded
+from tests.image_files import encode, flat, photo, write
 from tests.laws import examples
-from tests.pictures import encode, flat, photo, write
 
 LABEL_FORMATS = [name for name, each in FORMATS.items() if each.is_annotations]
 HOSTILE = [
@@ -61,7 +61,7 @@ class Item:
 ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=1, max_size=6)
 
 
-def picture(number: int) -> bytes:
+def image(number: int) -> bytes:
     """Return an image that encodes its number, with any suffix."""
     return encode(flat((number, 255 - number, 128), width=8, height=8))
 
@@ -70,7 +70,7 @@ def fill(folder: Path, items: dict[str, Item]) -> None:
     """Write images, and a table of their annotations."""
     for number, path in enumerate(items):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(picture(number))
+        (folder / path).write_bytes(image(number))
     columns: dict[str, Any] = {
         "filename": list(items),
         "label": pa.array([item.labels for item in items.values()], pa.list_(pa.string())),
@@ -116,7 +116,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
     folder = next(folders)
     fill(folder / "source", items)
     original = workspace.create_dataset(folder.name, folder / "source", Averages())
-    given_ = {picture(number): item for number, item in enumerate(items.values())}
+    given_ = {image(number): item for number, item in enumerate(items.values())}
     blank = {data: item if (item.caption or "").strip() else Item(item.labels, None) for data, item in given_.items()}
     assert content(original) == blank
     again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
@@ -145,7 +145,7 @@ def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: P
 
 
 @pytest.mark.parametrize("format_", ["coco", "csv"])
-def test_label_file__beside_the_original_pictures(
+def test_label_file__beside_the_original_images(
     gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str
 ) -> None:
     """Without images, the label file fits the original folder."""
@@ -158,10 +158,10 @@ def test_label_file__beside_the_original_pictures(
     again = workspace.create_dataset("again", tmp_path / "copy")
     columns = ["image_filename", "labels", "caption"]
     assert again.to_arrow(columns).equals(gallery.dataset.to_arrow(columns))
-    assert not again.skipped.get("annotations without a picture")
+    assert not again.skipped.get("annotations without an image")
 
 
-def test_yolo__pictures_of_one_stem(workspace: Workspace, tmp_path: Path) -> None:
+def test_yolo__images_of_one_stem(workspace: Workspace, tmp_path: Path) -> None:
     """Images that differ in the suffix only, so that their label files would clash, get distinct names."""
     items = {"a.png": Item(("cat",), None), "a.jpg": Item(("dog",), None), "b.png": Item((), None)}
     fill(tmp_path / "source", items)
@@ -239,9 +239,9 @@ def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) 
 
 
 @pytest.mark.parametrize("format_", LABEL_FORMATS)
-def test_round_trip__hidden_pictures_and_odd_suffixes(workspace: Workspace, tmp_path: Path, format_: str) -> None:
+def test_round_trip__hidden_images_and_odd_suffixes(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """Images that ingestion of a folder would skip get names that it reads."""
-    names = [".hidden/a.png", "b/.a.png", "none", "other.dat", "long-suffix.thisisnopicturesuffix"]
+    names = [".hidden/a.png", "b/.a.png", "none", "other.dat", "long-suffix.thisisnoimagesuffix"]
     for number, name in enumerate(names):
         write(tmp_path / "source" / name, photo(number), "PNG")
     lines = "".join(f'source/{name},"[""label {number}""]"\n' for number, name in enumerate(names))

@@ -6,7 +6,7 @@ import pytest
 
 from framedex.images.thumbnails import thumbnail
 from framedex.media.decode import decode
-from tests.pictures import photo, quadrants
+from tests.image_files import photo, quadrants
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from tests.pictures import photo, quadrants
 )
 def test_thumbnail__longer_side(width: int, height: int, expected: tuple[int, int]) -> None:
     """The longer side has at most 256 pixels; small images are not enlarged and thin ones keep a pixel."""
-    picture = decode(thumbnail(photo(1, width=width, height=height)), max_pixels=10**6)
-    assert (picture.width, picture.height) == expected
-    assert picture.format == "jpeg"
+    image = decode(thumbnail(photo(1, width=width, height=height)), max_pixels=10**6)
+    assert (image.width, image.height) == expected
+    assert image.format == "jpeg"
 
 
 def test_thumbnail__colours() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from framedex.analysis.quality import measure
 from framedex.issue_types import find_issue_type, measure_columns
+from tests.image_files import BLACK, RED, WHITE, Pixels, flat, photo
 from tests.laws import examples
-from tests.pictures import BLACK, RED, WHITE, Pixels, flat, photo
 
 MEASURED = [
     "blur",

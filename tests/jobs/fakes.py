@@ -13,7 +13,7 @@ class Colours:
     """An encoder of the mean colour: three values of unit length.
 
     Attributes:
-        prepared: how many pictures were prepared.
+        prepared: how many images were prepared.
         encoded: how many were encoded.
         on_encode: called before each batch.
     """

@@ -20,8 +20,8 @@ from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.media_rows import index_schema
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
+from tests.image_files import photo, write
 from tests.jobs.fakes import Colours
-from tests.pictures import photo, write
 
 CONFIG = EmbeddingConfig(encoder="colours", dimension=3, thresholds=Colours.thresholds)
 
@@ -36,8 +36,8 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five pictures, a broken one, and other files."""
-    path = tmp_path / "pictures"
+    """Five images, a broken one, and other files."""
+    path = tmp_path / "images"
     for number in range(5):
         write(path / f"{number}.png", photo(number))
     (path / "broken.jpg").write_bytes(b"")
@@ -74,7 +74,7 @@ def test_create__is_visible_after_its_commit_only(tmp_path: Path, folder: Path, 
         assert datasets.get_roots(connection, dataset_id) == [str(folder)]
     assert head is not None
     assert (record.status_new, record.progress, record.n_images) == (DatasetStatus.READY, 100, 6)
-    assert head.summary.skipped == {"other files": 2, "annotations without a picture": 1}
+    assert head.summary.skipped == {"other files": 2, "annotations without an image": 1}
     table = Table(tmp_path / "media.lance", head.tables["media"])
     assert table.count() == 6
     assert set(index_schema().names) <= set(table.schema.names)
@@ -102,7 +102,7 @@ def test_create__starts_over_what_a_broken_run_left(tmp_path: Path, folder: Path
 
 
 def test_create__from_vectors(tmp_path: Path, catalog: Catalog) -> None:
-    """A table with embeddings of its own becomes a dataset without opening a picture."""
+    """A table with embeddings of its own becomes a dataset without opening an image."""
     content = pa.table({"uri": ["a.jpg", "b.jpg"], "embedding": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]})
     with catalog.write() as connection:
         dataset_id = datasets.insert_dataset(connection, "vectors", owned_by="me")

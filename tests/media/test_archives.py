@@ -1,4 +1,4 @@
-"""Archives give their pictures as streams; what could do harm is refused, whatever the headers say."""
+"""Archives give their images as streams; what could do harm is refused, whatever the headers say."""
 
 import gzip
 import io
@@ -79,8 +79,8 @@ def refusal(path: Path, limits: ArchiveLimits = LIMITS) -> str:
 
 @pytest.mark.parametrize("name", KINDS)
 class TestAllKinds:
-    def test_archive__pictures_in_order(self, tmp_path: Path, name: str) -> None:
-        """Pictures and videos come in the archive's order with their contents; what else is there is counted."""
+    def test_archive__images_in_order(self, tmp_path: Path, name: str) -> None:
+        """Images and videos come in the archive's order with their contents; what else is there is counted."""
         members = [
             ("b/2.JPG", b"two"), ("a/./1.png", b""), ("b//x.webp", b"x" * 300_000), ("notes.txt", b"text"),
             ("film.mp4", b"film"), (".hidden.jpg", b"h"), ("__MACOSX/._a.jpg", b"m"), ("noext", b"?"),
@@ -98,13 +98,13 @@ class TestAllKinds:
         ["../x.jpg", "/etc/x.jpg", "a/../../x.jpg", "a/..", "..\\x.jpg", "C:\\x.jpg", "c:/x.jpg", "\\\\host\\x.jpg"],
     )
     def test_archive__names_that_lead_out(self, tmp_path: Path, name: str, bad: str) -> None:
-        """A name that leads out of the archive refuses it as a whole, be it that of a picture or not."""
+        """A name that leads out of the archive refuses it as a whole, be it that of an image or not."""
         for each in (bad, bad.replace(".jpg", ".txt")):
             message = refusal(pack(tmp_path / name, [("good.jpg", b"g"), (each, b"b")]))
             assert "is no path within a folder" in message
 
     def test_archive__broken_at_every_place(self, tmp_path: Path, name: str) -> None:
-        """An archive that ends too early, wherever, is refused; never are its first pictures taken for all."""
+        """An archive that ends too early, wherever, is refused; never are its first images taken for all."""
         whole = pack(tmp_path / name, [(f"{n}.jpg", os.urandom(700)) for n in range(4)]).read_bytes()
         end = len(whole) - (10_240 - 4 * 1536 if name == "x.tar" else 1)  # a tar's end is filled up with zeros
         for size in [0, 1, *range(60, end, 97), end - 1]:
@@ -141,7 +141,7 @@ class TestAllKinds:
         assert "its contents have more than 9,500 bytes (FRAMEDEX_MAX_ARCHIVE_BYTES)" in message
 
     def test_archive__of_nothing(self, tmp_path: Path, name: str) -> None:
-        """An archive without members has no pictures; an empty file is no archive."""
+        """An archive without members has no images; an empty file is no archive."""
         if name != "x.zip":
             with tarfile.open(tmp_path / "zeros.tar", "w"):
                 pass
@@ -188,7 +188,7 @@ class TestAllKinds:
 
 
 def sparse_tar(size: int) -> bytes:
-    """Return a tar of one picture of that many bytes, all of them holes, in the old GNU format."""
+    """Return a tar of one image of that many bytes, all of them holes, in the old GNU format."""
     header = bytearray(tarfile.TarInfo("hole.bmp").tobuf(tarfile.GNU_FORMAT))
     header[156:157] = tarfile.GNUTYPE_SPARSE
     header[386:398] = b"%011o\0" % size  # the first part begins at the end ...
@@ -238,7 +238,7 @@ def test_zip__links_and_devices_are_left_out(tmp_path: Path) -> None:
 
 
 def test_zip__encrypted(tmp_path: Path) -> None:
-    """An encrypted picture refuses the archive before anything is read."""
+    """An encrypted image refuses the archive before anything is read."""
     path = pack(tmp_path / "x.zip", [("a.jpg", b"a"), ("b.jpg", b"b")])
     data = bytearray(path.read_bytes())
     second = data.rindex(b"PK\1\2")

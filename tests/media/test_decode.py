@@ -1,4 +1,4 @@
-"""Pictures of every format are decoded once and shown right, or refused with the reason."""
+"""Images of every format are decoded once and shown right, or refused with the reason."""
 
 import io
 import struct
@@ -14,8 +14,8 @@ from PIL import Image
 
 from framedex.core.suffixes import is_image
 from framedex.errors import CannotDecode
-from framedex.media.decode import HeldOn, Picture, PixelBudget, decode
-from tests.pictures import (
+from framedex.media.decode import DecodedImage, HeldOn, PixelBudget, decode
+from tests.image_files import (
     BLUE,
     GREEN,
     RED,
@@ -34,22 +34,22 @@ from tests.pictures import (
 
 MAX_PIXELS = 10_000_000
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "duplicates"
-shared_files = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared pictures are not here")
+shared_files = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 
 
-def shown(data: bytes, *, detail: int | None = None) -> Picture:
-    """Return the decoded picture."""
-    picture = decode(data, max_pixels=MAX_PIXELS, detail=detail)
-    assert picture.pixels.dtype == np.uint8
-    assert picture.pixels.ndim == 3
-    assert picture.pixels.shape[2] == 3
+def shown(data: bytes, *, detail: int | None = None) -> DecodedImage:
+    """Return the decoded image."""
+    image = decode(data, max_pixels=MAX_PIXELS, detail=detail)
+    assert image.pixels.dtype == np.uint8
+    assert image.pixels.ndim == 3
+    assert image.pixels.shape[2] == 3
     if detail is None:
-        assert picture.pixels.shape[:2] == (picture.height, picture.width)
-    return picture
+        assert image.pixels.shape[:2] == (image.height, image.width)
+    return image
 
 
 def assert_close(found: Pixels, expected: npt.NDArray[np.generic], *, within: float) -> None:
-    """Check that two pictures look alike: their mean difference is at most some grey levels."""
+    """Check that two images look alike: their mean difference is at most some grey levels."""
     assert found.shape == expected.shape
     assert np.abs(found.astype(float) - expected.astype(float)).mean() <= within
 
@@ -78,11 +78,11 @@ def reason(data: bytes, *, max_pixels: int = MAX_PIXELS) -> str:
     ],
 )
 def test_decode__formats(file_format: str, name: str, within: float, options: dict[str, object]) -> None:
-    """Each format shows the picture that was saved, with its size and its name."""
+    """Each format shows the image that was saved, with its size and its name."""
     pixels = photo(1)
-    picture = shown(encode(pixels, file_format, **options))
-    assert (picture.width, picture.height, picture.format) == (160, 120, name)
-    assert_close(picture.pixels, pixels, within=within)
+    image = shown(encode(pixels, file_format, **options))
+    assert (image.width, image.height, image.format) == (160, 120, name)
+    assert_close(image.pixels, pixels, within=within)
 
 
 def test_decode__heic() -> None:
@@ -90,9 +90,9 @@ def test_decode__heic() -> None:
     pillow_heif = pytest.importorskip("pillow_heif")
     out = io.BytesIO()
     pillow_heif.from_pillow(Image.fromarray(photo(1))).save(out, quality=90)
-    picture = shown(out.getvalue())
-    assert (picture.width, picture.height, picture.format) == (160, 120, "heif")
-    assert_close(picture.pixels, photo(1), within=4)
+    image = shown(out.getvalue())
+    assert (image.width, image.height, image.format) == (160, 120, "heif")
+    assert_close(image.pixels, photo(1), within=4)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -100,37 +100,37 @@ def test_decode__heic() -> None:
 def test_orientation__is_honoured(file_format: str, orientation: int) -> None:
     """All eight Exif orientations are shown upright, with the size as shown."""
     pixels = quadrants(width=64, height=32)
-    picture = shown(oriented(pixels, orientation, file_format))
-    assert (picture.width, picture.height) == (64, 32)
-    assert_close(picture.pixels, pixels, within=4)
+    image = shown(oriented(pixels, orientation, file_format))
+    assert (image.width, image.height) == (64, 32)
+    assert_close(image.pixels, pixels, within=4)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("detail", [16, 40, 80])
 def test_orientation__is_honoured_at_less_detail(orientation: int, detail: int) -> None:
     """A reduced JPEG is upright too, and its whole size is the shown one."""
-    picture = shown(oriented(quadrants(width=640, height=320), orientation, "JPEG"), detail=detail)
-    assert (picture.width, picture.height) == (640, 320)
-    height, width = picture.pixels.shape[:2]
+    image = shown(oriented(quadrants(width=640, height=320), orientation, "JPEG"), detail=detail)
+    assert (image.width, image.height) == (640, 320)
+    height, width = image.pixels.shape[:2]
     assert detail <= height < 320
     assert width == 2 * height
-    corners = picture.pixels[[4, 4, -4, -4], [4, -4, 4, -4]]
+    corners = image.pixels[[4, 4, -4, -4], [4, -4, 4, -4]]
     assert_close(corners[None], np.array([[RED, GREEN, BLUE, WHITE]]), within=4)
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 65535])
 def test_orientation__that_does_not_exist_is_ignored(orientation: int) -> None:
-    """Numbers without a meaning leave the picture as it is stored."""
+    """Numbers without a meaning leave the image as it is stored."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     for file_format in ("JPEG", "PNG"):
-        picture = shown(encode(quadrants(), file_format, exif=exif.tobytes()))
-        assert (picture.width, picture.height) == (64, 48)
-        assert_close(picture.pixels, quadrants(), within=4)
+        image = shown(encode(quadrants(), file_format, exif=exif.tobytes()))
+        assert (image.width, image.height) == (64, 48)
+        assert_close(image.pixels, quadrants(), within=4)
 
 
 def test_exif__broken_is_ignored() -> None:
-    """Exif data that is cut off or nonsense does not keep a picture from being shown."""
+    """Exif data that is cut off or nonsense does not keep an image from being shown."""
     for exif in (
         b"Exif\0\0",
         b"Exif\0\0MM\0*\0\0\0\x08\0\xff",
@@ -143,7 +143,7 @@ def test_exif__broken_is_ignored() -> None:
 @pytest.mark.parametrize("suffix", [".png", ".tiff"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_sixteen_bits__are_scaled(suffix: str, channels: int) -> None:
-    """16-bit pictures, grey and in colour, show the same as their 8-bit version."""
+    """16-bit images, grey and in colour, show the same as their 8-bit version."""
     ramp = np.linspace(0, 65535, 64 * 48).reshape(48, 64).astype(np.uint16)
     colours = np.stack([ramp, ramp[::-1], ramp[:, ::-1]], axis=-1)
     stored = {1: ramp, 3: colours[..., ::-1], 4: np.dstack([colours[..., ::-1], np.full_like(ramp, 65535)])}[channels]
@@ -155,7 +155,7 @@ def test_sixteen_bits__are_scaled(suffix: str, channels: int) -> None:
 
 
 def test_float_tiff__is_scaled_by_its_range() -> None:
-    """Float pictures within 0 to 1 are taken for shares, others by their own range; NaN is black."""
+    """Float images within 0 to 1 are taken for shares, others by their own range; NaN is black."""
     ramp = np.linspace(0, 0.5, 48 * 64, dtype=np.float32).reshape(48, 64)
     assert shown(encode(ramp, "TIFF")).pixels.max() == 128
     wide = shown(encode(ramp * 4000 - 1000, "TIFF")).pixels
@@ -165,16 +165,16 @@ def test_float_tiff__is_scaled_by_its_range() -> None:
 
 
 def test_one_bit__is_black_and_white() -> None:
-    """Pictures of one bit a pixel become 0 and 255."""
+    """Images of one bit a pixel become 0 and 255."""
     bits = photo(2)[..., 0] > 128
     for file_format, options in (("PNG", {}), ("TIFF", {"compression": "group4"}), ("BMP", {}), ("GIF", {})):
-        picture = shown(encode(Image.fromarray(bits), file_format, **options))
-        np.testing.assert_array_equal(picture.pixels[..., 1], bits * np.uint8(255), file_format)
+        image = shown(encode(Image.fromarray(bits), file_format, **options))
+        np.testing.assert_array_equal(image.pixels[..., 1], bits * np.uint8(255), file_format)
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "JPEG", "TIFF", "WEBP", "JPEG2000"])
 def test_grey__has_three_equal_channels(file_format: str) -> None:
-    """Grey pictures become RGB with equal channels."""
+    """Grey images become RGB with equal channels."""
     grey = photo(3)[..., 1]
     found = shown(encode(Image.fromarray(grey), file_format)).pixels
     assert_close(found[..., 0], grey, within=4)
@@ -184,19 +184,19 @@ def test_grey__has_three_equal_channels(file_format: str) -> None:
 @pytest.mark.parametrize("file_format", ["JPEG", "TIFF"])
 def test_cmyk__is_shown_in_its_colours(file_format: str) -> None:
     """The four inks of print are not mistaken for colours, nor inverted."""
-    picture = shown(encode(Image.fromarray(quadrants()).convert("CMYK"), file_format))
-    assert_close(picture.pixels, quadrants(), within=4)
+    image = shown(encode(Image.fromarray(quadrants()).convert("CMYK"), file_format))
+    assert_close(image.pixels, quadrants(), within=4)
 
 
 def test_ycck__is_shown_in_its_colours() -> None:
     """Adobe's inverted CMYK in a JPEG with its marker is shown right."""
-    picture = shown(encode(Image.fromarray(flat((200, 100, 50))).convert("CMYK"), "JPEG", quality=95))
-    assert_close(picture.pixels, flat((200, 100, 50)), within=4)
-    assert picture.format == "jpeg"
+    image = shown(encode(Image.fromarray(flat((200, 100, 50))).convert("CMYK"), "JPEG", quality=95))
+    assert_close(image.pixels, flat((200, 100, 50)), within=4)
+    assert image.format == "jpeg"
 
 
 def test_palette__with_and_without_transparency() -> None:
-    """Palette pictures show their colours; transparent entries show white."""
+    """Palette images show their colours; transparent entries show white."""
     image = Image.fromarray(quadrants()).convert("P", palette=Image.Palette.ADAPTIVE, colors=4)
     np.testing.assert_array_equal(shown(encode(image, "PNG")).pixels, quadrants())
     red = image.getpixel((0, 0))
@@ -219,7 +219,7 @@ def test_alpha__is_laid_over_white(file_format: str) -> None:
     assert found[0, -1].tolist() == [128, 128, 255]
 
 
-def test_alpha__of_grey_pictures() -> None:
+def test_alpha__of_grey_images() -> None:
     """Grey with alpha, and grey with one transparent value, are laid over white."""
     grey = Image.fromarray(np.dstack([np.zeros((4, 4), np.uint8), np.arange(16, dtype=np.uint8).reshape(4, 4) * 17]))
     assert grey.mode == "LA"
@@ -230,11 +230,11 @@ def test_alpha__of_grey_pictures() -> None:
 
 @pytest.mark.parametrize("file_format", ["GIF", "WEBP", "PNG", "TIFF"])
 def test_animation__shows_the_first_frame(file_format: str) -> None:
-    """Of several frames the first is the picture."""
+    """Of several frames the first is the image."""
     frames = [Image.fromarray(flat(colour)) for colour in (RED, GREEN, BLUE)]
     options = {"lossless": True} if file_format == "WEBP" else {}
-    picture = shown(encode(frames[0], file_format, save_all=True, append_images=frames[1:], **options))
-    assert_close(picture.pixels, flat(RED), within=1)
+    image = shown(encode(frames[0], file_format, save_all=True, append_images=frames[1:], **options))
+    assert_close(image.pixels, flat(RED), within=1)
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"quality": 30}])
@@ -249,7 +249,7 @@ def test_truncated__jpeg(options: dict[str, object], detail: int | None) -> None
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "BMP", "TIFF", "GIF"])
 def test_truncated__other_formats(file_format: str) -> None:
-    """Other pictures that are cut off in their data are refused too."""
+    """Other images that are cut off in their data are refused too."""
     data = encode(photo(5), file_format)
     for share in (0.02, 0.1, 0.5, 0.9):
         with pytest.raises(CannotDecode):
@@ -261,7 +261,7 @@ def test_truncated__other_formats(file_format: str) -> None:
     [
         (b"", "the file is empty"),
         (bytes(1000), "only zero bytes"),
-        (b"These are words, not a picture.", "not an image of a supported format"),
+        (b"These are words, not an image.", "not an image of a supported format"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image of a supported format"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n", "not an image of a supported format"),
         (b"\xff\xd8", "beginning is damaged"),
@@ -275,8 +275,8 @@ def test_truncated__other_formats(file_format: str) -> None:
         (b"\0\0\0\x0cjP  \r\n\x87\n", ""),
     ],
 )
-def test_no_picture__is_refused_with_the_reason(data: bytes, text: str) -> None:
-    """Data that is no picture, or only the beginning of one, is refused in words for people."""
+def test_no_image__is_refused_with_the_reason(data: bytes, text: str) -> None:
+    """Data that is no image, or only the beginning of one, is refused in words for people."""
     found = reason(data)
     assert text in found
     assert found
@@ -284,7 +284,7 @@ def test_no_picture__is_refused_with_the_reason(data: bytes, text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged__never_raises_anything_else(seed: int) -> None:
-    """Random damage ends in a picture or in a refusal, never in another error or a warning."""
+    """Random damage ends in an image or in a refusal, never in another error or a warning."""
     rng = np.random.default_rng(seed)
     for file_format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000"):
         data = bytearray(encode(photo(6, width=60, height=40), file_format))
@@ -297,7 +297,7 @@ def test_damaged__never_raises_anything_else(seed: int) -> None:
 @pytest.mark.parametrize("claiming", [png_claiming, jpeg_claiming, gif_claiming, bmp_claiming])
 @pytest.mark.parametrize("size", [(30_000, 30_000), (65_000, 65_000)])
 def test_bomb__is_refused_by_its_header(claiming: object, size: tuple[int, int]) -> None:
-    """A few bytes that claim a huge picture are refused before any pixel is made, with the limit and the way out."""
+    """A few bytes that claim a huge image are refused before any pixel is made, with the limit and the way out."""
     assert callable(claiming)
     for limit in (MAX_PIXELS, 178_956_970):
         found = reason(claiming(*size), max_pixels=limit)
@@ -306,13 +306,13 @@ def test_bomb__is_refused_by_its_header(claiming: object, size: tuple[int, int])
 
 
 def test_bomb__limit_is_ours_alone() -> None:
-    """Between Pillow's limits and beyond them only ours counts: the picture is taken, and is found to be cut off."""
+    """Between Pillow's limits and beyond them only ours counts: the image is taken, and is found to be cut off."""
     for width, limit in ((10_000, 178_956_970), (20_000, 10**9)):
         assert "bomb" not in reason(png_claiming(width, 10_000), max_pixels=limit)
 
 
 def test_bomb__limit_is_inclusive() -> None:
-    """A picture of exactly as many pixels as allowed is shown."""
+    """An image of exactly as many pixels as allowed is shown."""
     for file_format in ("PNG", "JPEG"):
         data = encode(photo(1), file_format)
         assert decode(data, max_pixels=160 * 120).width == 160
@@ -328,12 +328,12 @@ def test_size__of_nothing_is_refused() -> None:
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [(1, 1), (1, 100), (100, 1), (30_000, 20), (7, 3001)])
 def test_size__odd(file_format: str, size: tuple[int, int]) -> None:
-    """The smallest and the longest pictures are shown, also at less detail."""
+    """The smallest and the longest images are shown, also at less detail."""
     data = encode(photo(7, width=size[0], height=size[1]), file_format)
     for detail in (None, 1, 64):
-        picture = shown(data, detail=detail)
-        assert (picture.width, picture.height) == size
-        assert min(picture.pixels.shape[:2]) >= min(*size, detail or min(size))
+        image = shown(data, detail=detail)
+        assert (image.width, image.height) == size
+        assert min(image.pixels.shape[:2]) >= min(*size, detail or min(size))
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
@@ -344,14 +344,14 @@ def test_detail__keeps_the_shorter_side(file_format: str, size: tuple[int, int],
     pixels = np.asarray(
         cv2.GaussianBlur(photo(8, width=size[0], height=size[1]), (0, 0), min(size) / 12), dtype=np.uint8
     )
-    picture = shown(encode(pixels, file_format), detail=detail)
-    assert (picture.width, picture.height) == size
-    height, width = picture.pixels.shape[:2]
+    image = shown(encode(pixels, file_format), detail=detail)
+    assert (image.width, image.height) == size
+    height, width = image.pixels.shape[:2]
     assert min(height, width) >= min(detail, *size)
     assert min(height, width) < max(2 * detail, 2) or min(height, width) == min(size)
     assert width / height == pytest.approx(size[0] / size[1], rel=0.1) or min(height, width) < 10
     small = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    assert_close(picture.pixels, small, within=6 if detail > 1 else 20)
+    assert_close(image.pixels, small, within=6 if detail > 1 else 20)
 
 
 def test_budget__bounds_what_is_held_together() -> None:
@@ -382,8 +382,8 @@ def test_budget__bounds_what_is_held_together() -> None:
         thread.join(10)
 
 
-def test_budget__a_larger_picture_is_taken_alone() -> None:
-    """A picture beyond the whole budget is decoded when nothing else is held, and lets others in afterwards."""
+def test_budget__a_larger_image_is_taken_alone() -> None:
+    """An image beyond the whole budget is decoded when nothing else is held, and lets others in afterwards."""
     budget = PixelBudget(10)
     with budget.hold(1000):
         pass
@@ -396,7 +396,7 @@ def test_budget__a_larger_picture_is_taken_alone() -> None:
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
-def test_budget__is_held_on_while_a_picture_is_used(file_format: str) -> None:
+def test_budget__is_held_on_while_an_image_is_used(file_format: str) -> None:
     """Pixels count until the block ends; whoever decodes in it anew lets go of what was held before."""
     budget, data = PixelBudget(1_000_000), encode(photo(1, width=1200, height=1000), file_format)
     waiting = threading.Thread(target=lambda: budget.hold(1).__enter__())
@@ -410,10 +410,10 @@ def test_budget__is_held_on_while_a_picture_is_used(file_format: str) -> None:
 
 
 def test_budget__many_threads_decode_all() -> None:
-    """Threads that compete for a small budget all come through, with the right pictures."""
+    """Threads that compete for a small budget all come through, with the right images."""
     budget = PixelBudget(30_000)
     files = [encode(photo(seed), "JPEG" if seed % 2 else "PNG", quality=95) for seed in range(8)]
-    found: dict[int, Picture] = {}
+    found: dict[int, DecodedImage] = {}
 
     def work(place: int) -> None:
         found[place] = decode(files[place % 8], max_pixels=MAX_PIXELS, budget=budget)
@@ -424,8 +424,8 @@ def test_budget__many_threads_decode_all() -> None:
     for thread in threads:
         thread.join(30)
     assert len(found) == 32
-    for place, picture in found.items():
-        assert_close(picture.pixels, photo(place % 8), within=4)
+    for place, image in found.items():
+        assert_close(image.pixels, photo(place % 8), within=4)
 
 
 @shared_files
@@ -433,8 +433,8 @@ def test_shared__odd_formats_are_shown_or_refused() -> None:
     """Real files of odd formats show the same photograph, or say why not."""
     expected = shown((SHARED / "formats_images/ukbench09380.png").read_bytes())
     for name in ("ukbench09380.bmp", "ukbench09380.jpeg", "ukbench09380.webp"):
-        picture = shown((SHARED / "formats_images" / name).read_bytes())
-        assert_close(picture.pixels, expected.pixels, within=8)
+        image = shown((SHARED / "formats_images" / name).read_bytes())
+        assert_close(image.pixels, expected.pixels, within=8)
     for path in sorted((SHARED / "formats_images").iterdir()):
         if is_image(path.name):
             shown(path.read_bytes())
@@ -462,5 +462,5 @@ def test_decode__gif_that_cannot_be_as_large_as_it_says() -> None:
 def test_decode__gif_of_one_colour() -> None:
     """The smallest GIF that an encoder makes of a size is not taken for a lie."""
     data = encode(Image.fromarray(np.zeros((3000, 3000), np.uint8)), "GIF")
-    picture = decode(data, max_pixels=200_000_000)
-    assert (picture.width, picture.height) == (3000, 3000)
+    image = decode(data, max_pixels=200_000_000)
+    assert (image.width, image.height) == (3000, 3000)

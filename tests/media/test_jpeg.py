@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from framedex.media.jpeg import Header, read_header
+from tests.image_files import encode, flat, oriented, photo, quadrants
 from tests.laws import examples
-from tests.pictures import encode, flat, oriented, photo, quadrants
 
 
 @pytest.mark.parametrize(

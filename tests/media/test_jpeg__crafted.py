@@ -40,7 +40,7 @@ def before_scan(data: bytes, more: bytes) -> bytes:
 
 
 def progressive(scans: int, side: int) -> bytes:
-    """Return a grey picture of few bytes, each scan of which passes over all of its blocks."""
+    """Return a grey image of few bytes, each scan of which passes over all of its blocks."""
     blocks = (-(-side // 8)) ** 2
     runs = "".join(["0" + "1" * 14] * -(-blocks // (2**15 - 1)))  # the longest runs of blocks without a coefficient
     runs += "1" * (-len(runs) % 8)
@@ -61,7 +61,7 @@ def progressive(scans: int, side: int) -> bytes:
 
 CRAFTED: dict[str, tuple[Callable[[], bytes], str]] = {
     "fill bytes alone": (lambda: b"\xff\xd8" + b"\xff" * 2_000_000, "fill bytes"),
-    "fill bytes, then a picture": (lambda: after_start(encoded("CMYK"), b"\xff" * 2_000_000), "fill bytes"),
+    "fill bytes, then an image": (lambda: after_start(encoded("CMYK"), b"\xff" * 2_000_000), "fill bytes"),
     "fill bytes behind the header": (lambda: before_scan(encoded("CMYK"), b"\xff" * 2_000_000), "fill bytes"),
     "empty segments": (lambda: b"\xff\xd8" + b"\xff\xe1\0\2" * 200_000, "segments"),
     "markers without a segment": (lambda: b"\xff\xd8" + b"\xff\xd0" * 200_000, "segments"),
@@ -97,13 +97,13 @@ def test_exif_in_many_large_segments() -> None:
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 @pytest.mark.parametrize("is_progressive", [False, True])
 def test_usual__is_decoded(mode: str, is_progressive: bool) -> None:
-    """Pictures as programs write them, with some fill bytes, long metadata and a second picture behind, are decoded."""
+    """Images as programs write them, with some fill bytes, long metadata and a second image behind, are decoded."""
     data = encoded(mode, progressive=is_progressive)
     more = segment(0xE2, b"ICC_PROFILE\0" + bytes(60_000)) * 50 + b"\xff" * 1000
     trailer = b"\xff\xda" * 1000
-    picture = decode(after_start(data, more) + trailer, max_pixels=PIXELS)
-    assert (picture.width, picture.height, picture.format) == (64, 48, "jpeg")
-    assert (picture.pixels == decode(data, max_pixels=PIXELS).pixels).all()
+    image = decode(after_start(data, more) + trailer, max_pixels=PIXELS)
+    assert (image.width, image.height, image.format) == (64, 48, "jpeg")
+    assert (image.pixels == decode(data, max_pixels=PIXELS).pixels).all()
 
 
 def test_slimmed__keeps_pixels_and_orientation() -> None:

@@ -1,4 +1,4 @@
-"""Folders and manifests in buckets name pictures as those on a disk do."""
+"""Folders and manifests in buckets name images as those on a disk do."""
 
 import io
 from pathlib import Path
@@ -23,7 +23,7 @@ def opened(service: Service, uri: str, **options: Any) -> RemoteSource:
 
 
 def located(source: RemoteSource) -> list[str]:
-    """Return where the pictures of a source are; twice the same."""
+    """Return where the images of a source are; twice the same."""
     found = [locate(source.root, item.path) for item in source.items()]
     assert found == [locate(source.root, item.path) for item in source.items()]
     return found
@@ -45,8 +45,8 @@ def parquet(**columns: Any) -> bytes:
     return out.getvalue()
 
 
-def test_folder__pictures_below(service: Service) -> None:
-    """Pictures and videos below a folder come in the order of keys; what else is there is left out as on a disk."""
+def test_folder__images_below(service: Service) -> None:
+    """Images and videos below a folder come in the order of keys; what else is there is left out as on a disk."""
     for key in (
         "f/b.JPG", "f/a/x.webp", "f/.hidden.jpg", "f/.git/a.jpg", "f/notes.txt", "f/film.mp4", "f/noext", "f/.jpg",
         "fx/not-below.jpg", "f/odd//x.jpg", "f/a b#?.tif",
@@ -79,8 +79,8 @@ def test_folder__with_annotations(service: Service) -> None:
         opened(service, "s3://annotated/f")
 
 
-def test_picture__alone(service: Service) -> None:
-    """The URI of one picture is that picture; a folder with the name of one is a folder."""
+def test_image__alone(service: Service) -> None:
+    """The URI of one image is that image; a folder with the name of one is a folder."""
     service.put("alone/f/a.jpg", b"x")
     service.put("alone/f/b.jpg", b"x")
     service.put("alone/dir.png/c.jpg", b"x")
@@ -90,18 +90,18 @@ def test_picture__alone(service: Service) -> None:
 
 
 def test_nothing__at_the_uri(service: Service) -> None:
-    """An empty folder, one without pictures, and missing objects have the interface's message and a note."""
+    """An empty folder, one without images, and missing objects have the interface's message and a note."""
     service.put("nothing/f/notes.txt", b"x")
-    assert detail(service, "s3://nothing/none") == "no pictures in 's3://nothing/none'; it is empty"
-    assert detail(service, "s3://nothing/f") == "no pictures in 's3://nothing/f'; it holds 1 other files"
-    assert detail(service, "s3://nothing/a.jpg").startswith("no pictures in 's3://nothing/a.jpg'")
+    assert detail(service, "s3://nothing/none") == "no images in 's3://nothing/none'; it is empty"
+    assert detail(service, "s3://nothing/f") == "no images in 's3://nothing/f'; it holds 1 other files"
+    assert detail(service, "s3://nothing/a.jpg").startswith("no images in 's3://nothing/a.jpg'")
     assert detail(service, "s3://nothing/list.csv") == (
         "'s3://nothing/list.csv' cannot be read: there is no such object"
     )
     assert detail(service, "s3://no-such-bucket/f") == "there is no bucket 'no-such-bucket'"
     assert detail(service, "s3:/nothing").startswith("an object-storage URI must be s3://bucket/folder")
     service.put("nothing/empty.txt", b"\n\n")
-    assert detail(service, "s3://nothing/empty.txt") == "no pictures in 's3://nothing/empty.txt'; it is empty"
+    assert detail(service, "s3://nothing/empty.txt") == "no images in 's3://nothing/empty.txt'; it is empty"
 
 
 def test_nothing__without_rights(service: Service) -> None:

@@ -1,38 +1,38 @@
-"""Beside its pixels, a decoded picture brings a sample of those that were decoded, for statistics of their values."""
+"""Beside its pixels, a decoded image brings a sample of those that were decoded, for statistics of their values."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from framedex.media.decode import decode
-from tests.pictures import encode, flat, oriented, photo, quadrants
+from tests.image_files import encode, flat, oriented, photo, quadrants
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "JPEG"])
 @pytest.mark.parametrize("size", [(1, 1), (128, 128), (129, 50), (640, 480), (3, 1000), (30_000, 20)])
-def test_sample__is_small_and_spread_over_the_picture(file_format: str, size: tuple[int, int]) -> None:
-    """It has at most 128 pixels a side, small pictures are taken whole."""
-    picture = decode(encode(photo(1, width=size[0], height=size[1]), file_format), max_pixels=10**7)
-    height, width = picture.sample.shape[:2]
-    assert (height, width) == picture.pixels.shape[:2] or max(height, width) <= 128
+def test_sample__is_small_and_spread_over_the_image(file_format: str, size: tuple[int, int]) -> None:
+    """It has at most 128 pixels a side, small images are taken whole."""
+    image = decode(encode(photo(1, width=size[0], height=size[1]), file_format), max_pixels=10**7)
+    height, width = image.sample.shape[:2]
+    assert (height, width) == image.pixels.shape[:2] or max(height, width) <= 128
     assert min(height, width) >= 1
-    assert picture.sample.dtype == np.uint8
+    assert image.sample.dtype == np.uint8
 
 
 def test_sample__holds_pixels_not_averages() -> None:
-    """Every value of the sample is one of the picture."""
+    """Every value of the sample is one of the image."""
     bits = np.random.default_rng(0).integers(0, 2, (480, 640, 1), dtype=np.uint8) * np.uint8(255)
-    picture = decode(encode(np.repeat(bits, 3, axis=2), "PNG"), max_pixels=10**7, detail=100)
-    assert set(np.unique(picture.sample).tolist()) == {0, 255}
-    assert len(np.unique(picture.pixels)) > 2
+    image = decode(encode(np.repeat(bits, 3, axis=2), "PNG"), max_pixels=10**7, detail=100)
+    assert set(np.unique(image.sample).tolist()) == {0, 255}
+    assert len(np.unique(image.pixels)) > 2
 
 
 def test_sample__is_upright() -> None:
     """Orientation is applied to the sample too."""
     for file_format in ("JPEG", "PNG"):
-        picture = decode(oriented(quadrants(width=640, height=320), 6, file_format), max_pixels=10**7, detail=64)
-        assert picture.sample.shape[0] < picture.sample.shape[1] + 64
-        assert picture.sample[2, 2].tolist() == pytest.approx([255, 0, 0], abs=4)
+        image = decode(oriented(quadrants(width=640, height=320), 6, file_format), max_pixels=10**7, detail=64)
+        assert image.sample.shape[0] < image.sample.shape[1] + 64
+        assert image.sample[2, 2].tolist() == pytest.approx([255, 0, 0], abs=4)
 
 
 @pytest.mark.parametrize(

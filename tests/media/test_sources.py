@@ -1,4 +1,4 @@
-"""Folders and lists name the pictures to ingest, in a stable order, whatever the names are."""
+"""Folders and lists name the images to ingest, in a stable order, whatever the names are."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ def listed(source: Any) -> list[str]:
 
 
 def test_formats__suffixes_in_any_case() -> None:
-    """Pictures and videos are known by their suffixes, in upper and lower case."""
+    """Images and videos are known by their suffixes, in upper and lower case."""
     assert is_image("a.JPG")
     assert is_image("a.b.heic")
     assert not is_image("jpg")
@@ -46,7 +46,7 @@ def test_formats__suffixes_in_any_case() -> None:
     assert not IMAGE_SUFFIXES & VIDEO_SUFFIXES
 
 
-def test_folder__finds_pictures_below_in_order_of_names(tmp_path: Path) -> None:
+def test_folder__finds_images_below_in_order_of_names(tmp_path: Path) -> None:
     """Files of a folder come before those of its folders, both in order of names."""
     touch(tmp_path, "b.png", "a.jpg", "z/1.webp", "c/deep/er/x.tif", "c/y.bmp", "10.gif", "9.gif")
     source = open_source(tmp_path)
@@ -64,7 +64,7 @@ def test_folder__counts_what_is_left_out(tmp_path: Path) -> None:
         assert source.skipped == {"other files": 2}
 
 
-def test_folder__without_pictures(tmp_path: Path) -> None:
+def test_folder__without_images(tmp_path: Path) -> None:
     """An empty folder and one of text files have no items."""
     assert paths(open_source(tmp_path)) == []
     touch(tmp_path, "a.txt")
@@ -154,14 +154,14 @@ def test_source__that_does_not_exist(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["film.mp3", "list.json", "noext"])
 def test_source__of_the_wrong_kind(tmp_path: Path, name: str) -> None:
-    """A file that is neither a picture nor a list is refused with what would be right."""
+    """A file that is neither an image nor a list is refused with what would be right."""
     touch(tmp_path, name)
-    with pytest.raises(InvalidInput, match=r"is not a folder, a picture \(.*\) or a \.txt, \.csv or \.parquet list"):
+    with pytest.raises(InvalidInput, match=r"is not a folder, an image \(.*\) or a \.txt, \.csv or \.parquet list"):
         open_source(tmp_path / name)
 
 
-def test_source__of_one_picture(tmp_path: Path) -> None:
-    """A picture alone is a source, relative to the folder that it is in, whatever else is there."""
+def test_source__of_one_image(tmp_path: Path) -> None:
+    """An image alone is a source, relative to the folder that it is in, whatever else is there."""
     touch(tmp_path, "a/one.JPG", "a/two.jpg")
     source = open_source(tmp_path / "a" / "one.JPG")
     assert (source.root, paths(source), paths(source)) == (str(tmp_path / "a"), ["one.JPG"], ["one.JPG"])

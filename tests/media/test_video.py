@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from framedex.errors import CannotDecode, InvalidInput
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.video import Video
+from tests.image_files import Pixels, photo
 from tests.laws import examples
-from tests.pictures import Pixels, photo
 from tests.videos import (
     FPS,
     as_sound,
@@ -228,7 +228,7 @@ class TestSampling:
         first = [stamp for place, stamp in enumerate(stamps) if place == 0 or periods[place] > periods[place - 1]]
         assert kept(path, Sampling(rate)) == first
 
-    def test_scenes__begin_where_the_picture_changes(self, tmp_path: Path) -> None:
+    def test_scenes__begin_where_the_image_changes(self, tmp_path: Path) -> None:
         """A cut is kept with its first frame; movement within a scene is none."""
         frames = [frame for seed in (1, 2, 3) for frame in numbered(22, seed=seed)]
         path = write_video(tmp_path / "clip.avi", frames)

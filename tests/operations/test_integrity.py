@@ -19,8 +19,8 @@ from framedex.records import CheckResult
 from framedex.storage import datasets
 from framedex.storage.blobs import Upload
 from tests.gallery import SETTINGS, fill
+from tests.image_files import encode, photo
 from tests.manifests import contents_of, contents_of_all
-from tests.pictures import encode, photo
 
 Damage = Callable[[Path], None]
 
@@ -29,7 +29,7 @@ Damage = Callable[[Path], None]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, closed, with uploaded images, a snapshot, a custom field, and something in each cache."""
     home = tmp_path_factory.mktemp("made")
-    folder = fill(home / "pictures", 4)
+    folder = fill(home / "images", 4)
     with Workspace(home / "ws", settings=SETTINGS) as workspace:
         dataset = workspace.create_dataset("pets", fill(home / "first", 1, first_seed=200), "gist")
         dataset.add_media(archive=pack(folder, home / "pets.zip"), auto_reindex=True)

@@ -9,7 +9,7 @@ import pytest
 
 from framedex.render import html
 
-JPEG = b"\xff\xd8 not quite a picture"
+JPEG = b"\xff\xd8 not quite an image"
 
 
 class Outline(HTMLParser):

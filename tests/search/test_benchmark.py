@@ -112,15 +112,15 @@ def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
 def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset without decodable files has nothing to search, and the error says so."""
     (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "broken.jpg").write_bytes(b"no picture")
+    (tmp_path / "p" / "broken.jpg").write_bytes(b"no image")
     with pytest.raises(NotIndexed, match=r"vector|embedding"):
         workspace.create_dataset("broken", tmp_path / "p", "gist").benchmark_search()
 
 
-def test_benchmark_search__pictures_some_broken(workspace: Workspace, folder: Path) -> None:
+def test_benchmark_search__images_some_broken(workspace: Workspace, folder: Path) -> None:
     """Files without a vector are neither results nor queries."""
-    (folder / "broken.jpg").write_bytes(b"no picture")
-    found = workspace.create_dataset("pictures", folder, "gist").benchmark_search(queries=9, k=3, selectivities=[0.5])
+    (folder / "broken.jpg").write_bytes(b"no image")
+    found = workspace.create_dataset("images", folder, "gist").benchmark_search(queries=9, k=3, selectivities=[0.5])
     assert found.n_vectors == 6
     assert [(row.selectivity, row.rows, row.recall) for row in found.rows] == [(1.0, 6, 1.0)] * 2 + [(0.5, 3, 1.0)]
 

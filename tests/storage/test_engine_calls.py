@@ -11,7 +11,7 @@ from tests.processes import run
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 
 START = """
-    import os, signal, sys, traceback, warnings
+    import os, sys, warnings
     from pathlib import Path
     import numpy as np
     import pyarrow as pa
@@ -22,6 +22,7 @@ START = """
     from framedex.storage.table_files import files_of, old_versions
     from framedex.storage.tables import StoredVectors, Table
     from framedex.storage.vector_files import files_with
+    from tests.processes import in_child
 
     warnings.simplefilter("ignore")
     path = Path(sys.argv[1])
@@ -31,18 +32,6 @@ START = """
         for start in range(first, first + 2 * count, 2):
             vectors = pa.FixedSizeListArray.from_arrays(pa.array([start, 0, start + 1, 0], pa.float32()), 2)
             yield pa.record_batch([pa.array([start, start + 1]), vectors], schema=schema)
-
-    def in_child(work):
-        child = os.fork()
-        if not child:
-            signal.alarm(60)
-            try:
-                work()
-            except BaseException:
-                traceback.print_exc()
-                os._exit(3)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
 
     def helper_id():
         return engine_calls._CALLS.helper()._process.pid

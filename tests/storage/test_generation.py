@@ -73,5 +73,5 @@ def test_of_objects__shows_their_index() -> None:
 def test_generation__status_and_counts() -> None:
     """The summary decides the status, and how many of the media are frames of videos."""
     whole, part = generation(Summary()), generation(Summary(partial=True, n_videos=2, n_of_videos=4))
-    assert (whole.status, whole.n_videos, whole.n_pictures) == (DatasetStatus.READY, 0, 10)
-    assert (part.status, part.n_videos, part.n_pictures) == (DatasetStatus.PARTIAL_INDEX, 2, 6)
+    assert (whole.status, whole.n_videos, whole.n_still_images) == (DatasetStatus.READY, 0, 10)
+    assert (part.status, part.n_videos, part.n_still_images) == (DatasetStatus.PARTIAL_INDEX, 2, 6)

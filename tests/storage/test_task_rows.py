@@ -42,9 +42,9 @@ def test_task__from_start_to_end(catalog: Catalog) -> None:
         task_rows.update_progress(connection, task_id, 10, "too early")
         assert task_rows.get_task(connection, task_id).progress_percentage is None
         task_rows.update_task(connection, task_id, status=TaskStatus.RUNNING)
-        task_rows.update_progress(connection, task_id, 42, "reading pictures")
+        task_rows.update_progress(connection, task_id, 42, "reading images")
         running = task_rows.get_task(connection, task_id)
-        assert (running.progress_percentage, running.status_message) == (42, "reading pictures")
+        assert (running.progress_percentage, running.status_message) == (42, "reading images")
         assert task_rows.is_busy(connection, dataset_id)
         task_rows.finish_task(connection, task_id, TaskStatus.COMPLETED, progress_percentage=100)
         done = task_rows.get_task(connection, task_id)

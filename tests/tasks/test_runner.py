@@ -115,7 +115,7 @@ def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
     assert shares[-1] == 1
     stages = list(dict.fromkeys(stage for stage, _ in heard))
     assert stages == [
-        "reading pictures", "loading vectors", "finding neighbours", "finding duplicates", "clustering", "writing",
+        "reading images", "loading vectors", "finding neighbours", "finding duplicates", "clustering", "writing",
     ]  # fmt: skip
 
 
@@ -298,11 +298,11 @@ def test_close__aborts_what_runs(tmp_path: Path, folder: Path) -> None:
 def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> None:
     """A beat stores how far the task is, in its row and in its dataset's."""
     dataset, task, gate = held(workspace, folder)
-    run_of(task).progress.share, run_of(task).progress.stage = 0.42, "reading pictures"
+    run_of(task).progress.share, run_of(task).progress.stage = 0.42, "reading images"
     with workspace._context.catalog.write() as connection:
         run_of(task)._beat(connection)
     (record,) = workspace.tasks().tasks
-    assert (record.progress_percentage, record.status_message) == (42, "reading pictures")
+    assert (record.progress_percentage, record.status_message) == (42, "reading images")
     assert dataset.info.progress == 42
     gate.opened.set()
     task.wait(60)

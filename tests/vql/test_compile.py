@@ -198,8 +198,8 @@ def test_not__keeps_rows_whose_value_is_missing(element: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("op", ["is_not", "not_one_of"])
-def test_labels__complement_keeps_unlabelled_pictures(op: str) -> None:
-    """Pictures without labels are not cats."""
+def test_labels__complement_keeps_unlabelled_images(op: str) -> None:
+    """Images without labels are not cats."""
     table = table_of({"labels": None}, {"labels": ["cat"]}, {"labels": ["dog"]}, {"labels": []})
     assert found([{"labels": {"op": op, "value": "cat"}}], table) == [0, 2, 3]
 
@@ -226,7 +226,7 @@ def test_tags__of_a_table_without_the_column() -> None:
     assert found([{"tags": {"op": "is", "value": ["keep", "untagged"]}}], table) == [0, 1]
 
 
-def test_issues__out_keeps_pictures_without_the_issue() -> None:
+def test_issues__out_keeps_images_without_the_issue() -> None:
     """`out` is the complement of `in` with the same confidences."""
     table = table_of({"issue_blur": 0.9}, {"issue_blur": 0.6}, {})
     test = {"op": "issue", "value": "blur", "confidence_min": 0.7}

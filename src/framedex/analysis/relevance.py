@@ -70,7 +70,7 @@ class Relevance:
             odds = self.random_pairs.log_share_above(exact) - self.neighbours.log_share_below(exact)
         return np.asarray(1 / (1 + np.exp(np.clip(odds, -700, 700))), np.float32)
 
-    def least(self, relevance: float) -> float:
+    def min_similarity(self, relevance: float) -> float:
         """Return the lowest similarity with at least a relevance in [0, 1]; -1 if all have it, 1 if none has."""
         low, high = -1.0, 1.0
         for _ in range(40):

@@ -35,7 +35,7 @@ def video_similarity(one: Vectors, other: Vectors) -> float:
     return float(best.mean(dtype=np.float64))
 
 
-def sampled(counts: npt.NDArray[np.int64], max_frames: int = _SAMPLED) -> npt.NDArray[np.int64]:
+def sample_frames(counts: npt.NDArray[np.int64], max_frames: int = _SAMPLED) -> npt.NDArray[np.int64]:
     """Return a sample of the frames of videos, evenly spaced within each video.
 
     Args:
@@ -54,18 +54,18 @@ def sampled(counts: npt.NDArray[np.int64], max_frames: int = _SAMPLED) -> npt.ND
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-def near_pairs(vectors: Vectors, video: npt.NDArray[np.int64], *, least: float) -> Pairs:
+def near_pairs(vectors: Vectors, video: npt.NDArray[np.int64], *, min_similarity: float) -> Pairs:
     """Return pairs of videos with neighbouring frames.
 
     Args:
         vectors: float32, shape (N, D), unit length: sampled frames of the videos.
         video: shape (N,): the number of each frame's video.
-        least: minimum similarity of neighbours.
+        min_similarity: minimum similarity of neighbours.
     """
     if len(vectors) < 2:
         return np.empty((0, 2), dtype=np.int64)
-    graph = nearest(vectors, k=min(_K, len(vectors) - 1), min_similarity=least)
-    near = (graph.similarity >= least) & (graph.rows >= 0)
+    graph = nearest(vectors, k=min(_K, len(vectors) - 1), min_similarity=min_similarity)
+    near = (graph.similarity >= min_similarity) & (graph.rows >= 0)
     rows, columns = np.nonzero(near)
     return unique_pairs(video[rows], video[graph.rows[rows, columns]])
 

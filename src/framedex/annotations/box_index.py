@@ -124,7 +124,7 @@ class BoxIndex:
         x, y, width, height = self._sides[4 * number : 4 * number + 4]
         if self._flags[number] & _RELATIVE:
             if size is None:
-                reason = "the size of the picture is not known, of which the numbers are fractions"
+                reason = "the size of the image is not known, of which the numbers are fractions"
                 self.problems.add(Problem(f"a box of {path!r}", label, reason))
                 return None
             return RelativeBox(path, x, y, width, height, label, sure, source=source).in_pixels(path, *size)

@@ -73,14 +73,14 @@ def fit_box(box: Box, width: int, height: int) -> Fit:
     if box.width == 0 or box.height == 0:
         return Fit(None, _misfit(box, "the box is empty: width and height must be above 0"))
     if min(width - box.x, height - box.y, box.x + box.width, box.y + box.height) <= 0:
-        return Fit(None, _misfit(box, f"the box lies outside of the picture, which has {width}×{height} pixels"))
+        return Fit(None, _misfit(box, f"the box lies outside of the image, which has {width}×{height} pixels"))
     x, across, cut_x = _clipped(box.x, box.width, width)
     y, down, cut_y = _clipped(box.y, box.height, height)
     if not cut_x and not cut_y:
         return Fit(box, None)
     problem = None
     if max(cut_x, cut_y) > TOLERANCE:
-        problem = _misfit(box, f"cut off where it reaches over the picture, which has {width}×{height} pixels")
+        problem = _misfit(box, f"cut off where it reaches over the image, which has {width}×{height} pixels")
     return Fit(replace(box, x=x, y=y, width=across, height=down), problem)
 
 

@@ -120,7 +120,7 @@ def _check_box_columns(path: Path, names: Sequence[str]) -> None:
 def _box(location: str, row: Mapping[str, Any], source: str) -> Box | Problem:
     name, label = row["filename"], label_of(row["label"])
     if not isinstance(name, str) or not name:
-        return problem(location, name, "'filename' must be the name of a picture")
+        return problem(location, name, "'filename' must be the name of an image")
     if not label:
         return problem(location, row["label"], "'label' must be the name of a class")
     x, y, width, height = (finite_number(row[name]) for name in COLUMNS[1:5])

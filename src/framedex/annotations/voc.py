@@ -96,7 +96,7 @@ def _read(path: Path) -> Element:
         content = read_bytes(path, _LARGEST)
     except TooLarge:
         raise InvalidInput(
-            f"{os.fspath(path)!r} has more than {_LARGEST:,} bytes; a Pascal VOC file is of one picture"
+            f"{os.fspath(path)!r} has more than {_LARGEST:,} bytes; a Pascal VOC file is of one image"
         ) from None
     except OSError as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r}: {error.strerror or error}") from error

@@ -134,7 +134,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
         raise InvalidInput(f"cannot read the labels below {os.fspath(folder)!r}: {error}") from error
     if not n_files:
         raise InvalidInput(
-            f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside pictures of their names"
+            f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside images of their names"
         )
 
 
@@ -143,7 +143,7 @@ def _boxes(folder: Path, path: str, image: str, names: Mapping[int, str]) -> Ite
     try:
         with open_text(folder / path) as file:
             if os.fstat(file.fileno()).st_size > _LARGEST:
-                yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one picture")
+                yield problem(path, name, f"has more than {_LARGEST:,} bytes; a label file is of one image")
                 return
             for line_number, line in enumerate(file, 1):
                 if columns := line.split():
@@ -204,7 +204,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
                 text = "".join(f"{_line(box, size, numbers)}\n" for box in boxes)
                 files.add(f"{_LABELS}/{stem(name)}{_SUFFIX}", text.encode())
     write_label_table(files, images, part(progress, 0.9, 1.0))
-    without = [f"{sizeless:,} boxes are left out: the sizes of their pictures are not known"] if sizeless else []
+    without = [f"{sizeless:,} boxes are left out: the sizes of their images are not known"] if sizeless else []
     return without + omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
 
 

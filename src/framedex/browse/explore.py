@@ -204,8 +204,8 @@ def preview(
 ) -> Preview:
     """Return a row in the form of the interface; *names* are the tag names by number."""
     is_object = media.parents is not None
-    picture_uri = media.uri_of(row)
-    uri = object_uri(media, row) if is_object else picture_uri
+    image_uri = media.uri_of(row)
+    uri = object_uri(media, row) if is_object else image_uri
     return Preview(
         type="OBJECT" if is_object else "VIDEO_FRAME" if row.get("kind") == VIDEO_FRAME else "IMAGE",
         media_id=row["media_id"],
@@ -218,9 +218,9 @@ def preview(
         width=row["width"],
         height=row["height"],
         image_id=row[_PARENT if is_object else "media_id"],
-        image_uri=picture_uri,
+        image_uri=image_uri,
         bounding_box=[row[name] for name in BOX] if is_object else None,
-        original_uri=picture_uri,
+        original_uri=image_uri,
         video_uri=None if row.get("kind") is None else media.uri_of({**row, "frame_time_s": None}),
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.analysis.components import connected_components
-from framedex.analysis.video_similarity import Pairs, near_pairs, sampled, unique_pairs, video_similarity
+from framedex.analysis.video_similarity import Pairs, near_pairs, sample_frames, unique_pairs, video_similarity
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.core.checks import check_fraction
@@ -102,7 +102,7 @@ class _Frames:
     def of_video(self, number: int) -> npt.NDArray[np.float32]:
         """Return the embeddings of a video: float32, shape (frames, D)."""
         start = int(self.counts[:number].sum())
-        return self.take(start + sampled(self.counts[number : number + 1], _MOST_FRAMES))
+        return self.take(start + sample_frames(self.counts[number : number + 1], _MOST_FRAMES))
 
     def alike(self, pairs: Pairs) -> npt.NDArray[np.float64]:
         """Return the similarities of pairs of videos; two videos are in memory at a time."""
@@ -115,9 +115,11 @@ class _Frames:
 
 def _candidates(media: Media, frames: _Frames, *, min_similarity: float) -> Pairs:
     """Return the pairs of videos to compare."""
-    sample = sampled(frames.counts)
+    sample = sample_frames(frames.counts)
     pairs = [
-        near_pairs(frames.take(sample), frames.video[frames.positions[sample]].astype(np.int64), least=min_similarity)
+        near_pairs(
+            frames.take(sample), frames.video[frames.positions[sample]].astype(np.int64), min_similarity=min_similarity
+        )
     ]
     row = 0
     for batch in media.table.scan(["original", "neighbours", "neighbour_similarity"]):

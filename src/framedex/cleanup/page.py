@@ -70,8 +70,8 @@ def _issue(removed: pa.Table, issue: str, jpegs: Jpegs, max_media: int) -> Itera
 
 
 def _figures(rows: pa.Table, jpegs: Jpegs) -> str:
-    pictures = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
-    return html.row(html.figure(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in pictures)
+    images = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
+    return html.row(html.figure(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in images)
 
 
 def _mark(row: dict[str, Any]) -> str:

@@ -143,8 +143,8 @@ class OnnxEncoder:
         self.dimension = len(self.values(grey))
         if self.dimension > _MAX_DIMENSION:
             raise InvalidInput(
-                f"tensor {self._model.output!r} of the model {os.fspath(whole)!r} has {self.dimension} values a "
-                f"picture; a vector has at most {_MAX_DIMENSION}: name another output"
+                f"tensor {self._model.output!r} of the model {os.fspath(whole)!r} has {self.dimension} values an "
+                f"image; a vector has at most {_MAX_DIMENSION}: name another output"
             )
         used = {name: setting_text(value) for name, value in vars(self._prepared).items()}
         self.weights: Weights | None = Weights(
@@ -194,7 +194,7 @@ class OnnxEncoder:
             case 3:
                 return np.asarray(output.mean(axis=(1, 2)))
         raise InvalidInput(
-            f"tensor {self._model.output!r} of encoder {self.name!r} has the shape {output.shape} a picture; "
+            f"tensor {self._model.output!r} of encoder {self.name!r} has the shape {output.shape} an image; "
             "a vector is made of one axis, two (tokens) or three (channels, rows, columns)"
         )
 
@@ -214,10 +214,10 @@ def _preparation(model: OnnxModel, settings: OnnxSettings) -> OnnxPreparation:
     size = settings.size
     if size is None:
         if shape.height is None or shape.width is None:
-            raise InvalidInput(f"{says} takes pictures of any size: say which, as size=224")
+            raise InvalidInput(f"{says} takes images of any size: say which, as size=224")
         size = (shape.height, shape.width)
     elif any(there not in (None, requested) for there, requested in zip(fixed, size, strict=True)):
-        raise InvalidInput(f"{says} takes pictures of {fixed[0]}×{fixed[1]} (height × width), not {size[0]}×{size[1]}")
+        raise InvalidInput(f"{says} takes images of {fixed[0]}×{fixed[1]} (height × width), not {size[0]}×{size[1]}")
     whole = shape.dtype is np.uint8
     scale = settings.scale or (255.0 if whole else 1.0)
     colours = settings.colours or "rgb"

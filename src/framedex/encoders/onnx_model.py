@@ -63,7 +63,7 @@ class OnnxModel:
         if len(graph.inputs) != 1:
             raise InvalidInput(
                 f"{self._says} takes {len(graph.inputs)} inputs ({', '.join(graph.inputs)}); "
-                "an encoder of pictures has one"
+                "an encoder of images has one"
             )
         self.files = {name: path.parent / name for name in graph.outside()}
         for name, file in self.files.items():
@@ -94,8 +94,8 @@ class OnnxModel:
         output = self._running.run(batch)[0]
         if not output.ndim or len(output) != len(batch):
             raise InvalidInput(
-                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for {len(batch)} pictures; "
-                "the first axis of a vector counts the pictures"
+                f"tensor {self.output!r} of {self._says} has the shape {output.shape} for {len(batch)} images; "
+                "the first axis of a vector counts the images"
             )
         return np.asarray(output[0])
 
@@ -118,7 +118,7 @@ class OnnxModel:
         layout = requested or next(iter(with_colours or fits), None)
         if layout is None or layout not in fits or dtype is None:
             raise InvalidInput(
-                f"the input {input_.name!r} of {self._says} is a {input_.type} of shape {input_.shape}; pictures go "
+                f"the input {input_.name!r} of {self._says} is a {input_.type} of shape {input_.shape}; images go "
                 f"into one of 4 axes with 3 colours{f' as {requested}' if requested else ''}, of type float, float16 "
                 "or uint8"
             )

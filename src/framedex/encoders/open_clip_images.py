@@ -45,7 +45,7 @@ class ClipPreparation:
         """
         if self.resize_mode not in _RESIZE_MODES or self.interpolation not in _FILTERS:
             raise InvalidInput(
-                f"pictures are resized by {', '.join(_RESIZE_MODES)} with {' or '.join(_FILTERS)}, "
+                f"images are resized by {', '.join(_RESIZE_MODES)} with {' or '.join(_FILTERS)}, "
                 f"not by {self.resize_mode!r} with {self.interpolation!r}"
             )
         if len(self.mean) != 3 or len(self.std) != 3 or min(self.std) <= 0:

@@ -128,7 +128,7 @@ def choose_text_encoder(name: str | TextEncoder) -> TextEncoder:
     scheme = _scheme_of(name)
     encoder: object = _IN_CODE[name] if scheme is None and name in _IN_CODE else _load(name, scheme, None)
     if not isinstance(encoder, TextEncoder):
-        raise InvalidInput(f"the encoder {name!r} knows pictures only; a text encoder has the method encode_texts")
+        raise InvalidInput(f"the encoder {name!r} knows images only; a text encoder has the method encode_texts")
     return encoder
 
 
@@ -146,7 +146,7 @@ def check_multimodal(name: str, settings: Settings) -> None:
     else:
         reads_texts = scheme.reads_texts
     if not reads_texts:
-        raise InvalidInput(f"the encoder {name!r} knows pictures only; one of pictures and texts is needed")
+        raise InvalidInput(f"the encoder {name!r} knows images only; one of images and texts is needed")
     if scheme is not None:
         scheme.check(name, settings)
 

@@ -76,7 +76,7 @@ def check_weights(encoder: Encoder, config: EmbeddingConfig) -> None:
     then, now = config.weights, weights_of(encoder)
     if then is None or then == now:
         return
-    remedy = "put back what there was, or make the dataset anew: vectors of the two do not compare"
+    remedy = "put back what there was, or create a new dataset: their vectors cannot be compared"
     if now is None:
         raise InvalidInput(f"this dataset was indexed with the weights {then.path!r}, and {encoder.name!r} has none")
     if then.sha256 != now.sha256:

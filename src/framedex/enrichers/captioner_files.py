@@ -92,9 +92,9 @@ def find_captioner(folder: Path) -> CaptionerFiles:
     if kind not in CONTINUING and not chats:
         raise InvalidInput(
             f"{os.fspath(folder)!r} has a model of the type {kind!r}: captions are written by models of the types "
-            f"{', '.join(CONTINUING)}, and by those of pictures and texts that have a chat template"
+            f"{', '.join(CONTINUING)}, and by those of images and texts that have a chat template"
         )
-    _need(folder, _IMAGE_PROCESSORS, "description of how pictures are prepared")
+    _need(folder, _IMAGE_PROCESSORS, "description of how images are prepared")
     _need(folder, _WORDS, "tokenizer")
     beside = sorted(path for path in folder.iterdir() if path.suffix in _DESCRIBING and path.is_file())
     return CaptionerFiles(folder, kind, chats, _checkpoints(folder), tuple(beside))

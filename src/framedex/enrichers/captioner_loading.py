@@ -57,7 +57,7 @@ def load_model(files: CaptionerFiles, precision: str) -> Any:
             precision = "bfloat16"  # which has a larger range
         if type(config) not in engine.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
             raise InvalidInput(
-                f"{os.fspath(files.folder)!r} has a model of the type {files.kind!r}, which makes no texts of pictures"
+                f"{os.fspath(files.folder)!r} has a model of the type {files.kind!r}, which makes no texts of images"
             )
         model, loading_info = engine.AutoModelForImageTextToText.from_pretrained(
             files.folder,

@@ -67,7 +67,7 @@ class ContinuationMethod:
         self.room: int | None = None if positions is None else positions - len(self._start or (0,))
         if self.room is not None and self.room < 1:
             raise InvalidInput(f"the prompt is too long: the model knows {positions} tokens, caption included")
-        with translate_errors(files, "preparation of pictures"):
+        with translate_errors(files, "preparation of images"):
             shape = self.prepare(np.full((64, 64, 3), 128, np.uint8)).shape
         self.min_side_px = _OVERSAMPLED * max(shape[-2:])
 
@@ -123,7 +123,7 @@ class ConversationMethod:
     def __init__(self, files: CaptionerFiles, prompt: str | None) -> None:
         self._processor = load_part(files, "AutoProcessor")
         if not hasattr(self._processor, "apply_chat_template") or not hasattr(self._processor, "tokenizer"):
-            raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how pictures and texts are put together")
+            raise InvalidInput(f"{os.fspath(files.folder)!r} does not describe how images and texts are put together")
         self._processor.image_processor = load_part(files, "AutoImageProcessor")
         self._processor.tokenizer.padding_side = "left"  # so that the answer follows the prompt directly in all rows
         self.prompt: str | None = DEFAULT_PROMPT if prompt is None else prompt

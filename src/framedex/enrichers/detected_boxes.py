@@ -4,10 +4,10 @@ from math import isfinite, isnan
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.enrichers.detector import Detector
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 
 
-def detected_boxes(detector: Detector, image: Picture, name: str) -> list[Box]:
+def detected_boxes(detector: Detector, image: DecodedImage, name: str) -> list[Box]:
     """Return bounding boxes of the objects in an image, the most confident first.
 
     Boxes that do not cover a pixel of the image are dropped.

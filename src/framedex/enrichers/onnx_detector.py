@@ -90,7 +90,7 @@ class OnnxDetector:
             InvalidInput: the image has another shape or dtype, or the model returns invalid values.
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
-            raise InvalidInput(f"a picture must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
+            raise InvalidInput(f"an image must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
         letterbox = Letterbox.of((pixels.shape[0], pixels.shape[1]), self.size, centred=self.form != "yolox")
         output = self._session.run(self._input(letterbox.show(pixels, self.size), self.form))[self._output]
         corners, classes, scores = candidates(self.form, output, self.size, self._score)
@@ -105,7 +105,7 @@ class OnnxDetector:
         height, width = self._session.size
         if settings.size is None:
             if height is None or width is None:
-                raise InvalidInput(f"{self._session.says} takes pictures of any size: say which, as size=640")
+                raise InvalidInput(f"{self._session.says} takes images of any size: say which, as size=640")
             if height % STRIDES[-1] or width % STRIDES[-1]:
                 raise InvalidInput(
                     f"{self._session.says} takes {height}×{width} pixels; detectors take multiples of 32"
@@ -113,7 +113,7 @@ class OnnxDetector:
             return height, width
         if any(there not in (None, requested) for there, requested in zip((height, width), settings.size, strict=True)):
             raise InvalidInput(
-                f"{self._session.says} takes pictures of {height}×{width} (height × width), "
+                f"{self._session.says} takes images of {height}×{width} (height × width), "
                 f"not {settings.size[0]}×{settings.size[1]}"
             )
         return settings.size
@@ -130,7 +130,7 @@ class OnnxDetector:
         if len(heads) != 1:
             shapes = ", ".join(f"{name!r} {output.shape}" for name, output in outputs.items()) or "nothing"
             raise InvalidInput(
-                f"{self._session.says} puts out {shapes} for a picture of {self.size[0]}×{self.size[1]}; one output "
+                f"{self._session.says} puts out {shapes} for an image of {self.size[0]}×{self.size[1]}; one output "
                 f"must have the shape {expected_shapes(self.size)}{f', and {form_} was asked for' if form_ else ''}"
             )
         return heads[0]

@@ -37,7 +37,7 @@ class OnnxSession:
         sides = self._running.sides if len(inputs) == 1 else []
         if len(sides) != 4 or not (sides[0] in (1, None) and sides[1] in (3, None)):
             shapes = ", ".join(f"{each.name!r} {each.shape}" for each in inputs) or "nothing"
-            raise InvalidInput(f"{self.says} takes {shapes}; a detector takes one picture, of shape (1, 3, H, W)")
+            raise InvalidInput(f"{self.says} takes {shapes}; a detector takes one image, of shape (1, 3, H, W)")
         dtype = self._running.dtype
         if dtype is None:
             raise InvalidInput(f"{self.says} takes {inputs[0].type}; a detector takes float, float16 or uint8")

@@ -90,7 +90,7 @@ class ZeroShot:
 
     def __init__(self, encoder: Encoder, vocabulary: Sequence[VocabularyTag], *, threshold: float, top_k: int) -> None:
         if not isinstance(encoder, TextEncoder):
-            raise InvalidInput(f"the encoder {encoder.name!r} knows pictures only; tags need one that knows texts")
+            raise InvalidInput(f"the encoder {encoder.name!r} knows images only; tags need one that knows texts")
         self.encoder: Encoder = encoder
         limits = [threshold if tag.threshold is None else tag.threshold for tag in vocabulary]
         self.tags = Tags(tuple(tag.name for tag in vocabulary), np.array(limits), top_k)

@@ -100,7 +100,7 @@ class TransformersCaptioner:
             pixels: uint8, shape (H, W, 3), RGB, upright.
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
-            raise InvalidInput(f"a picture must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
+            raise InvalidInput(f"an image must be uint8 of shape (H, W, 3), not {pixels.dtype} of {pixels.shape}")
         return self._way.prepare(pixels)
 
     def captions(self, prepared: npt.NDArray[Any]) -> list[str]:

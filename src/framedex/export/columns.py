@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from framedex.annotations.output import column
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, group_prefix
+from framedex.editable_values import editable_values
 from framedex.errors import InvalidInput
 from framedex.export.locations import file_paths, image_names, uris
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
@@ -40,8 +41,7 @@ EXPORTED = pa.schema(
         pa.field("height", pa.int32()),
         pa.field("uniqueness_score", pa.float32()),
         pa.field("cluster_id", pa.string()),
-        pa.field("caption", pa.string()),
-        pa.field("labels", pa.list_(pa.string())),
+        *(each.field for each in editable_values().values() if each.from_source),
         pa.field("tags", pa.list_(pa.string())),
         pa.field("issues", pa.list_(ISSUE_STRUCT)),
         pa.field("media_type", pa.string()),
@@ -49,6 +49,7 @@ EXPORTED = pa.schema(
         pa.field("video_name", pa.string()),
         pa.field("frame_number", pa.int64()),
         pa.field("frame_timestamp", pa.float64()),
+        *(each.field for each in editable_values().values() if not each.from_source),
     ]
 )
 """Columns of ``metadata.parquet``. ``cluster_id`` is that of the finest level; ``frame_timestamp`` is in seconds."""

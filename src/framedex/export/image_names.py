@@ -83,7 +83,7 @@ def _without_folders(contents: ExportContents, progress: ShareProgress, folders:
         )
         if shared:
             odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(readable)), np.array(list(shared), np.int64))))
-        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{reserved}(?=/)", r"\1pictures", name))
+        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{reserved}(?=/)", r"\1files", name))
 
     return names
 

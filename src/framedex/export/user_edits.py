@@ -8,11 +8,13 @@ import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
 from framedex.annotations.output import column
+from framedex.editable_values import editable_values
 from framedex.storage.definitions import TAGGED_AT, TAGGED_SCHEMA, TAGS, fields_of, tag_names, tags_of
 from framedex.storage.media import Media
 
 TAG_DATES = TAGGED_SCHEMA.field(TAGGED_AT)
 """The dates of the tags, parallel to ``tags``; a column of the JSON export only."""
+_VALUES = {each.name: each for each in editable_values().values() if not each.from_source}
 _STORED, _TYPE = b"custom_field", b"field_type"  # metadata that mark the columns of custom fields
 
 
@@ -36,8 +38,11 @@ def edited_column(media: Media, block: pa.Table, field: pa.Field) -> Any:
     Args:
         media: the dataset's media.
         block: rows with the stored columns that exist in the table.
-        field: ``tags`` (the names, in the order of assignment), ``TAG_DATES`` or a custom field.
+        field: ``tags`` (the names, in the order of assignment), ``TAG_DATES``, a custom field, or an editable value
+            that is in no source.
     """
+    if field.name in _VALUES:
+        return block[field.name] if field.name in block.column_names else pa.nulls(len(block), field.type)
     if (stored := stored_name(field)) is not None:
         return block[stored] if stored in block.column_names else pa.nulls(len(block), field.type)
     if field.name not in (TAGS, TAG_DATES.name):
@@ -54,12 +59,17 @@ def _lists(lengths: Any, values: pa.Array) -> pa.ListArray:
 
 
 def edited_items(block: pa.Table) -> list[pa.Array]:
-    """Return the JSON items of tags and custom fields, one array for each kind; null for rows without a value.
+    """Return the JSON items of user edits, one array for each kind; null for rows without a value.
 
     Items of tags are ``user_tag`` with tag_name and assigned_date. Items of fields are ``custom_field`` with
-    field_name, field_type and value.
+    field_name, field_type and value. Other items have the name of the editable value as type, and its value.
     """
-    return [_user_tags(block), *(_values(block, field) for field in block.schema if stored_name(field) is not None)]
+    fields = [field for field in block.schema if stored_name(field) is not None]
+    return [
+        _user_tags(block),
+        *(_custom_field(block, field) for field in fields),
+        *(_editable(block, name) for name in _VALUES),
+    ]
 
 
 def _user_tags(block: pa.Table) -> pa.Array:
@@ -68,21 +78,34 @@ def _user_tags(block: pa.Table) -> pa.Array:
     return json.join_lists(json.object_texts({"type": '"user_tag"', "properties": properties}), tags)
 
 
-def _values(block: pa.Table, field: pa.Field) -> pa.Array:
+def _custom_field(block: pa.Table, field: pa.Field) -> pa.Array:
     values = column(block, field.name)
-    if pa.types.is_list(field.type):
-        texts = pc.binary_join_element_wise("[", json.join_lists(_plain(values.flatten()), values), "]", "")
-    else:
-        texts = _plain(values)
     name, kind = json.strings(pa.array([field.name, field.metadata[_TYPE].decode()])).to_pylist()
-    properties = json.object_texts({"field_name": name, "field_type": kind, "value": texts})
-    return pc.if_else(
-        pc.is_valid(values), json.object_texts({"type": '"custom_field"', "properties": properties}), None
-    )
+    return _item("custom_field", values, {"field_name": name, "field_type": kind, "value": _texts(values)})
+
+
+def _editable(block: pa.Table, name: str) -> pa.Array:
+    values = column(block, name)
+    return _item(name, values, {"value": _texts(values)})
+
+
+def _item(kind: str, values: pa.Array, properties: dict[str, Any]) -> pa.Array:
+    """Return the JSON item of each row; null for rows without a value."""
+    item = json.object_texts({"type": f'"{kind}"', "properties": json.object_texts(properties)})
+    return pc.if_else(pc.is_valid(values), item, None)
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Return values, or lists of values, as JSON."""
+    if pa.types.is_list(values.type):
+        return pc.binary_join_element_wise("[", json.join_lists(_plain(values.flatten()), values), "]", "")
+    return _plain(values)
 
 
 def _plain(values: pa.Array) -> pa.Array:
     """Return texts, numbers or times as JSON."""
+    if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
+        return json.or_null(pc.cast(values, pa.string()))
     if pa.types.is_timestamp(values.type):
         return json.quoted(pc.replace_substring(pc.cast(values, pa.string()), " ", "T"))
     if pa.types.is_floating(values.type):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.errors import CannotDecode, NotFound
-from framedex.media.decode import Budget, Picture, decode, decoded, reserve_pixels, subsample
+from framedex.media.decode import Budget, DecodedImage, decode, decoded, reserve_pixels, subsample
 from framedex.media.files import Reader
 from framedex.media.video import Video
 from framedex.settings import Settings
@@ -36,7 +36,7 @@ def check_media_id(media_id: Any) -> None:
         raise NotFound(f"no media {media_id!r} in this dataset")
 
 
-def read_image(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> Picture:
+def read_image(media: Media, media_id: str, settings: Settings, *, detail: int | None = None) -> DecodedImage:
     """Return the image of a media item.
 
     Args:
@@ -75,7 +75,7 @@ def read_row(
     settings: Settings,
     detail: int | None = None,
     budget: Budget | None = None,
-) -> Picture:
+) -> DecodedImage:
     """Return the image of a row: a file, a frame of a video, or the crop of an object.
 
     Args:
@@ -122,7 +122,7 @@ def open_video(location: str, reader: Reader, settings: Settings, threads: int =
         yield opened.enter_context(Video(file, max_pixels=settings.max_pixels, threads=threads))
 
 
-def read_frame(video: Video, row: Mapping[str, Any], detail: int | None, budget: Budget | None = None) -> Picture:
+def read_frame(video: Video, row: Mapping[str, Any], detail: int | None, budget: Budget | None = None) -> DecodedImage:
     """Return the frame of a row. Frames of one video are read fastest in ascending order of their numbers.
 
     Args:
@@ -139,11 +139,11 @@ def read_frame(video: Video, row: Mapping[str, Any], detail: int | None, budget:
         return decoded(video.pixels(), detail=detail, file_format=video.codec)
 
 
-def crop_image(picture: Picture, x: float, y: float, width: float, height: float) -> Picture:
+def crop_image(image: DecodedImage, x: float, y: float, width: float, height: float) -> DecodedImage:
     """Return all pixels that a bounding box touches, as an image.
 
     Args:
-        picture: the image at full size.
+        image: the image at full size.
         x: left edge in pixels.
         y: upper edge in pixels.
         width: in pixels.
@@ -153,9 +153,9 @@ def crop_image(picture: Picture, x: float, y: float, width: float, height: float
         CannotDecode: the box contains no pixel, for example because the image was replaced by a smaller one.
     """
     left, top = max(math.floor(x), 0), max(math.floor(y), 0)
-    right, bottom = min(math.ceil(x + width), picture.width), min(math.ceil(y + height), picture.height)
+    right, bottom = min(math.ceil(x + width), image.width), min(math.ceil(y + height), image.height)
     if right <= left or bottom <= top:
         box = f"x {x:g}, y {y:g}, width {width:g}, height {height:g}"
-        raise CannotDecode(f"the box {box} holds no pixel of a picture of {picture.width}×{picture.height}")
-    pixels = np.ascontiguousarray(picture.pixels[top:bottom, left:right])
-    return replace(picture, pixels=pixels, width=right - left, height=bottom - top, sample=subsample(pixels))
+        raise CannotDecode(f"the box {box} holds no pixel of an image of {image.width}×{image.height}")
+    pixels = np.ascontiguousarray(image.pixels[top:bottom, left:right])
+    return replace(image, pixels=pixels, width=right - left, height=bottom - top, sample=subsample(pixels))

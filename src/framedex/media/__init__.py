@@ -1,1 +1,1 @@
-"""Pictures outside of tables: finding files, reading lists and annotations, decoding, thumbnails."""
+"""Images outside of tables: finding files, reading lists and annotations, decoding, thumbnails."""

@@ -33,7 +33,7 @@ _REDUCED = {
 
 
 @dataclass(frozen=True)
-class Picture:
+class DecodedImage:
     """A decoded image.
 
     Attributes:
@@ -107,7 +107,7 @@ class HeldOn:
         self._reservation.close()
 
 
-def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> Picture:
+def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: Budget | None = None) -> DecodedImage:
     """Return the image in *data*; the first frame of an animation.
 
     Args:
@@ -133,14 +133,14 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
             pixels = _decode_jpeg(data, factor)
             if pixels is not None:
                 small, sample = reduced(pixels, detail), subsample(pixels)
-                return Picture(small, sample, header.components, width, height, "jpeg")
+                return DecodedImage(small, sample, header.components, width, height, "jpeg")
     return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
 
 
-def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> Picture:
+def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:
     """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
     height, width = pixels.shape[:2]
-    return Picture(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format)
+    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format)
 
 
 def reserve_pixels(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
@@ -210,7 +210,7 @@ def _register_readers() -> None:
     pillow_heif.register_heif_opener()
 
 
-def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> Picture:
+def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budget | None) -> DecodedImage:
     from PIL import Image, ImageOps
 
     try:
@@ -230,7 +230,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
     except Exception as error:  # decoders raise errors of every kind on damaged data
         reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise CannotDecode(reason) from None
-    return Picture(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
+    return DecodedImage(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
 
 
 def _check_filled(image: Any, size: int) -> None:

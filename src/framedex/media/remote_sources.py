@@ -78,7 +78,7 @@ def open_remote(uri: str, store: ObjectStore, *, max_bytes: int, role_arn: str |
         source = _open_folder(f"{SCHEME}{bucket}/{key}".rstrip("/"), store, max_bytes)
     if not len(source.table):
         skipped = ", ".join(f"{count:,} {reason}" for reason, count in source.skipped.items())
-        raise invalid_uri(f"no pictures in {uri!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))
+        raise invalid_uri(f"no images in {uri!r}" + (f"; it holds {skipped}" if skipped else "; it is empty"))
     source.uri, source.role_arn = uri, role_arn
     return source
 

@@ -296,7 +296,7 @@ def open_source(source: str | os.PathLike[str]) -> Source:
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
     suffixes = ", ".join(sorted(IMAGE_SUFFIXES)), ", ".join(sorted(VIDEO_SUFFIXES))
-    what = f"a folder, a picture ({suffixes[0]}), a video ({suffixes[1]}) or a .txt, .csv or .parquet list"
+    what = f"a folder, an image ({suffixes[0]}), a video ({suffixes[1]}) or a .txt, .csv or .parquet list"
     if not exists:
         raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
     raise InvalidInput(f"{str(path)!r} is not {what}")

@@ -1,4 +1,4 @@
-"""Edits of tags, labels, captions and custom fields; each is committed as one generation."""
+"""Edits of tags, values and custom fields; each is committed as one generation."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,14 +7,16 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from framedex.core.arrays import Mask, RowIds
+from framedex.editable_values import EditableValue, find_editable_value
 from framedex.errors import InvalidInput, NotFound
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
-from framedex.jobs.edits.labels import caption_array, label_array, update_captions, update_labels
 from framedex.jobs.edits.rows import Indices, find_ids, mask_of
 from framedex.jobs.edits.tag_lists import count_tags
+from framedex.jobs.edits.values import update_values
 from framedex.operations.context import Context, open_media
 from framedex.operations.names import Operation
 from framedex.operations.short_edits import Edit, editing
@@ -82,38 +84,44 @@ def untag(context: Context, dataset_id: str, selection: Selection, name_or_id: s
         return _tag(result, count_tags(Table(media.table.path, written[0]["media"])))
 
 
-def set_labels(context: Context, dataset_id: str, selection: Selection, labels: Any) -> None:
-    """Set the same labels on all selected media.
+def set_value(
+    context: Context, dataset_id: str, name: str, selection: Selection | Mapping[str, Any], value: Any, operation: str
+) -> None:
+    """Set an editable value of media.
+
+    Args:
+        context: the open workspace.
+        dataset_id: the dataset.
+        name: the name of the value.
+        selection: the media; or values by media id.
+        value: the value of all media of a selection.
+        operation: name of the operation for messages.
 
     Raises:
-        InvalidInput: the labels are invalid.
+        InvalidInput: the name or a value is invalid.
         NotFound: a media item does not exist.
         Conflict: a task is in progress.
     """
-    array = label_array([labels])
-    with _editing(context, dataset_id, "set_labels") as (edit, media):
-        indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(update_labels(media.table, edit.job.head, array, indices), edit.job.head.summary)
+    editable = find_editable_value(name)
+    array = _values_by_id(editable, selection) if isinstance(selection, Mapping) else editable.array([value])
+    with _editing(context, dataset_id, operation) as (edit, media):
+        if isinstance(selection, Mapping):
+            indices = _indices_of(media, list(selection))
+        else:
+            indices = np.where(_selected_rows(media, selection), 0, -1)
+        edit.commit(update_values(media.table, edit.job.head, editable, array, indices), edit.job.head.summary)
 
 
-def set_labels_of(context: Context, dataset_id: str, labels: Mapping[str, Any]) -> None:
-    """Set the labels of media by their ids; raises as :func:`set_labels`."""
-    ids, array = list(labels), label_array(list(labels.values()))
-    with _editing(context, dataset_id, "set_labels") as (edit, media):
-        edit.commit(update_labels(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
-
-
-def set_captions(context: Context, dataset_id: str, captions: Mapping[str, Any]) -> None:
-    """Set the captions of media by their ids.
-
-    Raises:
-        InvalidInput: a caption is neither text nor None.
-        NotFound: a media item does not exist.
-        Conflict: a task is in progress.
-    """
-    ids, array = list(captions), caption_array(captions)
-    with _editing(context, dataset_id, "set_captions") as (edit, media):
-        edit.commit(update_captions(media.table, edit.job.head, array, _indices_of(media, ids)), edit.job.head.summary)
+def _values_by_id(editable: EditableValue, values: Mapping[str, Any]) -> pa.Array:
+    try:
+        return editable.array(values.values())
+    except InvalidInput:
+        for media_id, each in values.items():
+            try:
+                editable.parse(each)
+            except InvalidInput as error:
+                raise InvalidInput(f"{error}; it is that of media {media_id!r}") from None
+        raise
 
 
 def list_fields(context: Context, dataset_id: str) -> list[Field]:

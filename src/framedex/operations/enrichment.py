@@ -163,7 +163,7 @@ def _plan(context: Context, dataset_id: str, requested: Mapping[EnrichmentType, 
         assert entry.encoder is not None, "a model of encodings has an encoder"
         encoder, _ = choose_encoder(entry.encoder, context.settings)
         if not isinstance(encoder, TextEncoder):
-            raise InvalidInput(f"the encoder {encoder.name!r} of the model {entry.id!r} knows pictures only")
+            raise InvalidInput(f"the encoder {encoder.name!r} of the model {entry.id!r} knows images only")
         plan = EnrichmentPlan(plan.models, encoder, encoded_by(encoder, entry.id))
     if (entry := entry_of_type.get(EnrichmentType.IMAGE_TAGGING)) is not None:
         plan = EnrichmentPlan(plan.models, plan.encoder, plan.config, make_tagger(entry, context.settings))

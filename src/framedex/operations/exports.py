@@ -78,7 +78,7 @@ class Exportable(ABC):
         Args:
             path: the file; an existing one is replaced.
             format: the name of a format.
-            include_images: also put the pictures' files into it.
+            include_images: also put the image files into it.
             media_selection: only these, in the form of the interface's selective export; replaces the view's filter.
                 Media and objects may be named whichever are exported: an object stands for its media item, a media item
                 for the objects in it.

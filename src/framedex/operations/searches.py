@@ -112,7 +112,7 @@ def image_query(
 def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -> Any:
     if (vector := as_vector(query, searcher.config)) is not None:
         if box is not None:
-            raise InvalidInput("a bounding box is a part of a picture; a vector has none")
+            raise InvalidInput("a bounding box is a part of an image; a vector has none")
         return vector
     if isinstance(query, str) and not is_file(query) and not _is_path(query):
         if box is None:

@@ -32,7 +32,7 @@ def encoder_of(config: EmbeddingConfig) -> Encoder:
     """
     if config.encoder == PRECOMPUTED:
         raise InvalidInput(
-            "this dataset brought its own embeddings, so no other picture or text can be compared with them: "
+            "this dataset brought its own embeddings, so no other image or text can be compared with them: "
             f"search by a media id, or by a vector of {config.dimension} floats"
         )
     encoder, _ = choose_encoder(config.encoder)
@@ -50,7 +50,7 @@ def encode_image(pixels: Pixels, encoder: Encoder) -> Vectors:
     prepared = encoder.prepare(reduced(pixels, decode_side_px(encoder)))
     vectors = np.asarray(encoder.encode_images(np.stack([prepared])), np.float32)
     if vectors.shape != (1, encoder.dimension):
-        raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one picture")
+        raise InvalidInput(f"encoder {encoder.name!r} returned shape {vectors.shape} for one image")
     return unit(vectors[0])
 
 
@@ -123,7 +123,7 @@ def _as_array(query: Any) -> npt.NDArray[Any]:
 
         return np.asarray((ImageOps.exif_transpose(query) or query).convert("RGB"))
     raise InvalidInput(
-        "a picture to search by is a media id, a path, bytes, an array of shape (H, W, 3) or a Pillow image, "
+        "an image to search by is a media id, a path, bytes, an array of shape (H, W, 3) or a Pillow image, "
         f"not {type(query).__name__}"
     )
 
@@ -131,11 +131,11 @@ def _as_array(query: Any) -> npt.NDArray[Any]:
 def _of_array(array: npt.NDArray[Any], settings: Settings) -> Pixels:
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
         raise InvalidInput(
-            f"a picture as an array is uint8 of shape (H, W, 3), not {array.dtype} of shape {array.shape}"
+            f"an image as an array is uint8 of shape (H, W, 3), not {array.dtype} of shape {array.shape}"
         )
     height, width = array.shape[:2]
     if not height * width or height * width > settings.max_pixels:
-        raise InvalidInput(f"a picture has 1 to {settings.max_pixels:,} pixels, not {width}×{height}")
+        raise InvalidInput(f"an image has 1 to {settings.max_pixels:,} pixels, not {width}×{height}")
     if array.ndim == 2 or array.shape[2] == 1:
         return np.repeat(array.reshape(height, width, 1), 3, axis=2)
     if array.shape[2] == 3:
@@ -155,7 +155,7 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
     left, top = max(round(x), 0), max(round(y), 0)
     right, bottom = min(round(x + across), width), min(round(y + down), height)
     if right <= left or bottom <= top:
-        raise InvalidInput(f"bounding box {box!r} holds no pixel of a picture of {width}×{height}")
+        raise InvalidInput(f"bounding box {box!r} holds no pixel of an image of {width}×{height}")
     return np.ascontiguousarray(pixels[top:bottom, left:right])
 
 

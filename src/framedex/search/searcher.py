@@ -120,7 +120,7 @@ class Searcher:
             return EncodedQuery(encode(encoder, [text])[0], self.index)
         if (encoder := self._text_encoder) is None:
             raise InvalidInput(
-                f"searching by meaning needs an encoder of pictures and texts, or one of texts for the captions; this "
+                f"searching by meaning needs an encoder of images and texts, or one of texts for the captions; this "
                 f"dataset was indexed with {self.embedding.encoder!r}, and no text encoder is set. Enrich it with "
                 "MULTIMODEL_IMAGE_ENCODING or CAPTION_IMAGES, name a text encoder in FRAMEDEX_TEXT_ENCODER to search "
                 "captions by, or search for words in captions, labels and file names"
@@ -280,7 +280,7 @@ class Searcher:
                 query = self.meaning_of(test.value)
                 min_similarity = test.threshold
                 if min_similarity is None:  # few rows match, so only few are sorted
-                    min_similarity = query.target.relevance_of(query.vector).least(MATCH)
+                    min_similarity = query.target.relevance_of(query.vector).min_similarity(MATCH)
                 ranking = self.all_by_distance(query.vector, rows, max_distance=1 - min_similarity, target=query.target)
                 return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case SimilarityTest():

@@ -34,7 +34,7 @@ def keep_upload(folder: Path, vector: Vectors) -> str:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise WorkspaceError(f"cannot keep the picture in {folder}: {error.strerror or error}") from error
+            raise WorkspaceError(f"cannot keep the image in {folder}: {error.strerror or error}") from error
         raise
     return anchor_id
 
@@ -46,11 +46,11 @@ def read_upload(folder: Path, anchor_id: str) -> Vectors:
         NotFound: the anchor does not exist.
     """
     if not isinstance(anchor_id, str) or _UUID.fullmatch(anchor_id) is None:
-        raise NotFound(f"no uploaded picture {anchor_id!r}")
+        raise NotFound(f"no uploaded image {anchor_id!r}")
     try:
         row: Vectors = np.load(folder / f"{anchor_id}.npy")
     except (OSError, ValueError, EOFError) as error:
-        raise NotFound(f"no uploaded picture {anchor_id!r}; upload it again") from error
+        raise NotFound(f"no uploaded image {anchor_id!r}; upload it again") from error
     return row
 
 

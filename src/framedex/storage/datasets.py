@@ -164,7 +164,7 @@ def commit_generation(
         head=generation.id,
         status=generation.status,
         progress=100,
-        n_images=generation.n_pictures,
+        n_images=generation.n_still_images,
         n_videos=generation.n_videos,
         embedding_config=config.model_dump(mode="json"),
     )

@@ -38,10 +38,6 @@ class Pulled:
         self.number = number
 
 
-class IteratorFailed(Exception):
-    """An iterator of the caller raised an error, which the caller keeps."""
-
-
 class _Helper:
     """A process that runs calls for this one.
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from framedex.errors import WorkspaceError
-from framedex.storage.engine_calls import IteratorFailed, Pulled
+from framedex.storage.engine_calls import Pulled
 
 
 class Helper:
@@ -66,7 +66,7 @@ class Helper:
             if batch is None:
                 return
             if isinstance(batch, Pulled):
-                raise IteratorFailed
+                raise WorkspaceError("the source of the written batches failed")
             yield batch
 
 

@@ -135,6 +135,6 @@ class Generation(Record):
         return self.summary.n_videos
 
     @property
-    def n_pictures(self) -> int:
+    def n_still_images(self) -> int:
         """The number of media that are not frames of videos."""
         return self.n_images - self.summary.n_of_videos

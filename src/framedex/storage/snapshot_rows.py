@@ -52,7 +52,7 @@ def insert_snapshot(
             created_at=now(),
             created_by=created_by,
             reason=reason,
-            n_images=generation.n_pictures,
+            n_images=generation.n_still_images,
             n_videos=generation.n_videos,
         )
     )

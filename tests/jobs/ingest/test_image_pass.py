@@ -1,4 +1,4 @@
-"""One more look at pictures: a result for each row, in order, each frame as it is found by itself, and bounded."""
+"""One more look at images: a result for each row, in order, each frame as it is found by itself, and bounded."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from framedex import Unavailable, Workspace
 from framedex.images.reading import read_row
-from framedex.jobs.ingest import image_runs as picture_runs
+from framedex.jobs.ingest import image_runs
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.image_runs import Row
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 from framedex.media.files import Reader
 from framedex.media.video import Video
 from framedex.operations.context import open_media
@@ -26,8 +26,8 @@ from framedex.storage.media import Media
 from tests.boxes import SHARED
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
+from tests.image_files import encode, photo, write
 from tests.laws import examples
-from tests.pictures import encode, photo, write
 from tests.videos import numbered, with_durations, write_video
 
 SHARED_VIDEOS = sorted((SHARED.parent / "videos").rglob("*.mp4"))
@@ -39,8 +39,8 @@ def key(row: Row, said: bytes | str) -> Result:
     return row["path"], row.get("frame_number"), said
 
 
-def seen(row: Row, picture: Picture) -> Result:
-    return key(row, picture.pixels.tobytes() + picture.sample.tobytes())
+def seen(row: Row, image: DecodedImage) -> Result:
+    return key(row, image.pixels.tobytes() + image.sample.tobytes())
 
 
 def passed(media: Media, rows: Sequence[Row], detail: int | None = 64, limits: Settings = SETTINGS) -> Iterator[Result]:
@@ -60,7 +60,7 @@ def one_by_one(media: Media, rows: Sequence[Row], detail: int | None = 64) -> li
 
 @dataclass(frozen=True)
 class Films:
-    """A dataset of pictures and videos.
+    """A dataset of images and videos.
 
     Attributes:
         media: what it has.
@@ -80,7 +80,7 @@ def films_in(workspace: Workspace, folder: Path, rate: float) -> Films:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Films]:
-    """Pictures, a video of a variable frame rate, a long one, one of two frames, a broken one and a broken picture."""
+    """Images, a video of a variable frame rate, a long one, one of two frames, a broken one and a broken image."""
     home = tmp_path_factory.mktemp("films")
     folder = fill(home / "films", 20)
     clip = write_video(folder / "clip.mp4", numbered(60))
@@ -88,7 +88,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Films]:
     write_video(folder / "deep" / "long.avi", numbered(150, seed=3, width=48, height=32), fps=5)
     write_video(folder / "short.mkv", numbered(2, seed=4))
     (folder / "broken.mp4").write_bytes(b"no video")
-    (folder / "broken.png").write_bytes(b"no picture")
+    (folder / "broken.png").write_bytes(b"no image")
     with Workspace(home / "workspace", settings=SETTINGS) as workspace:
         yield films_in(workspace, folder, 100.0)
 
@@ -126,7 +126,7 @@ class TestResults:
     """What is yielded."""
 
     def test_results__of_all_rows(self, films: Films) -> None:
-        """Each row has its picture, or the reason for which it has none, in the order of the rows."""
+        """Each row has its image, or the reason for which it has none, in the order of the rows."""
         found = list(passed(films.media, films.rows))
         assert [each[:2] for each in found] == [key(row, "")[:2] for row in films.rows]
         reasons = {path: said for path, _, said in found if isinstance(said, str)}
@@ -146,7 +146,7 @@ class TestResults:
 
     def test_results__of_runs_that_are_cut(self, films: Films, monkeypatch: pytest.MonkeyPatch) -> None:
         """A video with more frames than one pass takes is taken up again."""
-        monkeypatch.setattr(picture_runs, "_FRAMES", 20)
+        monkeypatch.setattr(image_runs, "_FRAMES", 20)
         rows = frames_of(films, "clip.mp4")
         assert list(passed(films.media, rows)) == one_by_one(films.media, rows)
 
@@ -166,12 +166,12 @@ class TestResults:
         assert taken <= 50 + 8 * 16
 
     def test_pixels__are_bounded_until_the_work_is_done(self, workspace: Workspace, tmp_path: Path) -> None:
-        """While a large picture is worked on, no other one is decoded that would not fit beside it."""
+        """While a large image is worked on, no other one is decoded that would not fit beside it."""
         for number in range(2):
             write(tmp_path / "large" / f"{number}.png", photo(number, width=1200, height=1000))
         large, both = films_in(workspace, tmp_path / "large", 1.0), threading.Barrier(2)
 
-        def met(_row: Row, _picture: Picture) -> bool:
+        def met(_row: Row, _image: DecodedImage) -> bool:
             try:
                 both.wait(1.0)  # a second thread would be there in time
             except threading.BrokenBarrierError:  # from now on at once
@@ -268,7 +268,7 @@ class TestFailures:
     def test_errors__of_the_work_come_through(self, films: Films) -> None:
         """What is wrong with the work is raised where it is used, and ends the threads."""
 
-        def fails(row: Row, _picture: Picture) -> int:
+        def fails(row: Row, _image: DecodedImage) -> int:
             raise ZeroDivisionError(row["path"])
 
         with pytest.raises(ZeroDivisionError):
@@ -276,10 +276,10 @@ class TestFailures:
         assert not [thread for thread in threading.enumerate() if thread.name.startswith(THREADS)]
 
     def test_waiting__lets_the_user_look(self, films: Films) -> None:
-        """While the work on a picture takes long, the user is asked now and then."""
+        """While the work on an image takes long, the user is asked now and then."""
         go_on = threading.Event()
 
-        def waits(_row: Row, _picture: Picture) -> int:
+        def waits(_row: Row, _image: DecodedImage) -> int:
             go_on.wait()
             return 1
 

@@ -26,8 +26,8 @@ from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import media_schema
 from framedex.storage.tables import Table
+from tests.image_files import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 from tests.jobs.fakes import Colours, StopAt, ignore
-from tests.pictures import BLUE, GREEN, RED, encode, flat, oriented, photo, png_claiming, quadrants, write
 
 DATASET = "7a1c3f6e-0000-4000-8000-000000000001"
 
@@ -76,8 +76,8 @@ def by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An empty folder for pictures."""
-    path = tmp_path / "pictures"
+    """An empty folder for images."""
+    path = tmp_path / "images"
     path.mkdir()
     return path
 
@@ -89,7 +89,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_rows__of_good_files(folder: Path, table: Path) -> None:
-    """A picture's row has its identity, size, hash, time, measures and embedding."""
+    """An image's row has its identity, size, hash, time, measures and embedding."""
     data = oriented(photo(1, width=200, height=100), 6, "JPEG")
     (folder / "sub").mkdir()
     (folder / "sub" / "a b.jpg").write_bytes(data)
@@ -141,7 +141,7 @@ def test_rows__of_broken_files(folder: Path, table: Path) -> None:
 
 
 def test_rows__only_broken_files(folder: Path, table: Path) -> None:
-    """Without a single picture the table still has its rows and its width."""
+    """Without a single image the table still has its rows and its width."""
     for number in range(40):
         (folder / f"{number:02}.jpg").write_bytes(b"x" * number)
     ingested = run(folder, table)
@@ -171,7 +171,7 @@ def test_files__are_closed_again(folder: Path, table: Path) -> None:
 
 
 def test_limits__of_bytes_and_pixels(folder: Path, table: Path) -> None:
-    """Files and pictures beyond the settings' limits are refused with them."""
+    """Files and images beyond the settings' limits are refused with them."""
     write(folder / "a.png", photo(1))
     write(folder / "b.png", flat(RED))
     size = (folder / "b.png").stat().st_size
@@ -200,7 +200,7 @@ def test_names__of_any_bytes(folder: Path, table: Path) -> None:
 
 
 def test_annotations__join_every_file_that_they_name(folder: Path, table: Path) -> None:
-    """Labels and captions are found by path or bare name; what no picture has is counted."""
+    """Labels and captions are found by path or bare name; what no image has is counted."""
     for name in ("a.png", "x/a.png", "x/b.png", "c.png"):
         write(folder / name, quadrants())
     (folder / "broken.png").write_bytes(b"")
@@ -318,7 +318,7 @@ def test_look_ahead__is_bounded(folder: Path, table: Path) -> None:
 
 
 def test_encoder__that_fails_ends_the_run(folder: Path, table: Path) -> None:
-    """A defect of an encoder is not taken for a broken picture, and leaves no threads behind."""
+    """A defect of an encoder is not taken for a broken image, and leaves no threads behind."""
     for number in range(60):
         write(folder / f"{number:03}.png", flat(RED))
     encoder = Colours()
@@ -357,7 +357,7 @@ def test_known__files_are_not_read(folder: Path, table: Path) -> None:
 
 
 def test_known__all_of_them(folder: Path, table: Path) -> None:
-    """Where nothing is new nothing is written, whatever the annotations say, which all have their picture."""
+    """Where nothing is new nothing is written, whatever the annotations say, which all have their image."""
     write(folder / "0.png", photo(0))
     first = run(folder, table)
     annotations = Annotations()

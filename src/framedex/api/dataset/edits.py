@@ -101,16 +101,7 @@ class DatasetEdits:
             InvalidInput: the labels or the selection are invalid.
             Conflict: a task is running.
         """
-        if isinstance(selection, Mapping):
-            if labels is not _NOT_GIVEN:
-                raise InvalidInput(
-                    "set_labels takes either labels by media id, or a selection and its labels, not both"
-                )
-            editing.set_labels_of(self._context, self.id, selection)
-            return
-        if labels is _NOT_GIVEN:
-            raise InvalidInput("set_labels needs the labels of the selection; an empty list removes all labels")
-        editing.set_labels(self._context, self.id, self._selection(selection), labels)
+        self._set_value("labels", selection, labels, "set_labels")
 
     def set_captions(self, captions: Mapping[str, str | None]) -> None:
         """Replace the captions of media, by media id; None removes a caption.
@@ -122,7 +113,22 @@ class DatasetEdits:
         """
         if not isinstance(captions, Mapping):
             raise InvalidInput(f"set_captions takes captions by media id, not {type(captions).__name__}")
-        editing.set_captions(self._context, self.id, captions)
+        self._set_value("caption", captions, _NOT_GIVEN, "set_captions")
+
+    def set_value(self, name: str, selection: Selected | Mapping[str, Any], value: Any = _NOT_GIVEN) -> None:
+        """Replace an editable value of media: ``set_value(name, {media_id: value, …})``, or one value for a selection.
+
+        Args:
+            name: ``caption`` or ``labels``; other values are custom fields (:meth:`set_field`).
+            selection: a view of this dataset, a media id, a sequence of media ids; or values by media id.
+            value: the value of a selection; None removes it.
+
+        Raises:
+            NotFound: a media item does not exist.
+            InvalidInput: the name, a value or the selection is invalid.
+            Conflict: a task is running.
+        """
+        self._set_value(name, selection, value, "set_value")
 
     def fields(self) -> list[Field]:
         """Return the custom fields, oldest first."""
@@ -236,6 +242,15 @@ class DatasetEdits:
             Conflict: a task is running.
         """
         editing.delete_field(self._context, self.id, name)
+
+    def _set_value(self, name: str, selection: Selected | Mapping[str, Any], value: Any, operation: str) -> None:
+        by_id = isinstance(selection, Mapping)
+        if by_id and value is not _NOT_GIVEN:
+            raise InvalidInput(f"{operation} takes either values by media id, or a selection and its value, not both")
+        if not by_id and value is _NOT_GIVEN:
+            raise InvalidInput(f"{operation} needs the value of the selection; None removes the value")
+        selected = selection if isinstance(selection, Mapping) else self._selection(selection)
+        editing.set_value(self._context, self.id, name, selected, value, operation)
 
     def _filled(self, task: Task, title: str, *, wait: bool) -> FieldResult | Task:
         self.task = task

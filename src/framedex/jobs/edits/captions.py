@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.core.arrays import Mask
-from framedex.jobs.edits.labels import CAPTION
+from framedex.editable_values import find_editable_value
 from framedex.jobs.edits.rows import read_batches
 from framedex.storage import tables
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
 
-_SCHEMA = pa.schema([CAPTION, MODEL_CAPTION])
+_CAPTION = find_editable_value("caption").field
+_SCHEMA = pa.schema([_CAPTION, MODEL_CAPTION])
 
 
 def uncaptioned(table: Table, *, replace: bool) -> Mask:
@@ -67,5 +68,5 @@ def _read_captions(table: Table) -> Iterator[tuple[list[str | None], list[str | 
         for _, batch in read_batches(table, _SCHEMA):
             yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
         return
-    for _, batch in read_batches(table, pa.schema([CAPTION])):
+    for _, batch in read_batches(table, pa.schema([_CAPTION])):
         yield batch.column(0).to_pylist(), [None] * batch.num_rows

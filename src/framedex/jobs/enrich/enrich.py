@@ -8,12 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.core.progress import Progress
+from framedex.editable_values import find_editable_value
 from framedex.encoders import Encoder, weights_of
 from framedex.enrichers import Captioner, Detector, Tagger, Tags
 from framedex.enrichers.tagging import Codes, ZeroShot
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.labels import LABELS, judge_labels
+from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import read_batches
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.enrich.objects import ObjectRun
@@ -32,6 +33,8 @@ from framedex.storage.media_rows import index_columns_of
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table, flat
 from framedex.tasks import Commit, TaskProgress
+
+_LABELS = find_editable_value("labels").field
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,9 @@ class EnrichmentPlan:
     def stages(self) -> list[str]:
         """The stages of the enrichment, in order."""
         stages = {
-            "encoding pictures": self.encoder,
-            "tagging pictures": self.tagger,
-            "captioning pictures": self.captioner,
+            "encoding images": self.encoder,
+            "tagging images": self.tagger,
+            "captioning images": self.captioner,
             "encoding objects": self.encoder,
             "finding objects": self.detector,
             "captioning objects": self.object_captioner,
@@ -187,12 +190,12 @@ class _Run:
         if plan.encoder is not None:
             table = Table(path, version)
             table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
-            progress = self._part("encoding pictures")
+            progress = self._part("encoding images")
             version = write_embeddings(table, self.media, plan.encoder, self.job.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))
         if plan.captioner is not None:
-            progress = self._part("captioning pictures")
+            progress = self._part("captioning images")
             replaces = plan.replace_captions
             table = Table(path, version)
             version = write_model_captions(
@@ -217,7 +220,7 @@ class _Run:
 
     def tag(self, tagger: Tagger, table: Table) -> int:
         """Append tags to the labels of images; return the table's new version."""
-        progress = self._part("tagging pictures")
+        progress = self._part("tagging images")
         if isinstance(tagger, ZeroShot) and self._is_encoded_by(tagger.encoder):
             codes = _codes_from_vectors(tagger, table, progress)
         else:
@@ -276,7 +279,7 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
         tags: all tags.
         codes: int32, shape (rows, K): numbers of each row's tags, -1 for none.
     """
-    schema = pa.schema([LABELS])
+    schema = pa.schema([_LABELS])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start, batch_of_labels in read_batches(table, schema):
@@ -286,6 +289,6 @@ def put_tags(table: Table, tags: Tags, codes: Codes) -> int:
                 list(dict.fromkeys([*(old or ()), *(tags.names[code] for code in new if code >= 0)])) or None
                 for old, new in zip(labels, added, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays([pa.array(rows, LABELS.type)], schema=schema)
+            yield pa.RecordBatch.from_arrays([pa.array(rows, _LABELS.type)], schema=schema)
 
     return tables.put_columns(table, batches(), schema)

@@ -17,7 +17,7 @@ from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.index.index import index
 from framedex.jobs.objects.objects import ObjectChange, finish_objects, object_ids, roll_back_objects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 from framedex.storage import tables
 from framedex.storage.generation import ObjectSummary
 from framedex.storage.media import Media
@@ -80,22 +80,22 @@ class ObjectRun:
         """
         any_read = threading.Event()
 
-        def find(row: Row, picture: Picture | None) -> list[Box]:
-            if picture is None:
+        def find(row: Row, image: DecodedImage | None) -> list[Box]:
+            if image is None:
                 return []
             any_read.set()
-            return detected_boxes(detector, picture, row["path"])
+            return detected_boxes(detector, image, row["path"])
 
         rows = ObjectRows(encoder, self.job.settings, self.job.namespace, find, model_id, object_ids(self.job))
         total = max(self.media.table.count(), 1)
         written = rows.write(
-            self.path, self.media, self._pictures(), progress=lambda done: progress(min(done / total, 1.0))
+            self.path, self.media, self._images(), progress=lambda done: progress(min(done / total, 1.0))
         )
         if not any_read.is_set():
-            raise Unavailable(f"none of the {total:,} pictures could be read")
+            raise Unavailable(f"none of the {total:,} images could be read")
         self.version, self._is_indexed = written or self.version, self._is_indexed and not written
 
-    def _pictures(self) -> Iterator[dict[str, Any]]:
+    def _images(self) -> Iterator[dict[str, Any]]:
         for batch in self.media.table.scan(columns_of(self.media)):
             yield from (row for row in batch.to_pylist() if row.get("kind") != VIDEO)
 

@@ -15,7 +15,7 @@ from framedex.core.progress import Progress
 from framedex.issue_types import measure_columns
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
 from framedex.storage.objects import OBJECTS
@@ -111,6 +111,6 @@ def _measured(job: JobContext, table: Table, incomplete: npt.NDArray[np.bool_]) 
         yield from (None if each is _UNREAD else each for each in results if each is not None)
 
 
-def _measure(_row: Any, image: Picture) -> _Array:
+def _measure(_row: Any, image: DecodedImage) -> _Array:
     measures = measure(image.pixels, width=image.width, height=image.height, sample=image.sample, bands=image.bands)
     return np.array([measures[name] for name in measure_columns()], dtype=np.float32)  # NaN for None

@@ -7,17 +7,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framedex.editable_values import editable_values
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import MODEL_CAPTION
 from framedex.storage.tables import Table
 
-_SOURCE_COLUMNS = ("labels", "caption")
+_FROM_SOURCE = frozenset(each.name for each in editable_values().values() if each.from_source)
 """Columns that a source may set again; otherwise the previous value is inherited."""
 
 
 def inherit_edits(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) -> int:
-    """Copy tags, fields, labels and captions from replaced rows to their replacements; return the new version.
+    """Copy tags, fields and editable values from replaced rows to their replacements; return the new version.
 
     Args:
         before: the media table without the added rows.
@@ -25,13 +26,13 @@ def inherit_edits(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) 
         replaced: bool, shape (rows before,): true for replaced rows.
     """
     from_row = _origins(before, after, replaced)
-    names = [name for name in after.schema.names if name in (*_SOURCE_COLUMNS, MODEL_CAPTION.name) or is_edited(name)]
+    names = [name for name in after.schema.names if name in {*_FROM_SOURCE, MODEL_CAPTION.name} or is_edited(name)]
     old = before.scan([name for name in names if name in before.schema.names]).read_all()
     new = after.scan(names).read_all()
     columns: dict[str, Any] = {}
     for name in old.schema.names:
         values = old.column(name).combine_chunks().take(pa.array(from_row, mask=from_row < 0))
-        columns[name] = pc.coalesce(new.column(name).combine_chunks(), values) if name in _SOURCE_COLUMNS else values
+        columns[name] = pc.coalesce(new.column(name).combine_chunks(), values) if name in _FROM_SOURCE else values
     schema = pa.schema([after.schema.field(name) for name in columns])
     batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
     return tables.put_columns(after, iter([batch]), schema)
@@ -39,7 +40,9 @@ def inherit_edits(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) 
 
 def is_edited(name: str) -> bool:
     """Return whether a column of the media table has values that only users set."""
-    return name in ("tags", "tagged_at") or name.startswith("field_")
+    if name in ("tags", "tagged_at") or name.startswith("field_"):
+        return True
+    return name in editable_values() and name not in _FROM_SOURCE
 
 
 def _origins(before: Table, after: Table, replaced: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -71,8 +71,8 @@ class ChangedFiles:
     def _changed(self, group: list[Item]) -> Iterator[Item]:
         ids = [self._placement.of(item).media_id(self._dataset_id, item.path) for item in group]
         media, videos = (_row_numbers(existing, ids) for existing in (self._existing.media, self._existing.videos))
-        for item, row_of_picture, row_of_video in zip(group, media, videos, strict=True):
-            existing, row, resumed = self._existing.media, row_of_picture, self._existing.resumed_media
+        for item, row_of_image, row_of_video in zip(group, media, videos, strict=True):
+            existing, row, resumed = self._existing.media, row_of_image, self._existing.resumed_media
             if is_video_item(item):
                 existing, row, resumed = self._existing.videos, row_of_video, self._existing.resumed_videos
             if existing is None or row < 0 or self._has_changed(item, existing, row):

@@ -117,7 +117,7 @@ def open_content(source: Any, encoder: str | Encoder, settings: Settings) -> Con
     if next(iter(files.items()), None) is None:
         skipped_text = ", ".join(f"{count} {reason}" for reason, count in files.skipped.items())
         raise InvalidInput(
-            f"no pictures in {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "; it is empty")
+            f"no images in {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "; it is empty")
         )
     is_folder = isinstance(files, FolderSource)
     annotations = read_annotations(files.root) if is_folder else Annotations()
@@ -213,7 +213,7 @@ def with_boxes(content: Content, request: Any) -> Content:
         InvalidInput: the files have no boxes, or the content has no images.
     """
     if not isinstance(content, FilesInput):
-        raise InvalidInput("boxes are in pictures; a table brings its own embeddings")
+        raise InvalidInput("boxes are in images; a table brings its own embeddings")
     sources = resolve_box_sources(request)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     config = None if content.config is None else {**content.config, "boxes": paths}
@@ -232,9 +232,9 @@ def encoder_for_images(config: EmbeddingConfig, settings: Settings) -> Encoder:
 
 def _check_kind(config: EmbeddingConfig, *, has_embeddings: bool) -> None:
     if has_embeddings and config.encoder != PRECOMPUTED:
-        raise InvalidInput(f"this dataset was encoded by {config.encoder!r}; add pictures, not a table with embeddings")
+        raise InvalidInput(f"this dataset was encoded by {config.encoder!r}; add images, not a table with embeddings")
     if not has_embeddings and config.encoder == PRECOMPUTED:
-        raise InvalidInput("this dataset brought its embeddings; add a table with uri and embedding, not pictures")
+        raise InvalidInput("this dataset brought its embeddings; add a table with uri and embedding, not images")
 
 
 _Candidate = TypeVar("_Candidate", Content, Encoder)

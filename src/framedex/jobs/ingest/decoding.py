@@ -14,7 +14,7 @@ from framedex.core.suffixes import is_video
 from framedex.encoders import Encoder, decode_side_px
 from framedex.errors import CannotDecode
 from framedex.jobs.ingest.read_ahead import Stream
-from framedex.media.decode import Picture, PixelBudget, decode, decoded, reserve_pixels
+from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
 from framedex.media.files import Reader, locate
 from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
@@ -25,7 +25,7 @@ _PART = 2**20
 
 
 @dataclass(frozen=True)
-class DecodedImage:
+class DecodedFile:
     """Result of decoding an image, or a frame of a video.
 
     Attributes:
@@ -65,7 +65,7 @@ class DecodedVideo:
         frames, kept_frames: number of decoded and of kept frames.
     """
 
-    file: DecodedImage
+    file: DecodedFile
     container: str | None = None
     codec: str | None = None
     fps: float | None = None
@@ -76,7 +76,7 @@ class DecodedVideo:
     kept_frames: int = 0
 
 
-Decoded = DecodedImage | DecodedVideo
+Decoded = DecodedFile | DecodedVideo
 HasFrame = Callable[[Item, int], bool]
 """Returns whether the table has a frame, given its video and number."""
 
@@ -115,26 +115,26 @@ class FileDecoder:
         """Return the results of image files."""
         return [self.decode_image(item) for item in items]
 
-    def decode_image(self, item: Item) -> DecodedImage:
+    def decode_image(self, item: Item) -> DecodedFile:
         """Read, decode, measure and prepare one image; its pixels are released before returning."""
         try:
             modified_ns, data = self.reader.read(location_of(self.source, item))
         except CannotDecode as error:
-            return DecodedImage(item, error=str(error))
+            return DecodedFile(item, error=str(error))
         identity: dict[str, Any] = {
             "size_bytes": len(data),
             "modified_ns": modified_ns if item.modified_ns is None else item.modified_ns,
             "digest": hashlib.blake2b(data, digest_size=16).digest(),
         }
         try:
-            picture = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
+            image = decode(data, max_pixels=self.settings.max_pixels, detail=self.detail, budget=self.budget)
         except CannotDecode as error:
-            return DecodedImage(item, **identity, error=str(error))
-        return DecodedImage(item, **identity, **self._measure(picture))
+            return DecodedFile(item, **identity, error=str(error))
+        return DecodedFile(item, **identity, **self._measure(image))
 
     def decode_video(self, item: Item, stream: Stream[Decoded]) -> None:
         """Put the kept frames of a video into a stream, followed by the properties of the video."""
-        file = DecodedImage(item)
+        file = DecodedFile(item)
         try:
             with self.reader.open(location_of(self.source, item)) as (modified_s, content):
                 file = self._hash_file(item, modified_s, content, stream)
@@ -143,7 +143,7 @@ class FileDecoder:
         except CannotDecode as error:
             stream.put(DecodedVideo(replace(file, error=str(error))))
 
-    def _hash_file(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Decoded]) -> DecodedImage:
+    def _hash_file(self, item: Item, modified_s: float | None, content: Any, stream: Stream[Decoded]) -> DecodedFile:
         digest, size = hashlib.blake2b(digest_size=16), 0
         modified_ns = _modified_ns(content, modified_s) if item.modified_ns is None else item.modified_ns
         try:
@@ -153,9 +153,9 @@ class FileDecoder:
                 stream.check()
         except OSError as error:
             raise CannotDecode(f"cannot be read: {error.strerror or error}") from None
-        return DecodedImage(item, size, modified_ns, digest.digest())
+        return DecodedFile(item, size, modified_ns, digest.digest())
 
-    def _frames(self, file: DecodedImage, video: Video, stream: Stream[Decoded]) -> DecodedVideo:
+    def _frames(self, file: DecodedFile, video: Video, stream: Stream[Decoded]) -> DecodedVideo:
         """Put the kept frames of a video into a stream; return the properties of the video.
 
         Raises:
@@ -188,26 +188,26 @@ class FileDecoder:
             kept,
         )
 
-    def _frame(self, file: DecodedImage, video: Video) -> DecodedImage:
+    def _frame(self, file: DecodedFile, video: Video) -> DecodedFile:
         with reserve_pixels(self.budget, video.width * video.height):
-            picture = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
+            image = decoded(video.pixels(), detail=self.detail, file_format=video.codec)
         share = min(video.time_s / video.duration_s, 1.0) if video.duration_s else 0.0
-        measured = self._measure(picture)
+        measured = self._measure(image)
         return replace(file, **measured, frame_number=video.number, frame_time_s=video.time_s, share=share)
 
-    def _measure(self, picture: Picture) -> dict[str, Any]:
+    def _measure(self, image: DecodedImage) -> dict[str, Any]:
         return {
-            "width": picture.width,
-            "height": picture.height,
-            "format": picture.format,
+            "width": image.width,
+            "height": image.height,
+            "format": image.format,
             "measures": measure(
-                picture.pixels,
-                width=picture.width,
-                height=picture.height,
-                sample=picture.sample,
-                bands=picture.bands,
+                image.pixels,
+                width=image.width,
+                height=image.height,
+                sample=image.sample,
+                bands=image.bands,
             ),
-            "prepared": self.encoder.prepare(picture.pixels),
+            "prepared": self.encoder.prepare(image.pixels),
         }
 
 
@@ -219,7 +219,7 @@ def _modified_ns(content: Any, modified_s: float | None) -> int | None:
         return None if modified_s is None else int(modified_s * 1e9)
 
 
-def stack_inputs(decoded_images: Iterable[DecodedImage]) -> npt.NDArray[Any] | None:
+def stack_inputs(decoded_images: Iterable[DecodedFile]) -> npt.NDArray[Any] | None:
     """Return the stacked encoder inputs of the images that have one; None if no image has one."""
     prepared = [each.prepared for each in decoded_images if each.prepared is not None]
     return np.stack(prepared) if prepared else None

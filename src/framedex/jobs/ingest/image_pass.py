@@ -16,7 +16,7 @@ from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.images.reading import crop_image, open_video, read_frame, read_row
 from framedex.jobs.ingest.image_runs import RUN_LENGTH, ImageLocation, Row, Run, is_long_run, runs
 from framedex.jobs.ingest.read_ahead import Stream, run_ahead
-from framedex.media.decode import Budget, HeldOn, Picture, PixelBudget
+from framedex.media.decode import Budget, DecodedImage, HeldOn, PixelBudget
 from framedex.media.files import Reader
 from framedex.media.remote import is_remote
 from framedex.media.video import Video
@@ -25,7 +25,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, VIDEO
 
 R = TypeVar("R")
-Work = Callable[[Row, Picture], R]
+Work = Callable[[Row, DecodedImage], R]
 Failed = Callable[[Row, str], R]
 
 _FIRST_ROWS = 1024
@@ -93,7 +93,7 @@ def run_model(
     results = decode_rows(
         media,
         _rows(media) if mask is None else compress(_rows(media), mask),
-        lambda _row, picture: Prediction(model.prepare(picture.pixels)),
+        lambda _row, image: Prediction(model.prepare(image.pixels)),
         lambda _row, reason: Prediction(None, reason),
         detail=decode_side_px(model),
         settings=settings,
@@ -108,7 +108,7 @@ def run_model(
             if (
                 requires_readable and done == total and not n_readable
             ):  # before the last batch: a caller that has all rows may not continue the generator
-                raise Unavailable(f"none of the {done:,} pictures could be read; the first one: {first_error}")
+                raise Unavailable(f"none of the {done:,} images could be read; the first one: {first_error}")
             yield predictions
             progress(done / total)
 
@@ -191,11 +191,11 @@ class _Crops:
         read: returns the whole image, or frame, at a location.
     """
 
-    def __init__(self, read: Callable[[ImageLocation, Budget], Picture]) -> None:
+    def __init__(self, read: Callable[[ImageLocation, Budget], DecodedImage]) -> None:
         self._read = read
-        self._last: tuple[tuple[Any, ...], Picture] | None = None
+        self._last: tuple[tuple[Any, ...], DecodedImage] | None = None
 
-    def __call__(self, image: ImageLocation, budget: Budget) -> Picture:
+    def __call__(self, image: ImageLocation, budget: Budget) -> DecodedImage:
         """Return the crop at a location."""
         row = image.row
         source = (image.location, row.get("frame_number"))
@@ -254,22 +254,22 @@ class _RowDecoder(Generic[R]):
                     return
                 yield self._decode_row(image, read)
 
-    def _decode_row(self, image: ImageLocation, read: Callable[[ImageLocation, Budget], Picture]) -> R:
+    def _decode_row(self, image: ImageLocation, read: Callable[[ImageLocation, Budget], DecodedImage]) -> R:
         with HeldOn(self._budget) as budget:
             try:
-                picture = read(image, budget)
+                decoded = read(image, budget)
             except (CannotDecode, NotFound) as error:
                 return self._failed(image.row, str(error))
-            return self._work(image.row, picture)
+            return self._work(image.row, decoded)
 
-    def _read(self, image: ImageLocation, budget: Budget) -> Picture:
+    def _read(self, image: ImageLocation, budget: Budget) -> DecodedImage:
         if image.location is None:
             raise NotFound(_NO_FILE)
         if image.row.get("kind") == VIDEO:
             raise CannotDecode(image.row["error"])
         return read_row(image.row, image.location, self._readers[image.role], self._settings, self._detail, budget)
 
-    def _frame(self, video: Video, image: ImageLocation, budget: Budget) -> Picture:
+    def _frame(self, video: Video, image: ImageLocation, budget: Budget) -> DecodedImage:
         return read_frame(video, image.row, self._detail, budget)
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ from framedex.encoders import Encoder
 from framedex.errors import InvalidEmbedding
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
-from framedex.jobs.ingest.decoding import Decoded, DecodedImage, DecodedVideo, FileDecoder, is_video_item, stack_inputs
+from framedex.jobs.ingest.decoding import Decoded, DecodedFile, DecodedVideo, FileDecoder, is_video_item, stack_inputs
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
 from framedex.jobs.ingest.read_ahead import in_chunks, run_ahead
 from framedex.media.frame_sampling import EVERY_SECOND, Sampling
@@ -184,9 +184,9 @@ class _Meter:
 
 def _grouped(
     decoded: Iterator[Decoded | None], meter: _Meter, batch_size: int
-) -> Iterator[tuple[list[DecodedImage], DecodedVideo | None]]:
+) -> Iterator[tuple[list[DecodedFile], DecodedVideo | None]]:
     """Yield images and frames in batches for the encoder, and each video after its frames."""
-    group: list[DecodedImage] = []
+    group: list[DecodedFile] = []
     for each in decoded:
         if each is None:
             meter.report()
@@ -204,7 +204,7 @@ def _grouped(
         yield group, None
 
 
-def _encode(group: list[DecodedImage], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
+def _encode(group: list[DecodedFile], encoder: Encoder) -> list[npt.NDArray[np.float32] | None]:
     prepared = stack_inputs(group)
     vectors = iter(() if prepared is None else check_encoding(encoder, encoder.encode_images(prepared), len(prepared)))
     return [None if each.prepared is None else next(vectors) for each in group]
@@ -223,7 +223,7 @@ def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: in
     """
     if np.shape(vectors) != (count, encoder.dimension):
         raise InvalidEmbedding(
-            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {count} pictures; "
+            f"encoder {encoder.name!r} returned shape {np.shape(vectors)} for {count} images; "
             f"it promises {(count, encoder.dimension)}"
         )
     check_vectors(vectors)
@@ -250,7 +250,7 @@ class _Rows:
             return placement.media_id(self._dataset_id, item.path)
         return placement.frame_id(self._dataset_id, item.path, frame_number)
 
-    def media(self, decoded: DecodedImage, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+    def media(self, decoded: DecodedFile, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
         """Return the media row of an image, of a frame, or of a video without frames."""
         item = decoded.item
         labels, caption = self._annotations.find(item.path)
@@ -290,7 +290,7 @@ class _Rows:
             "error": video.file.error,
         }
 
-    def _file(self, decoded: DecodedImage) -> dict[str, Any]:
+    def _file(self, decoded: DecodedFile) -> dict[str, Any]:
         placement = self._placement.of(decoded.item)
         text, raw = text_of_path(placement.prefix + decoded.item.path)
         return {

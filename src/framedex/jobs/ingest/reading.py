@@ -115,7 +115,7 @@ def read_content(
             table=table,
             dataset_id=dataset_id,
             settings=settings,
-            progress=progress.part("reading pictures", 0.0, end),
+            progress=progress.part("reading images", 0.0, end),
             placement=placement,
             existing=existing,
             existing_videos=existing_videos,
@@ -149,7 +149,7 @@ def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bo
         return summary.with_(box_problems=[])
     counts = {UNUSABLE_BOXES: boxes.problems.count}
     if unmatched:
-        counts["pictures with boxes that are not there"] = boxes.unmatched
+        counts["images with boxes that are not there"] = boxes.unmatched
     counts_by_reason = {name: count for name, count in counts.items() if count}
     problems = list(map(str, boxes.problems.sample))
     return summary.with_(skipped={**summary.skipped, **counts_by_reason}, box_problems=problems)
@@ -159,7 +159,7 @@ def skipped_counts(content: Content, ingested: Ingested) -> dict[str, int]:
     """Return the number of skipped inputs, by reason."""
     counts_by_reason = dict(content.source.skipped) if isinstance(content, FilesInput) else {}
     if ingested.unmatched:
-        counts_by_reason["annotations without a picture"] = ingested.unmatched
+        counts_by_reason["annotations without an image"] = ingested.unmatched
     if ingested.present:
         counts_by_reason["media that are there already"] = ingested.present
     return counts_by_reason

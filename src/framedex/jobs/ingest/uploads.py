@@ -95,19 +95,19 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
         raise InvalidInput(f"archive must be the path of a file, not {type(archive).__name__}")
     path, skipped = user_path(archive), Counter[str]()
     limits = ArchiveLimits(settings.max_file_bytes, settings.max_archive_bytes, settings.max_archive_ratio)
-    pictures = 0
+    images = 0
     with Upload(dataset) as upload:
         for member in open_archive(path, limits, skipped):
             if member.name in (*label_files(), *box_files()):
                 _write_annotations(upload.folder, member)
             else:
                 upload.add(member.name, member.parts)
-                pictures += 1
+                images += 1
             progress(member.done)
-        if not pictures:
+        if not images:
             skipped_text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
             raise InvalidInput(
-                f"no pictures in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
+                f"no images in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
             )
         _check_annotations(upload.folder, str(path))
         return _settle(upload, dataset, skipped)
@@ -151,7 +151,7 @@ def upload_files(files: Any, dataset: Path, settings: Settings, progress: ShareP
             f"files must be a list of paths, (name, bytes) pairs or binary files, not {type(files).__name__}"
         )
     if not files:
-        raise InvalidInput("files holds no pictures")
+        raise InvalidInput("files holds no images")
     with Upload(dataset) as upload:
         for number, each in enumerate(files):
             _add_file(upload, each, f"files[{number}]", settings.max_file_bytes)

@@ -175,7 +175,7 @@ def _to_rows(
     uris = batch.column("uri").to_pylist()
     for offset, uri in enumerate(uris):
         if not isinstance(uri, str) or not uri or "\0" in uri:
-            raise InvalidInput(f"row {first_row + offset}: the uri {uri!r} is no text that names a picture")
+            raise InvalidInput(f"row {first_row + offset}: the uri {uri!r} is no text that names an image")
     vectors, errors = _unit_vectors(batch.column("embedding"), first_row, dimension)
     columns: dict[str, Any] = {
         "media_id": [media_id(dataset_id, uri) for uri in uris],

@@ -11,7 +11,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.objects.objects import WriteObjects
 from framedex.jobs.objects.rows import ObjectRows, Row, columns_of
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media import Media
 from framedex.storage.media_rows import path_of_text
@@ -89,11 +89,11 @@ class _BoxLookup:
                         yield row
             start += batch.num_rows
 
-    def boxes_in(self, row: Row, picture: Picture | None) -> list[Box]:
+    def boxes_in(self, row: Row, image: DecodedImage | None) -> list[Box]:
         """Return the boxes in an image, by its size in the table, or else its decoded size."""
         size = row["width"], row["height"]
-        if None in size and picture is not None:
-            size = picture.width, picture.height
+        if None in size and image is not None:
+            size = image.width, image.height
         return self._boxes.find(self._path(row), None if None in size else size)
 
     def _path(self, row: Row) -> str:

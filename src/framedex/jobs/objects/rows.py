@@ -19,7 +19,7 @@ from framedex.images.reading import crop_image
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.jobs.ingest.ingest import batch_of, check_encoding, rows_to_batch
-from framedex.media.decode import Picture
+from framedex.media.decode import DecodedImage
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
@@ -31,7 +31,7 @@ _COMMITTED = 8192  # rows per table version
 _CHANGED = "the file has changed since it was added: add it again"
 
 Row = Mapping[str, Any]
-FindBoxes = Callable[[Row, Picture | None], Iterable[Box]]
+FindBoxes = Callable[[Row, DecodedImage | None], Iterable[Box]]
 """Returns the boxes in a media item, given its row and its image; the image is None if it cannot be read."""
 
 
@@ -118,12 +118,10 @@ class ObjectRows:
                     crops_of_rows = []
         yield self._encoded(crops_of_rows)
 
-    def _read_crops(self, row: Row, picture: Picture) -> tuple[Row, list[Crop]]:
-        if row["width"] is not None and (row["width"], row["height"]) != (picture.width, picture.height):
+    def _read_crops(self, row: Row, image: DecodedImage) -> tuple[Row, list[Crop]]:
+        if row["width"] is not None and (row["width"], row["height"]) != (image.width, image.height):
             return self._failed_crops(row, _CHANGED)
-        return row, [
-            self._measure_crop(name, box, picture) for name, box in self._new_boxes(row, self.find(row, picture))
-        ]
+        return row, [self._measure_crop(name, box, image) for name, box in self._new_boxes(row, self.find(row, image))]
 
     def _failed_crops(self, row: Row, reason: str) -> tuple[Row, list[Crop]]:
         new = self._new_boxes(row, self.find(row, None))
@@ -145,9 +143,9 @@ class ObjectRows:
         is_existing = self.existing.contains([name for name, _ in found])
         return [each for each, exists in zip(found, is_existing, strict=True) if not exists]
 
-    def _measure_crop(self, name: str, box: Box, picture: Picture) -> Crop:
+    def _measure_crop(self, name: str, box: Box, image: DecodedImage) -> Crop:
         try:
-            part = crop_image(picture, box.x, box.y, box.width, box.height)
+            part = crop_image(image, box.x, box.y, box.width, box.height)
         except CannotDecode as error:
             return Crop(name, box, self._source_of(box), error=str(error))
         measures = measure(part.pixels, width=part.width, height=part.height, sample=part.sample, bands=part.bands)

@@ -23,7 +23,7 @@ from framedex.storage.retention import check_unused
 from framedex.storage.table_checks import opening_fault
 
 RECOVER = "close all programs that use the workspace, then run `framedex recover`"
-"""What can be done about a catalog that is damaged."""
+"""The remedy for a damaged catalog."""
 _REBUILT = "`--repair` rebuilds it from what the dataset's folder says"
 _WRITTEN = "`--repair` writes it again"
 

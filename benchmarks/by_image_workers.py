@@ -1,4 +1,4 @@
-"""Searches by picture: ``python by_picture_workers.py TASK FOLDER ANSWER``, in the environment of each tool.
+"""Searches by image: ``python by_image_workers.py TASK FOLDER ANSWER``, in the environment of each tool.
 
 The folder holds ``gallery`` and ``queries``, and ``asked.json``: the queries by edit, each with the file of the gallery
 that it was made from. A worker answers, for each edit, how often that file came first and among the first five, and

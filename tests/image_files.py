@@ -1,4 +1,4 @@
-"""Makes pictures for tests: from arrays, deterministic, in any file format that Pillow writes."""
+"""Makes images for tests: from arrays, deterministic, in any file format that Pillow writes."""
 
 import io
 import struct
@@ -20,7 +20,7 @@ ORIENTATION = 0x0112
 def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
     """Return RGB pixels, shape (height, width, 3), with the structure of a photograph: smooth parts, edges, fine grain.
 
-    Different seeds give pictures that have nothing in common.
+    Different seeds give images that have nothing in common.
     """
     rng = np.random.default_rng(seed)
     canvas = np.full((240, 320, 3), rng.integers(40, 200, 3), dtype=np.uint8)
@@ -41,7 +41,7 @@ def flat(colour: tuple[int, int, int], *, width: int = 64, height: int = 48) -> 
 
 
 def quadrants(*, width: int = 64, height: int = 48) -> Pixels:
-    """Return a picture whose corners can be told apart: red, green / blue, white."""
+    """Return an image whose corners can be told apart: red, green / blue, white."""
     pixels = flat(WHITE, width=width, height=height)
     pixels[: height // 2, : width // 2] = RED
     pixels[: height // 2, width // 2 :] = GREEN
@@ -50,7 +50,7 @@ def quadrants(*, width: int = 64, height: int = 48) -> Pixels:
 
 
 def encode(pixels: npt.NDArray[Any] | Image.Image, file_format: str = "PNG", **options: Any) -> bytes:
-    """Return a picture as the bytes of a file; *options* are Pillow's for the format."""
+    """Return an image as the bytes of a file; *options* are Pillow's for the format."""
     image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
     out = io.BytesIO()
     image.save(out, file_format, **options)
@@ -58,7 +58,7 @@ def encode(pixels: npt.NDArray[Any] | Image.Image, file_format: str = "PNG", **o
 
 
 def write(path: Path, pixels: npt.NDArray[Any], file_format: str | None = None, **options: Any) -> Path:
-    """Write a picture to *path*, in the format of its suffix unless told otherwise, and return the path."""
+    """Write an image to *path*, in the format of its suffix unless told otherwise, and return the path."""
     if file_format is None:
         file_format = Image.registered_extensions()[path.suffix.lower()]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def write(path: Path, pixels: npt.NDArray[Any], file_format: str | None = None, 
 
 def oriented(pixels: Pixels, orientation: int, file_format: str, **options: Any) -> bytes:
     """Return a file that shows *pixels* when its Exif orientation is honoured."""
-    # What turns the shown picture into the stored one is the inverse of what the viewer does.
+    # What turns the shown image into the stored one is the inverse of what the viewer does.
     inverse = {
         1: None,
         2: Image.Transpose.FLIP_LEFT_RIGHT,

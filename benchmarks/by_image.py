@@ -1,10 +1,10 @@
-"""Search by edited pictures: is the original the first, or among the first five, of 1,250 photos?
+"""Search by edited images: is the original the first, or among the first five, of 1,250 photos?
 
-Photos are edited in eleven ways (``by_picture_edits.py``), and each result is searched by: with ``ds.similar(path)``
+Photos are edited in eleven ways (``by_image_edits.py``), and each result is searched by: with ``ds.similar(path)``
 and the encoders ``gist`` and MobileNetV2 (in ONNX, the input of its last layer), with hashes of imagededup, and with
 ``fastdup.search``, each tool in a process of its own. imagededup's network is left out: it downloads its weights.
 
-    python benchmarks/by_picture.py [--photos 200] [--tools gist fastdup …]
+    python benchmarks/by_image.py [--photos 200] [--tools gist fastdup …]
 """
 
 import json
@@ -16,11 +16,11 @@ from statistics import fmean
 from typing import Any
 
 from bars import bars
-from by_picture_edits import EDITS, write_edits
+from by_image_edits import EDITS, write_edits
 from common import RESULTS, arguments, environment, link_all, photos, require, run_worker, save, table
 
 SEED = 20261122
-_SCRIPT = Path(__file__).resolve().parent / "by_picture_workers.py"
+_SCRIPT = Path(__file__).resolve().parent / "by_image_workers.py"
 _MODEL = "mobilenetv2-12-int8.onnx"
 # By name: the environment (none is this one, which has ONNX Runtime) and the task.
 _TOOLS: dict[str, tuple[str | None, str]] = {
@@ -40,25 +40,25 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=200, help="photos that are edited, of the 1,250 in the gallery")
     parser.add_argument("--tools", nargs="+", choices=list(_TOOLS), default=list(_TOOLS))
     options = parser.parse_args()
-    pictures, model = photos(options.data), require(options.data, "models") / _MODEL
+    images, model = photos(options.data), require(options.data, "models") / _MODEL
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-by-picture-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-by-image-") as name:
         folder = Path(name)
-        _write(pictures, random.Random(SEED).sample(pictures, options.photos), model, folder)
+        _write(images, random.Random(SEED).sample(images, options.photos), model, folder)
         for tool in options.tools:
             where, task = _TOOLS[tool]
             python = Path(sys.executable) if where is None else environment(options.peers, where)
             run = run_worker(python, task, folder, script=_SCRIPT)
             found[tool] = run.result | {"peak_mib": run.peak_mib}
             print(f"{tool}: {run.wall_s:.0f} s", flush=True)
-    _print(found, len(pictures), options.photos)
+    _print(found, len(images), options.photos)
     _plot(found)
-    save("by_picture", {"gallery": len(pictures), "photos": options.photos, "tools": found})
+    save("by_image", {"gallery": len(images), "photos": options.photos, "tools": found})
 
 
-def _write(pictures: list[Path], chosen: list[Path], model: Path, folder: Path) -> None:
+def _write(images: list[Path], chosen: list[Path], model: Path, folder: Path) -> None:
     """Write the gallery, the queries, and which belongs to which."""
-    link_all(pictures, folder / "gallery")
+    link_all(images, folder / "gallery")
     queries = folder / "queries"
     queries.mkdir()
     asked: dict[str, list[tuple[str, str]]] = {name: [] for name in EDITS}
@@ -86,8 +86,8 @@ def _pair(first: float, few: float) -> str:
 def _plot(found: dict[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     shares = {tool: [each["first"][edit] for edit in EDITS] for tool, each in found.items()}
-    text = bars("Searching by an edited picture: share of originals that come first", list(EDITS), shares)
-    (RESULTS / "by_picture.svg").write_text(text, "utf-8")
+    text = bars("Searching by an edited image: share of originals that come first", list(EDITS), shares)
+    (RESULTS / "by_image.svg").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

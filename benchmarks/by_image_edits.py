@@ -1,4 +1,4 @@
-"""Edits of photos that people search by: what happens to pictures on their way through mails, sites and programs."""
+"""Edits of photos that people search by: what happens to images on their way through mails, sites and programs."""
 
 from collections.abc import Callable
 from pathlib import Path
