@@ -169,7 +169,7 @@ def test_fork__workers_that_load_images_from_a_bucket(tmp_path: Path) -> None:
     import multiprocessing
     from concurrent.futures import ThreadPoolExecutor
     from tests.buckets import Service
-    from tests.pictures import encode, photo
+    from tests.image_files import encode, photo
 
     os.environ |= {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}
     service = Service()
