@@ -1,6 +1,7 @@
 """An S3 service on loopback, and a way to it that can be cut."""
 
 import http.client
+import re
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,38 +17,29 @@ class Service:
 
     Attributes:
         address: where it is.
-        files: writes objects.
+        client: writes objects.
     """
 
     def __init__(self) -> None:
+        from botocore.config import Config
+        from botocore.session import Session
         from moto.server import ThreadedMotoServer
-        from pyarrow.fs import S3FileSystem
 
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
         self.address = f"http://{host}:{port}"
-        self.files: Any = S3FileSystem(
-            endpoint_override=self.address, region="us-east-1", allow_bucket_creation=True, allow_delayed_open=True
-        )
+        config = Config(s3={"addressing_style": "path"}, proxies={}, max_pool_connections=16)
+        self.client: Any = Session().create_client("s3", "us-east-1", endpoint_url=self.address, config=config)
         self._buckets: set[str] = set()
 
     def put(self, path: str, content: bytes, *, public: bool = False) -> None:
         """Write an object, ``bucket/key``, for all to read if *public*, and make its bucket if need be."""
-        bucket = path.partition("/")[0]
+        bucket, _, key = path.partition("/")
         if bucket not in self._buckets:
-            self.files.create_dir(bucket)
+            self.client.create_bucket(Bucket=bucket)
             self._buckets.add(bucket)
-        with self.files.open_output_stream(path, metadata={"ACL": "public-read"} if public else None) as file:
-            file.write(content)
-
-    def put_raw(self, path: str, content: bytes) -> None:
-        """Write an object with any key: pyarrow takes none with empty parts."""
-        if "//" not in path:
-            self.put(path, content)
-            return
-        request = urllib.request.Request(f"{self.address}/{path}", content, method="PUT")
-        urllib.request.urlopen(request).close()
+        self.client.put_object(Bucket=bucket, Key=key, Body=content, ACL="public-read" if public else "private")
 
     def settings(self, **changes: Any) -> Settings:
         """Return settings that lead to it."""
@@ -83,20 +75,21 @@ class Wire:
         together: objects wait for their contents until so many requests have been under way together.
         asked: the requests so far.
         most_at_a_time: the most requests that were under way together.
-        signed: how many carried credentials.
+        signed: the access keys and the regions of the signatures.
     """
 
     def __init__(self, service: Service) -> None:
         self.cut: Callable[[str, str], bool] = lambda _method, _path: False
         self.asked: list[tuple[str, str]] = []
         self.together, self._dead = 0, False
-        self._changed, self._now, self.most_at_a_time, self.signed = threading.Condition(), 0, 0, 0
+        self._changed, self._now, self.most_at_a_time = threading.Condition(), 0, 0
+        self.signed: set[tuple[str, str]] = set()
         wire, target = self, service.address.removeprefix("http://")
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.close_connection = True
-                with wire._counted(self.command, self.path, signed="Authorization" in self.headers):
+                with wire._counted(self.command, self.path, self.headers.get("Authorization", "")):
                     if not wire._dead:
                         self._pass_on()
 
@@ -129,10 +122,11 @@ class Wire:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @contextmanager
-    def _counted(self, method: str, path: str, *, signed: bool) -> Iterator[None]:
+    def _counted(self, method: str, path: str, authorization: str) -> Iterator[None]:
         with self._changed:
             self.asked.append((method, path))
-            self.signed += signed
+            if signature := re.search(r"Credential=([^/]+)/[^/]+/([^/]+)", authorization):
+                self.signed.add((signature[1], signature[2]))
             self._now += 1
             self.most_at_a_time = max(self.most_at_a_time, self._now)
             self._changed.notify_all()

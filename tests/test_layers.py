@@ -15,7 +15,7 @@ import framedex
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(framedex.__file__).parent
-DOORS = {"lance": {"storage"}, "torch": {"encoders", "enrichers"}}
+DOORS = {"lance": {"storage"}, "torch": {"encoders", "enrichers"}, "botocore": {"media"}}
 """Engines, with the packages that may import them."""
 
 
@@ -39,7 +39,7 @@ def packages() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The verdict on a copy in which a module of each package imports both engines."""
+    """The verdict on a copy in which a module of each package imports each engine."""
     folder = tmp_path_factory.mktemp("contracts")
     shutil.copytree(PACKAGE, folder / "framedex", ignore=shutil.ignore_patterns("__pycache__"))
     for package in packages():

@@ -126,6 +126,7 @@ class Settings(BaseSettings):
     s3_role_arn: str | None = Field(default=None, pattern=r"^arn:")
     s3_connections: int = Field(default=16, gt=0, le=256)
     s3_attempts: int = Field(default=5, gt=0, le=20)
+    s3_timeout_s: float = Field(default=10.0, gt=0, le=3600)
     dataset_snapshots_enabled: bool = _toggle("DATASET_SNAPSHOTS_ENABLED")
     delete_dataset_enabled: bool = _toggle("DELETE_DATASET_ENABLED")
     column_cache_bytes: int = Field(default=512 * 2**20, ge=0)

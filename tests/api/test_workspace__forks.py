@@ -161,3 +161,32 @@ def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
         assert pool.map_async(load, ids).get(60) == expected
     """
     run(START + READS + code, tmp_path / "ws", folder)
+
+
+def test_fork__workers_that_load_images_from_a_bucket(tmp_path: Path) -> None:
+    """Children read objects by connections of their own, also while their parent and each other read."""
+    code = """
+    import multiprocessing
+    from concurrent.futures import ThreadPoolExecutor
+    from tests.buckets import Service
+    from tests.image_files import encode, photo
+
+    os.environ |= {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}
+    service = Service()
+    for number in range(6):
+        service.put(f"pets/{number}.png", encode(photo(number)))
+    workspace = framedex.Workspace(sys.argv[1], settings=service.settings())
+    dataset = workspace.create_dataset("pets", "s3://pets", "gist")
+    ids = dataset.to_arrow(["media_id"]).column(0).to_pylist() * 5
+
+    def load(media_id):
+        return int(dataset.read(media_id).sum())
+
+    expected = [load(each) for each in ids]
+    with multiprocessing.get_context("fork").Pool(3) as pool, ThreadPoolExecutor(2) as threads:
+        theirs = pool.map_async(load, ids, 1)
+        assert list(threads.map(load, ids)) == expected
+        assert theirs.get(60) == expected
+    service.stop()
+    """
+    run(START + code, tmp_path / "ws")

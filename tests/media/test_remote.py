@@ -8,7 +8,8 @@ import pytest
 
 from framedex.errors import CannotDecode, InvalidInput, Unavailable
 from framedex.media import remote
-from framedex.media.remote import INVALID_URI, BucketAccess, ObjectStore, is_remote, split_uri
+from framedex.media.remote import INVALID_URI, ObjectStore, is_remote, split_uri
+from framedex.media.s3 import BucketAccess
 from tests.buckets import Service, Wire
 
 _LIMIT = 10**6
@@ -88,7 +89,7 @@ def test_list__a_bucket_that_does_not_exist(service: Service) -> None:
 def test_list__without_rights(service: Service) -> None:
     """Without the right to list, the error has the message of the service."""
     service.put("private/a.jpg", b"x")
-    with service.closed(), pytest.raises(Unavailable, match=r"cannot list 's3://private': INVALID_ACCESS_KEY_ID"):
+    with service.closed(), pytest.raises(Unavailable, match=r"cannot list 's3://private': InvalidAccessKeyId"):
         store(service).list("s3://private")
 
 
@@ -127,7 +128,7 @@ def test_read__one_object_that_is_cut_off(service: Service, wire: Wire) -> None:
         service.put(f"cut/{name}.jpg", bytes(100_000))
     wire.cut = lambda method, path: method == "GET" and path.endswith("a.jpg")
     opened = store(service, s3_endpoint=wire.address)
-    with pytest.raises(CannotDecode, match=r"cannot be read: NETWORK_CONNECTION \(GetObject\)"):
+    with pytest.raises(CannotDecode, match="cannot be read: the connection broke within the answer"):
         opened.read("s3://cut/a.jpg", _LIMIT)
     assert opened.read("s3://cut/b.jpg", _LIMIT)[1] == bytes(100_000)
     opened.check_any_read()
@@ -155,9 +156,9 @@ def test_read__a_service_that_is_gone(service: Service) -> None:
     opened = store(service, s3_endpoint=wire.address)
     assert opened.read("s3://gone/a.jpg", _LIMIT)[1] == b"x"
     wire.stop()
-    with pytest.raises(Unavailable, match=r"cannot read 's3://gone/a\.jpg': NETWORK_CONNECTION"):
+    with pytest.raises(Unavailable, match=r"cannot read 's3://gone/a\.jpg': Could not connect"):
         opened.read("s3://gone/a.jpg", _LIMIT)
-    with pytest.raises(Unavailable, match="cannot list 's3://gone': NETWORK_CONNECTION"):
+    with pytest.raises(Unavailable, match="cannot list 's3://gone': Could not connect"):
         opened.list("s3://gone")
     with pytest.raises(Unavailable, match=r"cannot look for 's3://gone/a\.jpg'"):
         opened.exists("s3://gone/a.jpg")
@@ -165,22 +166,28 @@ def test_read__a_service_that_is_gone(service: Service) -> None:
 
 def test_read__when_all_fail(service: Service) -> None:
     """Single refusals are broken objects; when nothing was ever read, or for long, that is no chance."""
+    service.put("closed/open.jpg", b"x", public=True)
     service.put("closed/a.jpg", b"x")
-    opened = store(service)
+    opened = store(service, s3_anonymous=True)
     opened.check_any_read()
-    with service.closed():
-        with pytest.raises(CannotDecode, match="ACCESS_DENIED"):
-            opened.read("s3://closed/a.jpg", _LIMIT)
-        with pytest.raises(Unavailable, match=r"none of 1 objects could be read, the last: 's3://closed/a\.jpg'"):
-            opened.check_any_read()
-    opened.read("s3://closed/a.jpg", _LIMIT)
+    with pytest.raises(CannotDecode, match=r"403 \(GetObject\) Forbidden"):
+        opened.read("s3://closed/a.jpg", _LIMIT)
+    with pytest.raises(Unavailable, match=r"none of 1 objects could be read, the last: 's3://closed/a\.jpg'"):
+        opened.check_any_read()
+    opened.read("s3://closed/open.jpg", _LIMIT)
     opened.check_any_read()
-    with service.closed():
-        for _ in range(remote._MAX_FAILURES - 1):
-            with pytest.raises(CannotDecode):
-                opened.read("s3://closed/a.jpg", _LIMIT)
-        with pytest.raises(Unavailable, match="100 objects in a row could not be read"):
+    for _ in range(remote._MAX_FAILURES - 1):
+        with pytest.raises(CannotDecode):
             opened.read("s3://closed/a.jpg", _LIMIT)
+    with pytest.raises(Unavailable, match="100 objects in a row could not be read"):
+        opened.read("s3://closed/a.jpg", _LIMIT)
+
+
+def test_read__credentials_that_are_unknown(service: Service) -> None:
+    """Credentials that the service does not know are no fault of an object."""
+    service.put("stranger/a.jpg", b"x")
+    with service.closed(), pytest.raises(Unavailable, match=r"cannot read 's3://stranger/a\.jpg': InvalidAccessKeyId"):
+        store(service).read("s3://stranger/a.jpg", _LIMIT)
 
 
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
@@ -212,22 +219,8 @@ def test_access__anonymous(service: Service, wire: Wire) -> None:
     service.put("public/b.jpg", b"x")
     opened = store(service, s3_anonymous=True, s3_endpoint=wire.address)
     assert opened.read("s3://public/a.jpg", _LIMIT)[1] == b"x"
-    with pytest.raises(CannotDecode, match="ACCESS_DENIED"):
+    with pytest.raises(CannotDecode, match="Forbidden"):
         opened.read("s3://public/b.jpg", _LIMIT)
-    assert wire.signed == 0
+    assert wire.signed == set()
     assert store(service, s3_endpoint=wire.address).read("s3://public/a.jpg", _LIMIT)[1] == b"x"
-    assert wire.signed > 0
-
-
-@pytest.mark.parametrize(("variable", "value"), [("AWS_REGION", "eu-west-1"), ("AWS_DEFAULT_REGION", "eu-west-2")])
-def test_access__region_of_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
-    """The region is that of the settings, else of the environment, else what any service takes."""
-    other = BucketAccess(endpoint="http://127.0.0.1:1", attempts=1)
-    assert remote._default_region(other, "b") == "us-east-1"
-    monkeypatch.setenv(variable, value)
-    assert remote._default_region(other, "b") == value
-    assert remote._default_region(BucketAccess(), "b") == value
-    assert (
-        remote._file_system(BucketAccess(endpoint="http://127.0.0.1:1", region="eu-north-1"), "b").region
-        == "eu-north-1"
-    )
+    assert wire.signed == {("reader", "us-east-1")}

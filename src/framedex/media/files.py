@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from framedex.core.regular_files import NOT_REGULAR, TooLarge, open_binary, opener, read_at_most
 from framedex.errors import CannotDecode
-from framedex.media.remote import SCHEME, BucketAccess, ObjectStore, is_remote
+from framedex.media.remote import SCHEME, ObjectStore, is_remote
+from framedex.media.s3 import BucketAccess
 from framedex.settings import Settings
 
 

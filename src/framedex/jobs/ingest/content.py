@@ -15,8 +15,9 @@ from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
-from framedex.media.remote import BucketAccess, ObjectStore, invalid_uri, is_remote
+from framedex.media.remote import ObjectStore, invalid_uri, is_remote
 from framedex.media.remote_sources import open_remote
+from framedex.media.s3 import BucketAccess
 from framedex.media.sources import FileSource, FolderSource, Source, open_source
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
