@@ -7,8 +7,11 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from framedex.annotations.boxes import Box
+from framedex.export.formats import FORMATS
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "annotated"
+ANNOTATION_EXPORTS = [name for name in FORMATS if name not in ("json", "parquet")]
+"""Export formats from which a dataset can be created again, with its labels, captions and boxes."""
 SIZES = {f"images/{name}.jpg": size for name, size in (("a", (640, 427)), ("c/d", (1000, 7001)), ("ü <b>", (3, 1)))}
 
 _names = st.sampled_from(["cat", "traffic light", "<b>&amp;", "ünder \N{PILE OF POO}", "a,b", '"', "1"])

@@ -18,16 +18,14 @@ from framedex import Dataset, Workspace
 from framedex.annotations import coco, tables, voc
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problems
-from framedex.export import formats as export_formats
 from framedex.operations.context import open_media
 from framedex.storage.objects import objects_of
 from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
-from tests.boxes import SHARED
+from tests.boxes import ANNOTATION_EXPORTS, SHARED
 from tests.gallery import Averages
 from tests.image_files import encode, flat
 from tests.laws import examples
 
-FORMATS = [name for name, each in export_formats.FORMATS.items() if each.is_annotations]
 HELD = {
     "coco": {"original_id", "confidence", "iscrowd"},
     "csv": {"confidence"},
@@ -157,7 +155,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in itertools.count())
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 @examples(8, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
@@ -186,7 +184,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
     """Boxes of files of other tools are restored exactly by each format."""
     original = workspace.create_dataset("original", SHARED / source, Averages())

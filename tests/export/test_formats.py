@@ -9,7 +9,7 @@ import pytest
 from framedex import InvalidInput, Workspace
 from framedex.annotations.formats import FORMATS as ANNOTATIONS
 from framedex.export.formats import FORMATS, find_format, format_names
-from tests.boxes import box
+from tests.boxes import ANNOTATION_EXPORTS, box
 from tests.gallery import Averages
 from tests.image_files import photo, write
 from tests.objects import write_table
@@ -51,4 +51,4 @@ def test_message__names_the_formats() -> None:
 
 def test_annotations__that_are_written_are_read() -> None:
     """Each export format of annotations has an annotation format of that name, which reads it."""
-    assert {name for name, each in FORMATS.items() if each.is_annotations} <= {each.name for each in ANNOTATIONS}
+    assert {*ANNOTATION_EXPORTS} <= {each.name for each in ANNOTATIONS}

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from framedex import Dataset, Workspace
 from framedex.annotations.labels import parse_labels
 from framedex.annotations.sources import read_annotations
-from framedex.export.formats import FORMATS
+from tests.boxes import ANNOTATION_EXPORTS
 from tests.gallery import Averages, Gallery, embedded
 from tests.image_files import encode, flat, photo, write
 from tests.laws import examples
 
-LABEL_FORMATS = [name for name, each in FORMATS.items() if each.is_annotations]
 HOSTILE = [
     "a, b", 'say "cheese"', "two\nlines", "carriage\r\nreturn\rhere", " leading", "trailing ", "=cmd|' /C calc'!A0",
     "+1", "[a]", '["a", "b"]', "[", "{}", "null", "0", "-", "- a", "a: b", "# no comment", "'", "it's", "\\", "\\n",
@@ -108,7 +107,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in itertools.count())
 
 
-@pytest.mark.parametrize("format_", LABEL_FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 @examples(15, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
 def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
@@ -129,7 +128,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
         workspace.delete_dataset(dataset.id)
 
 
-@pytest.mark.parametrize("format_", LABEL_FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """The gallery is restored under its names, including broken files."""
     folder = unpacked(gallery.dataset, tmp_path, format_)
@@ -227,7 +226,7 @@ def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("format_", LABEL_FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) -> None:
     """An empty export is valid."""
     result = gallery.dataset.where([{"any": []}]).export(tmp_path / "out.zip", format_, include_images=True)
@@ -238,7 +237,7 @@ def test_label_formats__nothing(gallery: Gallery, tmp_path: Path, format_: str) 
     assert (found.labels, found.captions, found.of_stems) == ({}, {}, {})
 
 
-@pytest.mark.parametrize("format_", LABEL_FORMATS)
+@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__hidden_images_and_odd_suffixes(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """Images that ingestion of a folder would skip get names that it reads."""
     names = [".hidden/a.png", "b/.a.png", "none", "other.dat", "long-suffix.thisisnoimagesuffix"]

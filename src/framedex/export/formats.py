@@ -26,7 +26,6 @@ class ExportFormat:
         files: the names of its files in the archive.
         content: a description of the content.
         write: writes the files.
-        is_annotations: whether a dataset created from the unpacked export gets the labels, captions and boxes.
         is_file_each: whether the format has a file for each image, so that image names must be unique on every system.
     """
 
@@ -34,7 +33,6 @@ class ExportFormat:
     files: tuple[str, ...]
     content: str
     write: WriteExport
-    is_annotations: bool = False
     is_file_each: bool = False
 
 
@@ -46,21 +44,18 @@ _ROWS = (
         (coco.FILE,),
         "boxes, labels and captions",
         annotation_files(coco.write, plain_names),
-        is_annotations=True,
     ),
     ExportFormat(
         "csv",
         (tables.LABELS_CSV, tables.BOXES_CSV),
         "labels and captions in one table, boxes in another",
         annotation_files(tables.write, plain_names),
-        is_annotations=True,
     ),
     ExportFormat(
         "yolo",
         ("data.yaml", "labels/<name>.txt", tables.LABELS_CSV),
         "boxes, with labels and captions beside them; labels alone as boxes around all of an image",
         annotation_files(yolo.write, yolo_names),
-        is_annotations=True,
         is_file_each=True,
     ),
     ExportFormat(
@@ -68,7 +63,6 @@ _ROWS = (
         ("annotations/<name>.xml", tables.LABELS_CSV),
         "boxes, with labels and captions beside them",
         annotation_files(voc.write, voc_names),
-        is_annotations=True,
         is_file_each=True,
     ),
 )
