@@ -9,15 +9,29 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from framedex.errors import CannotDecode
 from framedex.media.decode import decode
 from framedex.settings import Settings
 
+_PART = 2**20
 
-class LeadsOutside(CannotDecode):
+
+class LeftOut(CannotDecode):
+    """A file that an export leaves out although it can be read.
+
+    Attributes:
+        reason: the reason for several files, for a summary.
+    """
+
+    reason: ClassVar[str]
+
+
+class LeadsOutside(LeftOut):
     """A file outside of its source folder that is not the indexed image."""
+
+    reason = "a link leads out of their source folder, and not to an image that was indexed"
 
 
 def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[str, Any], settings: Settings) -> None:
@@ -58,10 +72,19 @@ def _real(root: str) -> str:
 
 def _is_as_ingested(file: BinaryIO, content_hash: bytes | None, settings: Settings) -> bool:
     if content_hash is not None:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest() == content_hash  # type: ignore[arg-type]
+        return _hash(file) == content_hash
     data = file.read(settings.max_file_bytes + 1)  # datasets with imported embeddings have no hash of the file
     try:
         decode(data, max_pixels=settings.max_pixels, detail=1)
     except CannotDecode:
         return False
     return len(data) <= settings.max_file_bytes
+
+
+def _hash(file: BinaryIO) -> bytes:
+    """Return the hash of a file up to its present size; it may grow while it is read."""
+    digest, left = hashlib.blake2b(digest_size=16), os.fstat(file.fileno()).st_size
+    while left > 0 and (data := file.read(min(left, _PART))):
+        digest.update(data)
+        left -= len(data)
+    return digest.digest()
