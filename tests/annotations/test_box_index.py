@@ -119,7 +119,7 @@ def test_find_boxes__by_their_names(tmp_path: Path) -> None:
 
 def test_resolve__name_that_is_too_long() -> None:
     """A name that no file system takes is an error of ours."""
-    with pytest.raises(InvalidInput, match="cannot read the boxes .*: File name too long"):
+    with pytest.raises(InvalidInput, match=r"cannot read the boxes .*: File name too long"):
         resolve_box_sources("L" * 5000)
 
 
