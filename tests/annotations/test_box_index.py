@@ -117,6 +117,12 @@ def test_find_boxes__by_their_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_resolve__name_that_is_too_long() -> None:
+    """A name that no file system takes is an error of ours."""
+    with pytest.raises(InvalidInput, match=r"cannot read the boxes .*: File name too long"):
+        resolve_box_sources("L" * 5000)
+
+
 def test_read__a_folder_that_only_looks_like_one(tmp_path: Path) -> None:
     """A discovered folder without boxes is a problem; a folder that the user passes is an error."""
     (tmp_path / "notes.xml").write_text("<notes/>")

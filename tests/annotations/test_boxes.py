@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framedex.annotations.boxes import finite_number, fit_box, label_of
+from framedex.annotations.labels import parse_labels
 from framedex.annotations.problems import Problem, Problems, without_problems
 from tests.boxes import box
 
@@ -111,3 +112,10 @@ def test_number__of_what_is_none(value: object) -> None:
 def test_label__may_be_a_number() -> None:
     """A class may be named by a number; a value that is not a name gives an empty text."""
     assert [label_of(each) for each in (" a ", 7, True, None, 1.5, "\ud800")] == ["a", "7", "", "", "", "?"]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\0", " cat\0 ", "\ud800\0"])
+def test_label__with_null_characters(text: str) -> None:
+    """A class name is stored as the same text in a table of labels is."""
+    assert (label_of(text),) == parse_labels(text)
+    assert "\0" not in label_of(text)

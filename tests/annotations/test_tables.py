@@ -1,5 +1,6 @@
 """Tables of boxes: columns, bad rows, and exact restoration."""
 
+import os
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.problems import Problems
-from framedex.annotations.tables import BOXES_CSV, read_csv_boxes, read_parquet_boxes, write
+from framedex.annotations.tables import BOXES_CSV, read_csv_boxes, read_csv_labels, read_parquet_boxes, write
 from framedex.errors import InvalidInput
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
 from tests.boxes import SIZES, boxes
@@ -116,6 +117,34 @@ def test_parquet__of_another_kind(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1")
     with pytest.raises(InvalidInput, match=r"a\.parquet.*as Parquet"):
         list(read_parquet_boxes(path, Problems()))
+
+
+@pytest.mark.parametrize("name", ["image_annotations.csv", "object_annotations.csv"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_csv__row_without_an_end(tmp_path: Path, name: str, quote: str) -> None:
+    """A row is read up to a limit, so that memory does not grow with the file."""
+    path = tmp_path / name
+    path.write_text(f"{HEADER}\np000.jpg,{quote}")
+    os.truncate(path, 20 << 20)
+    with pytest.raises(InvalidInput, match=f"{name}.*line 2: a row may have at most 16,777,216 characters"):
+        list(read_csv_labels(path) if name.startswith("image") else read_csv_boxes(path, Problems()))
+
+
+def test_csv__many_columns(tmp_path: Path) -> None:
+    """The message about a header of many columns shows the first ones."""
+    path = tmp_path / "image_annotations.csv"
+    path.write_text(",".join(f"column_{number}" for number in range(10_000)))
+    with pytest.raises(InvalidInput, match=r"column_0.*it needs 'filename' and 'label' or 'caption'") as raised:
+        list(read_csv_labels(path))
+    assert len(str(raised.value)) < 1000
+
+
+def test_parquet__values_that_cannot_be_read(tmp_path: Path) -> None:
+    """Invalid text and dates out of range are errors with the file and the column."""
+    text = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+    for column in (text, pa.array([10**9], pa.date32())):
+        with pytest.raises(InvalidInput, match=r"object_annotations\.parquet': column 'label'"):
+            read_parquet(tmp_path, label=column)
 
 
 @examples(50)

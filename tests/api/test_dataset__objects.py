@@ -191,6 +191,7 @@ def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path
         (tmp_path, "has no boxes that can be read"),
         (5, "given as the path"),
         ([], "given as the path"),
+        ("L" * 5000, "cannot read the boxes"),
     ):
         with pytest.raises(InvalidInput, match=words):
             workspace.create_dataset("bad", folder, "gist", boxes=given)

@@ -177,3 +177,4 @@ def test_outside__what_a_list_names_is_an_image(
     assert SECRET not in images.values()
     assert {Path(name).name.partition("-")[0].partition(".")[0] for name in images} == {"0", "image", "broken"}
     assert len(result.missing_images) == 2
+    assert "2 left out: never decoded, not named as an image" in result.message

@@ -459,6 +459,36 @@ def test_decode__gif_that_cannot_be_as_large_as_it_says() -> None:
         decode(lie, max_pixels=200_000_000)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        bmp_claiming(13_000, 13_000),
+        b"P6\n13000 13000\n255\n" + bytes(100),
+        b"P6\n13000 13000\n9\n" + bytes(100),
+        b"P5\n13000 13000\n255\n" + bytes(100),
+        b"P4\n13000 13000\n" + bytes(100),
+        b"P3\n13000 13000\n255\n" + b"1 " * 50,
+    ],
+    ids=["BMP", "RGB", "few values", "grey", "one bit", "plain"],
+)
+def test_decode__uncompressed_that_cannot_be_as_large_as_it_says(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An uncompressed image of a few bytes is refused before memory is taken for its pixels."""
+    monkeypatch.delattr("PIL.ImageFile.ImageFile.load")
+    with pytest.raises(CannotDecode, match=r"header lies: .* cannot hold 13000×13000 pixels"):
+        decode(data, max_pixels=200_000_000)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA"])
+@pytest.mark.parametrize("file_format", ["BMP", "PPM", "TIFF"])
+@pytest.mark.parametrize("width", [1, 7, 32, 33])
+def test_decode__uncompressed_of_each_mode(mode: str, file_format: str, width: int) -> None:
+    """Uncompressed images have as many bytes as their headers say."""
+    image = Image.new(mode, (width, 5))
+    if file_format == "PPM":
+        image = image.convert("RGB") if mode in ("P", "RGBA") else image
+    assert shown(encode(image, file_format)).width == width
+
+
 def test_decode__gif_of_one_colour() -> None:
     """The smallest GIF that an encoder makes of a size is not taken for a lie."""
     data = encode(Image.fromarray(np.zeros((3000, 3000), np.uint8)), "GIF")

@@ -66,6 +66,16 @@ CRAFTED: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty segments": (lambda: b"\xff\xd8" + b"\xff\xe1\0\2" * 200_000, "segments"),
     "markers without a segment": (lambda: b"\xff\xd8" + b"\xff\xd0" * 200_000, "segments"),
     "Exif in pieces": (lambda: after_start(encoded("CMYK"), segment(0xE1, b"Exif\0\0x") * 100_000), "segments"),
+    "zeros alone": (lambda: b"\xff\xd8\xff" + bytes(2_000_000), "bytes between the segments"),
+    "coded bytes alone": (lambda: b"\xff\xd8\xff\xe0\0\2" + b"\xff\0" * 1_000_000, "bytes between the segments"),
+    "coded bytes behind the header": (
+        lambda: before_scan(encoded("CMYK"), b"\xff\0" * 1_000_000),
+        "bytes between the segments",
+    ),
+    "bytes in many places": (
+        lambda: b"\xff\xd8" + (segment(0xFE, b"") + bytes(100)) * 20_000,
+        "bytes between the segments",
+    ),
     "scans": (lambda: progressive(100, 256), "scans"),
     "scans of many pixels": (lambda: progressive(40, 13_000), "scans"),
     "scans behind segments that look like an end": (
@@ -125,4 +135,7 @@ def test_slimmed__damaged_headers() -> None:
     assert (
         decode(after_start(data, b"\xff\0junk"), max_pixels=PIXELS).pixels == decode(data, max_pixels=PIXELS).pixels
     ).all()
+    stray = b"\xff\0" * 1000 + bytes(1000) + segment(0xFE, b"a comment") + b"\xff\0\xff\0\1"
+    for damaged in (after_start(data, stray), before_scan(data, stray)):
+        assert (decode(damaged, max_pixels=PIXELS).pixels == decode(data, max_pixels=PIXELS).pixels).all()
     assert jpeg.slimmed(b"\xff\xd8\xff\xe1") == b"\xff\xd8"

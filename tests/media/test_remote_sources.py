@@ -179,6 +179,7 @@ def test_manifest__of_many_rows(service: Service) -> None:
         ("list.txt", b"file:///etc/passwd.jpg", "relative paths of objects, not 'file:///etc/passwd.jpg'"),
         ("list.csv", b'path\n"a\n', r"s3://refused/list\.csv, line"),
         ("list.parquet", b"no parquet", "s3://refused/list.parquet"),
+        ("list.parquet", b"PAR1" + bytes(50) + b"\x10\0\0\0PAR1", "cannot read s3://refused/list.parquet as Parquet"),
         ("list.parquet", parquet(path=[1, 2]), r"s3://refused/list\.parquet: column 'path' holds 1"),
         ("list.parquet", parquet(uri=["a"], embedding=[[1.0]]), "brings embeddings"),
     ],

@@ -334,6 +334,35 @@ def test_text_list__with_a_line_that_is_no_path(tmp_path: Path) -> None:
         open_source(tmp_path / "list.txt")
 
 
+@pytest.mark.parametrize("suffix", ["txt", "csv", "parquet"])
+def test_list__path_that_is_too_long(tmp_path: Path, suffix: str) -> None:
+    """A path of more than 64 KiB is none, in a list of any format."""
+    path, name = tmp_path / f"list.{suffix}", "x" * 2**16
+    if suffix == "parquet":
+        write_parquet(path, path=["a.png", name])
+    else:
+        path.write_text(f"a.png\n{name}\n")
+    with pytest.raises(InvalidInput, match=rf"list\.{suffix}, (row|line) 2: ") as raised:
+        open_source(path)
+    assert len(str(raised.value)) < 1000
+
+
+def test_csv_list__row_without_an_end(tmp_path: Path) -> None:
+    """A list is read row by row, and a row of 16 Mi characters is refused."""
+    path = tmp_path / "list.csv"
+    path.write_bytes(b"path\n")
+    os.truncate(path, 20 << 20)
+    with pytest.raises(InvalidInput, match=r"list\.csv, line 2: a row may have at most 16,777,216 characters"):
+        open_source(path)
+
+
+def test_parquet_list__dates_out_of_range(tmp_path: Path) -> None:
+    """A date that Python has not is an error with the file and the column."""
+    path = write_parquet(tmp_path / "list.parquet", path=["x.jpg"], label=pa.array([10**9], pa.date32()))
+    with pytest.raises(InvalidInput, match=r"list\.parquet': column 'label' has a value of the type date32"):
+        open_source(path)
+
+
 def mutated(path: Path, content: bytes, seed: int) -> None:
     """Write a file with some bytes changed."""
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """Videos as streams of frames: numbers, times, sizes, and why some cannot be read."""
 
 import io
+import os
 from pathlib import Path
 
 import cv2
@@ -28,6 +29,43 @@ from tests.videos import (
 
 LIMIT = 10**7
 COUNT = 40
+
+
+IMAGE_HEADS = [
+    b"\xff\xd8",
+    b"\xff\xd8\xff\xe0",
+    b"\xff\xd8\xff\xe0skip",
+    b"II*\0skip",
+    b"\x89PNG\r\n\x1a\n",
+    b"BM" + bytes(60),
+    b"RIFF\0\0\0\0WEBPVP8 ",
+    b"P6\n9 9\n255\n",
+    b"GIF89a\x10\0\x10\0",
+    b"GIF89a\x10\0\x10\0" + bytes(178) + (b"G" + bytes(187)) * 20,
+    b"\xff\x4f\xff\x51\0\x29",
+]
+
+
+class Counted(io.BytesIO):
+    """A file that counts the bytes that are read from it."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        super().__init__()
+        self._from, self.count = file, 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read bytes, and count them."""
+        data = self._from.read(-1 if size is None else size) or b""
+        self.count += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move in the file."""
+        return self._from.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the position in the file."""
+        return self._from.tell()
 
 
 def opened(path: Path) -> Video:
@@ -61,6 +99,20 @@ def test_frames__of_each_container(suffix: str, tmp_path: Path) -> None:
             assert np.array_equal(video.pixels(), frame)
         assert not video.advance()
         assert video.reason_short() is None
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [(".ts", "mp4v"), (".mpg", "PIM1"), (".m1v", "PIM1")])
+def test_frames__of_streams_in_the_suffix_of_a_container(suffix: str, codec: str, tmp_path: Path) -> None:
+    """Streams that a program gave the suffix of another container are read."""
+    path = tmp_path / f"clip{suffix}"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*codec), 25, (160, 120))
+    for frame in numbered(COUNT):
+        writer.write(frame)
+    writer.release()
+    with opened(path) as video:
+        assert video.container == {".ts": "ts", ".mpg": "mpg", ".m1v": "es"}[suffix]
+        assert video.advance()
+        assert video.pixels().shape == (120, 160, 3)
 
 
 def test_times__of_a_variable_frame_rate(tmp_path: Path) -> None:
@@ -173,6 +225,18 @@ class TestBroken:
         """Files that cannot be opened are refused with the reason."""
         with pytest.raises(CannotDecode, match=reason):
             Video(io.BytesIO(content), max_pixels=LIMIT)
+
+    @pytest.mark.parametrize("head", IMAGE_HEADS)
+    def test_image__named_as_a_video(self, head: bytes, tmp_path: Path) -> None:
+        """A file that begins as an image is refused after its beginning: FFmpeg would read all of it into memory."""
+        path = tmp_path / "clip.mp4"
+        path.write_bytes(head)
+        os.truncate(path, 16 << 20)
+        with path.open("rb", buffering=0) as file:
+            counted = Counted(file)
+            with pytest.raises(CannotDecode, match="not a video"):
+                Video(counted, max_pixels=LIMIT)
+        assert counted.count < 1 << 20
 
     def test_video__of_sound_alone(self, tmp_path: Path) -> None:
         """A file without a video stream says so."""

@@ -112,9 +112,12 @@ def finite_number(value: Any) -> float | None:
 
 
 def label_of(value: Any) -> str:
-    """Return a class name as it is stored, or an empty text. A number becomes text."""
+    """Return a class name as it is stored, or an empty text. A number becomes text.
+
+    Null characters become U+FFFD, as in :func:`framedex.annotations.labels.parse_labels`.
+    """
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
-    return storable(str(value)).strip() if is_name else ""
+    return storable(str(value)).replace("\0", "\ufffd").strip() if is_name else ""
 
 
 def is_confidence(value: float | None) -> bool:

@@ -73,6 +73,13 @@ def _resolve(boxes: str | os.PathLike[str]) -> list[BoxSource]:
     if not isinstance(boxes, str | os.PathLike):
         raise InvalidInput(f"boxes are given as the path of a file or a folder, not {boxes!r}")
     path = Path(os.path.abspath(user_path(boxes)))  # noqa: PTH100 - does not follow links, unlike resolve
+    try:
+        return _sources_at(path)
+    except OSError as error:  # such as a name that is too long
+        raise InvalidInput(f"cannot read the boxes {os.fspath(path)!r}: {error.strerror or error}") from error
+
+
+def _sources_at(path: Path) -> list[BoxSource]:
     if path.is_file() and (matching := [each for each in annotation_formats() if each.reads_boxes_of(path)]):
         return [BoxSource(path, matching[0], loose=True)]
     if path.is_dir() and (sources := find_box_sources(path, loose=True)):

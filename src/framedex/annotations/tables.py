@@ -25,7 +25,8 @@ from framedex.annotations.problems import Problem, Problems, problem, without_pr
 from framedex.annotations.progress import part
 from framedex.core import forks
 from framedex.core.progress import ShareProgress
-from framedex.core.regular_files import open_text, regular
+from framedex.core.regular_files import open_text
+from framedex.core.table_rows import MAX_ROW, csv_rows, parquet_rows
 from framedex.errors import InvalidInput
 
 LABELS_CSV, LABELS_PARQUET = "image_annotations.csv", "image_annotations.parquet"
@@ -33,7 +34,8 @@ BOXES_CSV, BOXES_PARQUET = "object_annotations.csv", "object_annotations.parquet
 LABEL_COLUMNS = ("filename", "label", "caption")
 COLUMNS = ("filename", "col_x", "row_y", "width", "height", "label")
 CONFIDENCE = "confidence"
-_ROWS = 2**16  # in a batch
+_SHOWN = 20  # columns in a message
+_READ = frozenset((*LABEL_COLUMNS, *COLUMNS, CONFIDENCE))
 _LINE_END = "\r\n"  # RFC 4180
 _csv_readers, _csv_lock = [0, 0], forks.Lock()  # the number of active readers, and the limit before the first began
 
@@ -66,7 +68,7 @@ def read_parquet_labels(path: Path) -> Iterator[ImageLabels]:
 def _check_label_columns(path: Path, names: Sequence[str]) -> None:
     if "filename" not in names or not {"label", "caption"} & set(names):
         raise InvalidInput(
-            f"{os.fspath(path)!r} has the columns {list(names)}; it needs 'filename' and 'label' or 'caption'"
+            f"{os.fspath(path)!r} has the columns {list(names[:_SHOWN])}; it needs 'filename' and 'label' or 'caption'"
         )
 
 
@@ -143,20 +145,24 @@ def _csv_rows(path: Path, check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, row) of a CSV file, after a check of its column names."""
     try:
         with open_text(path, newline="") as text, _long_fields():
-            rows = csv.DictReader(text, strict=True)
-            check(path, rows.fieldnames or [])
-            yield from ((f"{path.name}: line {rows.line_num}", row) for row in rows)
+            rows = csv_rows(text)
+            _, names = next(rows, (0, []))
+            check(path, names)
+            at = {name: position for position, name in enumerate(names) if name in _READ}
+            for line, row in rows:
+                cells = {name: row[position] if position < len(row) else None for name, position in at.items()}
+                yield f"{path.name}: line {line}", cells
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"cannot read {os.fspath(path)!r} as CSV: {error}") from error
 
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Allow CSV fields of any length. The csv module has one limit for the process; it is restored afterwards."""
+    """Allow CSV fields as long as a row. The csv module has one limit for the process; it is restored afterwards."""
     with _csv_lock:
         _csv_readers[0] += 1
         if _csv_readers[0] == 1:
-            _csv_readers[1] = csv.field_size_limit(2**31 - 1)
+            _csv_readers[1] = csv.field_size_limit(MAX_ROW)
     try:
         yield
     finally:
@@ -168,20 +174,12 @@ def _long_fields() -> Iterator[None]:
 
 def _parquet_rows(path: Path, columns: Sequence[str], check: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (place, row) of some columns of a Parquet file, after a check of its column names."""
-    import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(regular(path)) as file:
-            names = file.schema_arrow.names
-            check(path, names)
-            done = 0
-            for batch in file.iter_batches(columns=[name for name in columns if name in names], batch_size=_ROWS):
-                yield from (
-                    (f"{path.name}: row {position}", row) for position, row in enumerate(batch.to_pylist(), done)
-                )
-                done += len(batch)
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidInput(f"cannot read {os.fspath(path)!r} as Parquet: {error}") from error
+    def choose(names: Sequence[str]) -> list[str]:
+        check(path, names)
+        return [name for name in columns if name in names]
+
+    yield from ((f"{path.name}: row {position}", row) for position, row in enumerate(parquet_rows(path, choose)))
 
 
 # Writing

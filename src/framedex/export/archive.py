@@ -24,7 +24,6 @@ from framedex.storage.media import EVERYTHING, Media
 from framedex.storage.objects import objects_of
 
 _METADATA_SHARE = 0.2  # of an export with images
-_OUTSIDE = "a link leads out of their source folder, and not to an image that was indexed"
 
 
 def export_archive(
@@ -122,6 +121,5 @@ def _message(contents: ExportContents, copied: CopyResult, notes: list[str]) -> 
         message += f", {contents.n_objects:,} objects"
     message += f", {copied.count:,} images" if contents.include_images else ""
     missing = [f"{copied.failed:,} images could not be read"] if copied.failed else []
-    if copied.outside:
-        missing.append(f"{copied.outside:,} left out: {_OUTSIDE}")
+    missing += [f"{count:,} left out: {reason}" for reason, count in copied.left_out.items()]
     return "; ".join([message, *missing, *notes])

@@ -1,7 +1,7 @@
 """The image files of an export: unchanged copies of image files, and video frames as JPEGs."""
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -13,11 +13,12 @@ from typing import Any, BinaryIO
 
 from framedex.annotations.output import IMAGES
 from framedex.core.progress import ShareProgress
+from framedex.core.suffixes import is_video
 from framedex.errors import CannotDecode
 from framedex.export.contents import ExportContents
 from framedex.export.frames import Frames
 from framedex.export.image_names import Names
-from framedex.export.links import LeadsOutside, check_inside
+from framedex.export.links import LeftOut, check_inside
 from framedex.export.locations import display_path
 from framedex.export.zip_writer import ZipWriter
 from framedex.media.files import Reader
@@ -36,19 +37,26 @@ class CopyResult:
     Attributes:
         count: the number of copied images.
         failed: the number of images that could not be read.
-        outside: the number of images left out because a link leads out of their source to a file that is not indexed.
+        left_out: the numbers of images left out, by reason.
         missing: the paths of the first failed and left-out images.
     """
 
     count: int = 0
     failed: int = 0
-    outside: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
     missing: list[str] = field(default_factory=list)
 
-    def miss(self, path: str, *, outside: bool = False) -> None:
-        """Count an image that could not be read, or that was left out because it lies outside of its source."""
-        self.failed += not outside
-        self.outside += outside
+    @property
+    def total(self) -> int:
+        """The number of images so far, copied or not."""
+        return self.count + self.failed + self.left_out.total()
+
+    def miss(self, path: str, error: CannotDecode) -> None:
+        """Count an image that could not be read, or that was left out."""
+        if isinstance(error, LeftOut):
+            self.left_out[error.reason] += 1
+        else:
+            self.failed += 1
         if len(self.missing) < MAX_MISSING:
             self.missing.append(path)
 
@@ -64,11 +72,17 @@ def write_images(archive: ZipWriter, contents: ExportContents, names: Names, pro
         for image, fetched in images:
             try:
                 with sources.open(image, fetched) as (modified_s, content):
-                    _copy(archive, IMAGES + image.name, modified_s, content)
+                    _copy(
+                        archive,
+                        IMAGES + image.name,
+                        modified_s,
+                        content,
+                        max_bytes=_max_bytes(image, contents.settings),
+                    )
                 copied.count += 1
             except CannotDecode as error:
-                copied.miss(display_path(image.path_shown), outside=isinstance(error, LeadsOutside))
-            progress((copied.count + copied.failed + copied.outside) / max(contents.total, 1))
+                copied.miss(display_path(image.path_shown), error)
+            progress(copied.total / max(contents.total, 1))
     sources.check_any_read()
     return copied
 
@@ -185,10 +199,35 @@ def _ahead(images: Iterator[_Image], sources: _Sources) -> Generator[tuple[_Imag
             pool.shutdown(cancel_futures=True)
 
 
-def _copy(archive: ZipWriter, name: str, modified_s: float | None, content: BinaryIO) -> None:
+def _copy(
+    archive: ZipWriter, name: str, modified_s: float | None, content: BinaryIO, *, max_bytes: int | None = None
+) -> None:
+    size = content.seek(0, os.SEEK_END)
+    content.seek(0)
+    if max_bytes is not None and size > max_bytes:
+        raise _TooLarge(f"the file has {size:,} bytes, more than {max_bytes:,}")
     with archive.member(name, modified=_local_time(modified_s)) as member:
         for data in _parts(content):
+            if member.size + len(data) > size:
+                raise _Grew(f"the file had {size:,} bytes, and grew while it was copied")
             member.write(data)
+
+
+def _max_bytes(image: _Image, settings: Settings) -> int | None:
+    """Return the maximum size of an image; None for the file of a broken video, for which there is none."""
+    return None if is_video(image.location or "") else settings.max_file_bytes
+
+
+class _TooLarge(LeftOut):
+    """A file that is larger than the setting."""
+
+    reason = "they are larger than FRAMEDEX_MAX_FILE_BYTES"
+
+
+class _Grew(LeftOut):
+    """A file that another program is still writing."""
+
+    reason = "they grew while they were copied"
 
 
 def _local_time(seconds: float | None) -> datetime | None:

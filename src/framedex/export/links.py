@@ -4,25 +4,43 @@ Anyone who shares a folder can add a link to any file of the machine. Links to i
 download caches and versioned data consist of them. So a file outside of its source is copied only if it is still the
 image of the dataset: ingestion decoded it, and its content has not changed. Lists and tables can name any file, and
 all are inside of their common folder. So a file that was never decoded is copied only if it, and the target of its
-link, have the suffix of an image, or if it begins like an image.
+link, have the suffix of an image or a video, or if it begins like an image.
 """
 
 import hashlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
-from framedex.core.suffixes import is_image
+from framedex.core.suffixes import is_media
 from framedex.errors import CannotDecode
 from framedex.media.decode import begins_like_image, decode
 from framedex.settings import Settings
 
-_HEAD_BYTES = 64
+_HEAD_BYTES, _PART = 64, 2**20
 
 
-class LeadsOutside(CannotDecode):
+class LeftOut(CannotDecode):
+    """A file that an export leaves out although it can be read.
+
+    Attributes:
+        reason: the reason for several files, for a summary.
+    """
+
+    reason: ClassVar[str]
+
+
+class LeadsOutside(LeftOut):
     """A file outside of its source folder that is not the indexed image."""
+
+    reason = "a link leads out of their source folder, and not to an image that was indexed"
+
+
+class NotAnImage(LeftOut):
+    """A file that was never decoded, and that is no image."""
+
+    reason = "never decoded, not named as an image, and with no image's beginning"
 
 
 def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[str, Any], settings: Settings) -> None:
@@ -37,7 +55,7 @@ def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[s
 
     Raises:
         LeadsOutside: the file is outside of the folder, and is not the indexed image.
-        CannotDecode: the file was never decoded, and is no image.
+        NotAnImage: the file was never decoded, and is no image.
     """
     if root is None or _is_within(file, location, root):
         _check_image(file, location, row)
@@ -50,12 +68,12 @@ def check_inside(file: BinaryIO, location: str, root: str | None, row: Mapping[s
 def _check_image(file: BinaryIO, location: str, row: Mapping[str, Any]) -> None:
     if row["error"] is None and row["content_hash"] is not None:
         return  # it was decoded
-    if is_image(location) and is_image(os.path.realpath(location)):
+    if is_media(location) and is_media(os.path.realpath(location)):
         return
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     if not begins_like_image(head):
-        raise CannotDecode("the file was never decoded, is not named as an image, and does not begin like one")
+        raise NotAnImage("the file was never decoded, is not named as an image, and does not begin like one")
 
 
 def _is_within(file: BinaryIO, location: str, root: str) -> bool:
@@ -76,10 +94,19 @@ def _real(root: str) -> str:
 
 def _is_as_ingested(file: BinaryIO, content_hash: bytes | None, settings: Settings) -> bool:
     if content_hash is not None:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest() == content_hash  # type: ignore[arg-type]
+        return _hash(file) == content_hash
     data = file.read(settings.max_file_bytes + 1)  # datasets with imported embeddings have no hash of the file
     try:
         decode(data, max_pixels=settings.max_pixels, detail=1)
     except CannotDecode:
         return False
     return len(data) <= settings.max_file_bytes
+
+
+def _hash(file: BinaryIO) -> bytes:
+    """Return the hash of a file up to its present size; it may grow while it is read."""
+    digest, left = hashlib.blake2b(digest_size=16), os.fstat(file.fileno()).st_size
+    while left > 0 and (data := file.read(min(left, _PART))):
+        digest.update(data)
+        left -= len(data)
+    return digest.digest()

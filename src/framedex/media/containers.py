@@ -8,21 +8,47 @@ _ASF = bytes.fromhex("3026b2758e66cf11")
 _BOX = 8
 _LARGE_BOX = 16
 _MAX_BOXES = 10_000
+HEAD = 1024
+"""The number of bytes from which a container is recognised."""
+_FIRST_BOXES = frozenset(
+    (b"moov", b"wide", b"free", b"skip", b"pnot", b"udta", b"ediw", b"junk", b"pict", b"prfl", b"uuid", b"styp",
+     b"sidx", b"moof")
+)  # fmt: skip
+_FIRST_BOX_BYTES = 2**27  # the first bytes of images are larger sizes
+_PACKET, _PACKETS = 188, 3  # of an MPEG transport stream
 
 
 def container_of(head: bytes) -> str | None:
-    """Return the container format of a file from its first 64 bytes; None if unknown."""
+    """Return the container format of a file from its first :data:`HEAD` bytes; None if unknown.
+
+    FFmpeg takes a file with the beginning of an image for one frame, and reads the whole file into memory. Such a file
+    has no container here.
+    """
     if head[4:8] == b"ftyp":
         return "mov" if head[8:12] == b"qt  " else "mp4"
-    if head[4:8] in (b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"):
+    if head[4:8] == b"mdat" or (head[4:8] in _FIRST_BOXES and int.from_bytes(head[:4], "big") < _FIRST_BOX_BYTES):
         return "mov"
     if head[:4] == _RIFF and head[8:12] in (b"AVI ", b"AVIX"):
         return "avi"
     if head[:4] == _EBML:
-        return "webm" if b"webm" in head else "mkv"
+        return "webm" if b"webm" in head[:64] else "mkv"
     if head[:8] == _ASF:
         return "wmv"
-    return "flv" if head[:3] == b"FLV" else None
+    if head[:3] == b"FLV":
+        return "flv"
+    return _stream_of(head)
+
+
+def _stream_of(head: bytes) -> str | None:
+    """Return the format of a stream, which some programs write to files with the suffix of a container."""
+    if head[:4] == b"OggS":
+        return "ogg"
+    if head[: _PACKET * _PACKETS : _PACKET] == b"G" * _PACKETS and head[:3] != b"GIF":
+        return "ts"
+    if head[:4] == b"\0\0\1\xba":  # a pack header, ISO/IEC 13818-1
+        return "mpg"
+    # Start codes of streams without a container: ISO/IEC 13818-2, 14496-2 and 14496-10.
+    return "es" if head[:4] == b"\0\0\0\1" or (head[:3] == b"\0\0\1" and head[3:4] >= b"\xb0") else None
 
 
 def codec_name(fourcc: int) -> str:

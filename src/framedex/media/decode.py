@@ -20,6 +20,7 @@ from framedex.media import jpeg
 
 _GIF_PIXELS_PER_BYTE = 2731
 _SAMPLE = 100
+_BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
@@ -248,15 +249,35 @@ def _check_filled(image: Any, size: int) -> None:
     """Check that a file is large enough for the number of pixels in its header, before memory is allocated.
 
     An LZW code in a GIF has up to 12 bits and stands for up to 4,095 pixels (GIF89a, appendix F), so a byte stands for
-    less than 2,731 pixels.
+    less than 2,731 pixels. The size of an uncompressed image follows from its header.
 
     Raises:
         CannotDecode: the file is too small.
     """
-    if image.format == "GIF" and image.width * image.height > _GIF_PIXELS_PER_BYTE * size:
+    is_short = image.format == "GIF" and image.width * image.height > _GIF_PIXELS_PER_BYTE * size
+    if is_short or any(part.offset + _least_bytes(part) > size for part in image.tile):
         raise CannotDecode(
-            f"truncated, or its header lies: {size:,} bytes of GIF cannot hold {image.width}×{image.height} pixels"
+            f"truncated, or its header lies: {size:,} bytes of {image.format} cannot hold "
+            f"{image.width}×{image.height} pixels"
         )
+
+
+def _least_bytes(part: Any) -> int:
+    """Return the least number of bytes that a part of an image has in its file; 0 if it is compressed.
+
+    The arguments of Pillow's decoder ``raw`` are the order of bands and the distance of two rows in bytes, 0 if there
+    are no bytes between rows.
+    """
+    left, top, right, bottom = part.extents
+    width, height = right - left, bottom - top
+    if part.codec_name in ("ppm", "ppm_plain"):
+        return int(width * height)  # at least one character or byte for each pixel
+    if part.codec_name != "raw":
+        return 0
+    order, row_bytes, *_ = (*part.args, 0) if isinstance(part.args, tuple) else (part.args, 0)
+    if row_bytes:
+        return int(row_bytes * (height - 1) + 1)  # the last row may lack its filling
+    return int(width * height * _BITS.get(order, 1) // 8)
 
 
 def _open(data: bytes) -> Any:

@@ -19,7 +19,9 @@ _IGNORED = frozenset((0xFE, *range(0xE1, 0xEE), 0xEF))  # comments, and applicat
 _EXIF, _XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 _FILL = re.compile(b"\xff+")
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # in coded data
+_NEXT = re.compile(rb"\xff[^\x00]")  # outside of segments, where a zero makes 0xFF a coded byte
 _MAX_SEGMENTS, _MAX_FILL = 100_000, 2**20  # segments and fill bytes before the first scan
+_MAX_STRAY = 2**20  # bytes that belong to no segment, before the first scan
 _MAX_SCANS, _MAX_SCANNED_PIXELS = 64, 4 * 10**9  # scans, and the pixels of all scans; programs write about 10 scans
 
 
@@ -78,18 +80,23 @@ class _SkippedParts:
     Attributes:
         segments: the number of segments, including damaged ones.
         filled: the number of fill bytes.
+        stray: the number of bytes that belong to no segment.
     """
 
     segments: int = 0
     filled: int = 0
+    stray: int = 0
 
-    def add(self, *, segments: int = 0, filled: int = 0) -> None:
+    def add(self, *, segments: int = 0, filled: int = 0, stray: int = 0) -> None:
         """Add to the counts.
 
         Raises:
             CannotDecode: a count exceeds its limit.
         """
         self.segments, self.filled = self.segments + segments, self.filled + filled
+        self.stray += stray
+        if self.stray > _MAX_STRAY:
+            raise CannotDecode(f"more than {_MAX_STRAY:,} bytes between the segments of its header")
         if self.filled > _MAX_FILL:
             raise CannotDecode(f"more than {_MAX_FILL:,} fill bytes in its header")
         if self.segments > _MAX_SEGMENTS:
@@ -103,7 +110,7 @@ def _segments(data: bytes, at: int, skipped: _SkippedParts | None = None) -> Ite
         CannotDecode: there are too many segments or fill bytes.
     """
     skipped = skipped or _SkippedParts()
-    while at + 4 <= len(data) and data[at] == 0xFF:
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1]:
         marker = data[at + 1]
         if marker == 0xFF:
             fill = _FILL.match(data, at)
@@ -151,10 +158,10 @@ def slimmed(data: bytes) -> bytes:
     """Return a JPEG without the segments that its pixels and orientation do not need, which slow down a decoder.
 
     Raises:
-        CannotDecode: there are too many segments or fill bytes before the first scan.
+        CannotDecode: there are too many segments, fill bytes or other bytes before the first scan.
     """
     parts, skipped, exif, xmp, at = [data[:2]], _SkippedParts(), b"", b"", 2
-    while (at := data.find(b"\xff", at)) >= 0:
+    while (at := _next_marker(data, at, skipped)) < len(data):
         end = at
         for marker, begin, end in _segments(data, at, skipped):
             if marker in (_SCAN, _END) or marker < 0xC0:
@@ -169,6 +176,18 @@ def slimmed(data: bytes) -> bytes:
         skipped.add(segments=1)
         at = max(at + 1, end)
     return b"".join([*parts, exif, xmp])
+
+
+def _next_marker(data: bytes, at: int, skipped: _SkippedParts) -> int:
+    """Return the position of the next marker, or the length of the data.
+
+    Raises:
+        CannotDecode: it is too far away.
+    """
+    match = _NEXT.search(data, at, at + _MAX_STRAY + 2)
+    position = len(data) if match is None else match.start()
+    skipped.add(stray=position - at)
+    return position
 
 
 def _orientation(tiff: bytes) -> int:

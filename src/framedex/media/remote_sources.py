@@ -141,7 +141,7 @@ def _open_manifest(uri: str, store: ObjectStore, max_bytes: int) -> RemoteSource
                 )
             manifest = _ManifestRows(posixpath.dirname(f"{bucket}/{key}"))
             table = pa.Table.from_batches(manifest.batches(read_list(path)), _ITEMS)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise InvalidInput(f"cannot read {uri} as Parquet: {error}") from None
         except UnicodeDecodeError as error:
             raise InvalidInput(f"cannot read {uri}: it is no UTF-8: {error}") from None

@@ -12,8 +12,9 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.annotations.formats import label_files
 from framedex.annotations.labels import parse_labels, storable
-from framedex.core.regular_files import open_binary, open_text, regular
+from framedex.core.regular_files import open_binary, open_text
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
+from framedex.core.table_rows import csv_rows, parquet_rows
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
@@ -202,6 +203,7 @@ class ListSource(Source):
 _Row = tuple[str, tuple[str, ...], str | None]
 LIST_SUFFIXES = (".txt", ".csv", ".parquet")
 _MAX_LINE = 2**16  # characters; the maximum path length of Linux is 4,096 bytes
+_SHOWN = 80  # characters of an invalid value in a message
 
 
 def read_list(path: Path) -> Iterator[_Row]:
@@ -210,7 +212,14 @@ def read_list(path: Path) -> Iterator[_Row]:
     Raises:
         InvalidInput: the file cannot be read.
     """
-    return {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[path.suffix.lower()](path)
+    read = {".txt": _read_text, ".csv": _read_csv, ".parquet": _read_parquet}[path.suffix.lower()]
+    for number, row in enumerate(read(path), 1):
+        if len(row[0]) >= _MAX_LINE:
+            raise InvalidInput(
+                f"{path}, row {number}: the path of a file has less than {_MAX_LINE:,} characters, and this one has "
+                f"{len(row[0]):,}: {row[0][:_SHOWN]!r}…"
+            )
+        yield row
 
 
 def _read_text(path: Path) -> Iterator[_Row]:
@@ -226,11 +235,10 @@ def _read_text(path: Path) -> Iterator[_Row]:
 
 def _read_csv(path: Path) -> Iterator[_Row]:
     with open_text(path, errors="surrogateescape", newline="") as text:
-        rows = csv.reader(text, strict=True)
         try:
-            yield from _rows_of(rows)
+            yield from _rows_of(row for _, row in csv_rows(text))
         except csv.Error as error:
-            raise InvalidInput(f"{path}, line {rows.line_num}: {error}") from error
+            raise InvalidInput(f"{path}, {error}") from error
 
 
 def _rows_of(rows: Iterator[list[str]]) -> Iterator[_Row]:
@@ -257,26 +265,23 @@ def _row_of(at: dict[str, int], row: Sequence[str]) -> _Row:
 
 
 def _read_parquet(path: Path) -> Iterator[_Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    names: dict[str, str] = {}
 
-    try:
-        with pq.ParquetFile(regular(path)) as file:
-            if not file.schema_arrow.names:
-                raise InvalidInput(f"{path} has no columns; one must hold the paths of files")
-            names = {name.lower(): name for name in file.schema_arrow.names}
-            column = next((names[name] for name in PATH_COLUMNS if name in names), file.schema_arrow.names[0])
-            extra = {key: names[key] for key in ("label", "labels", "caption") if key in names}
-            for batch in file.iter_batches(columns=[column, *extra.values()]):
-                for row in batch.to_pylist():
-                    value = row[column]
-                    if not isinstance(value, str):
-                        raise InvalidInput(f"{path}: column {column!r} holds {value!r}, not the path of a file")
-                    labels = parse_labels(row.get(extra.get("label", extra.get("labels", ""))))
-                    caption = row.get(extra.get("caption", ""))
-                    yield value, labels, None if caption is None else str(caption)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of damaged pages, footers and texts
-        raise InvalidInput(f"cannot read {path} as Parquet: {error}") from error
+    def choose(columns: Sequence[str]) -> list[str]:
+        if not columns:
+            raise InvalidInput(f"{path} has no columns; one must hold the paths of files")
+        by_name = {name.lower(): name for name in columns}
+        names["path"] = next((by_name[name] for name in PATH_COLUMNS if name in by_name), columns[0])
+        names.update({key: by_name[key] for key in ("label", "labels", "caption") if key in by_name})
+        return list(dict.fromkeys(names.values()))
+
+    for row in parquet_rows(path, choose):
+        value = row[names["path"]]
+        if not isinstance(value, str):
+            raise InvalidInput(f"{path}: column {names['path']!r} holds {repr(value)[:_SHOWN]}, not the path of a file")
+        labels = parse_labels(row.get(names.get("label", names.get("labels", ""))))
+        caption = row.get(names.get("caption", ""))
+        yield value, labels, None if caption is None else str(caption)
 
 
 def open_source(source: str | os.PathLike[str]) -> Source:

@@ -17,10 +17,9 @@ import numpy as np
 
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
-from framedex.media.containers import codec_name, container_of, reason_closed
+from framedex.media.containers import HEAD, codec_name, container_of, reason_closed
 from framedex.media.decode import check_size
 
-_HEAD = 64
 _BEFORE_S = 0.5  # a seek aims this much earlier, so that it rarely ends after the requested frame
 _FURTHER = 4.0
 _NEAR_S = 5.0  # shorter distances are decoded through; a usual distance of key frames
@@ -54,11 +53,13 @@ class Video:
     def __init__(self, file: BinaryIO, *, max_pixels: int, threads: int = 1) -> None:
         _be_quiet()
         file.seek(0)
-        head = file.read(_HEAD)
+        head = file.read(HEAD)
         if not head:
             raise CannotDecode("the file is empty")
         file.seek(0)
         self.container = container_of(head)
+        if self.container is None:
+            raise CannotDecode(reason_closed(file, None))
         self._file, self._threads = file, min(threads, _MAX_THREADS)
         self._capture = self._opened()
         self.codec = codec_name(int(self._get(cv2.CAP_PROP_FOURCC)))

@@ -9,9 +9,10 @@ from framedex.records.base import Record
 class ExportResult(Record):
     """The outcome of an export.
 
-    ``missing_images`` lists images that are not in the ZIP file, because they could not be read or because a link leads
-    out of their source: the paths of the first 10,000. ``message`` says in words what was written, how many images are
-    missing, and which values the format cannot hold. ``total_objects`` counts the objects in the exported media.
+    ``missing_images`` lists images that are not in the ZIP file: the paths of the first 10,000. They could not be read,
+    were too large, grew while they were copied, or a link leads out of their source. ``message`` says in words what was
+    written, how many images are missing and why, and which values the format cannot hold. ``total_objects`` counts the
+    objects in the exported media.
     """
 
     path: str

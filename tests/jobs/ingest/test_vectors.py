@@ -291,6 +291,24 @@ def test_rows__that_cannot_be_used(path: Path, columns: dict[str, Any], message:
         run(pa.table(content), path)
 
 
+@pytest.mark.parametrize("from_file", [False, True])
+def test_rows__dates_out_of_range(tmp_path: Path, path: Path, from_file: bool) -> None:
+    """A date that Python has not is an error with the table and the column."""
+    table: Any = two([[1.0], [2.0]], label=pa.array([1, 10**9], pa.date32()))
+    if from_file:
+        pq.write_table(table, tmp_path / "v.parquet")
+        table = tmp_path / "v.parquet"
+    with pytest.raises(InvalidInput, match=f"{'v.parquet' if from_file else 'the table'}.*column 'label' has a value"):
+        run(table, path)
+
+
+def test_rows__text_in_memory_that_is_invalid(path: Path) -> None:
+    """Text in memory that is no UTF-8 is an error of ours."""
+    text = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+    with pytest.raises(InvalidInput, match=r"the table is damaged: .*UTF8"):
+        run(two([[1.0], [2.0]], caption=text), path)
+
+
 def test_rows__repeated_far_apart(path: Path) -> None:
     """A uri that occurs again in a later part is found."""
     uris = [str(n) for n in range(9000)]

@@ -189,8 +189,11 @@ def _name_and_content(file: Any, where: str) -> tuple[str, Iterable[bytes] | Non
 def _relative(name: str, where: str) -> str:
     try:
         clean = clean_name(name)
+        os.fsencode(clean)
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from None
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{where}: the name {name!r} has a lone surrogate, which no file name has") from None
     if not clean:
         raise InvalidInput(f"{where}: a file needs a name, not {name!r}")
     return clean

@@ -14,6 +14,7 @@ from framedex.annotations.labels import parse_labels
 from framedex.core.checks import is_integer
 from framedex.core.ids import media_id
 from framedex.core.regular_files import regular
+from framedex.core.table_rows import python_values
 from framedex.errors import InvalidEmbedding, InvalidInput
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, discard_checkpoint
 from framedex.jobs.ingest.placement import FIRST_PLACEMENT, SourcePlacement
@@ -21,6 +22,7 @@ from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
 from framedex.storage.media_rows import is_relative, media_schema
 
+_Cells = dict[str, list[Any]]  # the values of columns
 _ROWS = 8192
 _UNREADABLE = (OSError, UnicodeDecodeError, pa.ArrowException)
 """Errors that reading a damaged Parquet file raises."""
@@ -39,6 +41,7 @@ class EmbeddingTable:
         dimension: of the first embedding.
         root: the folder that relative uris are relative to.
         config: the JSON with which another process can open it; None if no other process can.
+        name: its name in messages.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -46,6 +49,7 @@ class EmbeddingTable:
     dimension: int
     root: str
     config: dict[str, Any] | None = None
+    name: str = "the table"
 
 
 def is_vector_file(path: Path) -> bool:
@@ -85,7 +89,12 @@ def open_vectors(table: Any) -> EmbeddingTable:
         schema, rows = arrow_table.schema, arrow_table.num_rows
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from arrow_table.select(_used_columns(schema)).to_batches(max_chunksize=_ROWS)
+            for batch in arrow_table.select(_used_columns(schema)).to_batches(max_chunksize=_ROWS):
+                try:
+                    batch.validate(full=True)
+                except pa.ArrowException as error:
+                    raise InvalidInput(f"the table is damaged: {error}") from error
+                yield batch
 
     missing = {"uri", "embedding"} - set(schema.names)
     if missing:
@@ -93,7 +102,8 @@ def open_vectors(table: Any) -> EmbeddingTable:
     if not rows:
         raise InvalidInput("the table has no rows; there is nothing to make a dataset of")
     root = str(table.absolute().parent) if isinstance(table, Path) else str(Path.cwd())
-    return EmbeddingTable(batches, rows, _dimension(schema, batches()), root)
+    name = repr(str(table)) if isinstance(table, Path) else "the table"
+    return EmbeddingTable(batches, rows, _dimension(schema, batches()), root, name=name)
 
 
 def _to_table(table: Any) -> pa.Table:
@@ -151,7 +161,8 @@ def ingest_vectors(
     for batch in source.open():
         if batch.num_rows == 0:
             continue
-        rows = _to_rows(batch, first_row=rows_read, placement=placement, dataset_id=dataset_id, schema=schema)
+        cells = _cells(batch, source.name)
+        rows = _to_rows(batch, cells, first_row=rows_read, placement=placement, dataset_id=dataset_id, schema=schema)
         ids = rows.column("media_id").to_pylist()
         for offset, identifier in enumerate(ids):
             if identifier in seen:
@@ -168,28 +179,45 @@ def ingest_vectors(
     return Ingested(version, rows_written, 0, rows_read - rows_written)
 
 
+def _cells(batch: pa.RecordBatch, source: str) -> _Cells:
+    """Return the columns other than ``embedding`` as Python objects.
+
+    Raises:
+        InvalidInput: a column has a value that Python has not.
+    """
+    names = [name for name in batch.schema.names if name != "embedding"]
+    return {name: python_values(batch.column(name), name, source) for name in names}
+
+
 def _to_rows(
-    batch: pa.RecordBatch, *, first_row: int, placement: SourcePlacement, dataset_id: str, schema: pa.Schema
+    batch: pa.RecordBatch,
+    cells: _Cells,
+    *,
+    first_row: int,
+    placement: SourcePlacement,
+    dataset_id: str,
+    schema: pa.Schema,
 ) -> pa.RecordBatch:
     dimension = schema.field("embedding").type.list_size
-    uris = batch.column("uri").to_pylist()
+    uris = cells["uri"]
     for offset, uri in enumerate(uris):
         if not isinstance(uri, str) or not uri or "\0" in uri:
             raise InvalidInput(f"row {first_row + offset}: the uri {uri!r} is no text that names an image")
     vectors, errors = _unit_vectors(batch.column("embedding"), first_row, dimension)
+    missing: list[Any] = [None] * len(uris)
     columns: dict[str, Any] = {
         "media_id": [media_id(dataset_id, uri) for uri in uris],
         "path": uris,
         "root": [placement.root if is_relative(uri) else None for uri in uris],
         "batch": [placement.batch] * len(uris),
-        "width": _sizes(batch, "width", first_row),
-        "height": _sizes(batch, "height", first_row),
-        "labels": _labels(batch),
-        "caption": _captions(batch),
+        "width": _sizes(cells.get("width", missing), "width", first_row),
+        "height": _sizes(cells.get("height", missing), "height", first_row),
+        "labels": [list(parse_labels(label)) or None for label in cells.get("label", cells.get("labels", missing))],
+        "caption": [None if caption is None else str(caption) for caption in cells.get("caption", missing)],
         "error": errors,
     }
-    missing = pa.array([error is not None for error in errors])
-    columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension, mask=missing)
+    unusable = pa.array([error is not None for error in errors])
+    columns["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension, mask=unusable)
     if "width" in batch.schema.names and "height" in batch.schema.names:
         columns["aspect_ratio"] = [
             None if not w or not h else min(w, h) / max(w, h)
@@ -237,10 +265,8 @@ def _unit_vectors(column: pa.Array, first_row: int, dimension: int) -> tuple[npt
     return vectors.astype(np.float32), errors
 
 
-def _sizes(batch: pa.RecordBatch, name: str, first_row: int) -> list[int | None]:
-    if name not in batch.schema.names:
-        return [None] * batch.num_rows
-    return [_size(value, name, first_row + offset) for offset, value in enumerate(batch.column(name).to_pylist())]
+def _sizes(values: list[Any], name: str, first_row: int) -> list[int | None]:
+    return [_size(value, name, first_row + offset) for offset, value in enumerate(values)]
 
 
 def _size(value: Any, name: str, row: int) -> int | None:
@@ -251,16 +277,3 @@ def _size(value: Any, name: str, row: int) -> int | None:
     if not is_whole or not 0 < value < 2**31:
         raise InvalidInput(f"row {row}: the {name} {value!r} is no number of pixels above 0")
     return int(value)
-
-
-def _labels(batch: pa.RecordBatch) -> list[list[str] | None]:
-    name = next((name for name in ("label", "labels") if name in batch.schema.names), None)
-    if name is None:
-        return [None] * batch.num_rows
-    return [list(parse_labels(value)) or None for value in batch.column(name).to_pylist()]
-
-
-def _captions(batch: pa.RecordBatch) -> list[str | None]:
-    if "caption" not in batch.schema.names:
-        return [None] * batch.num_rows
-    return [None if value is None else str(value) for value in batch.column("caption").to_pylist()]
