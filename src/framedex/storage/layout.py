@@ -1,20 +1,18 @@
 """Paths within a workspace folder, and checks that a folder is a usable workspace."""
 
 import os
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.core.atomic import write_atomic
-from framedex.core.ids import objects_dataset
+from framedex.core.ids import is_dataset_id, objects_dataset
 from framedex.core.regular_files import read_text
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
-_DATASET = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Layout:
 
 def names_dataset(folder: Path) -> bool:
     """Return whether a folder's name is a dataset id."""
-    return _DATASET.fullmatch(folder.name) is not None
+    return is_dataset_id(folder.name)
 
 
 def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:

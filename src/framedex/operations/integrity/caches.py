@@ -39,8 +39,8 @@ def check_orphans(inspection: Inspection) -> None:
     layout: Layout = inspection.context.layout
     folders = [path for cache in layout.caches for path in disk.entries(cache) if names_dataset(path)]
     with inspection.context.catalog.read() as connection:
-        records = datasets.list_datasets(connection)
-    known = {each for record in records for each in (record.id, objects_dataset(record.id))}
+        ids = datasets.dataset_names(connection)
+    known = {each for dataset_id in ids for each in (dataset_id, objects_dataset(dataset_id))}
     for path in folders:
         if path.name not in known and not layout.dataset(path.name).exists():
             fault, remedy = "is the cache of a dataset that is gone", "`--repair` and vacuum remove it"
