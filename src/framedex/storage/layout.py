@@ -164,6 +164,8 @@ def _create(layout: Layout, *, read_only: bool) -> None:
 def _check_version(layout: Layout) -> None:
     try:
         version = tomllib.loads(read_text(layout.marker)).get("format_version")
+    except RecursionError:
+        raise WorkspaceError(f"{layout.marker} cannot be read: it is nested too deep") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{layout.marker} cannot be read: {error}") from error
     if not isinstance(version, int) or version < 1:
