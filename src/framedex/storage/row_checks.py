@@ -33,7 +33,7 @@ def plain_row(table: sa.Table, stored: Mapping[str, Any]) -> Plain:
     Raises:
         WrongValue: a value has another type than its column, or does not fit into a record.
     """
-    plain = {name: _parsed(table, name, value) for name, value in stored.items()}
+    plain = {name: _parsed(table, name, value, stored.get("id")) for name, value in stored.items()}
     check_plain(table, plain)
     return plain
 
@@ -55,14 +55,14 @@ def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
         _RECORDS[table.name](plain)
 
 
-def _parsed(table: sa.Table, name: str, value: Any) -> Any:
+def _parsed(table: sa.Table, name: str, value: Any, row_id: object) -> Any:
     column = table.columns.get(name)
     if value is None or column is None or not isinstance(column.type, sa.JSON):
         return value
     try:
         return stored_json(value)
     except WrongValue as error:
-        raise WrongValue(f"column {name} of table {table.name}: {error}") from error
+        raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {name}: {error}") from error
 
 
 def _check_value(table: sa.Table, column: sa.Column[Any], value: Any, row_id: object) -> None:
