@@ -30,6 +30,7 @@ from framedex import (
 )
 from framedex.records import DatasetStatus, ExportStatus, TaskStatus
 from framedex.storage import datasets, export_rows, owners, task_rows
+from framedex.storage.catalog_checks import file_faults
 from framedex.storage.owners import LEASE, this_process
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
@@ -249,6 +250,19 @@ def test_full_disk__opening(disk: Disk, folder: Path, read_only: bool) -> None:
             dataset.tag(dataset.where([]), "all")
     with Workspace(disk.path / "ws", settings=SETTINGS, read_only=read_only) as workspace, disk.full(0):
         assert state_of(workspace.dataset("pets")) == before
+
+
+def test_full_disk__check(disk: Disk, folder: Path) -> None:
+    """A check on a disk without a free byte finds nothing, or says that there is no space."""
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        workspace.create_dataset("pets", folder)
+    with disk.full(0):
+        with contextlib.suppress(DiskFull), full_disk():
+            assert file_faults(disk.path / "ws" / "catalog.db") == []
+        with Workspace(disk.path / "ws", settings=SETTINGS) as workspace, contextlib.suppress(DiskFull), full_disk():
+            assert workspace.check().is_sound
+    with Workspace(disk.path / "ws", settings=SETTINGS) as workspace:
+        assert workspace.check().is_sound
 
 
 @pytest.mark.parametrize("opened_before", [False, True])

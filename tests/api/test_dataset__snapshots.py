@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framedex import Conflict, Dataset, Error, Forbidden, InvalidInput, NotFound, NotIndexed, ReadOnly, Workspace
+from framedex import (
+    Conflict,
+    Dataset,
+    Error,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    NotIndexed,
+    ReadOnly,
+    Workspace,
+    WorkspaceError,
+)
 from framedex.records import DatasetStatus, Snapshot, SnapshotReason, TaskStatus, TaskType
 from framedex.storage import tables
 from tests.gallery import SETTINGS, Faulty, fill
@@ -389,3 +400,24 @@ def test_clone__that_fails_leaves_nothing(workspace: Workspace, folder: Path) ->
     assert [record.display_name for record in workspace.datasets()] == ["d"]
     assert len(list((workspace.path / "datasets").iterdir())) == 1
     assert workspace.tasks(task_type="SNAPSHOT_CLONE").tasks[0].status is TaskStatus.FAILED
+
+
+@pytest.mark.parametrize("table", ["decisions", "fields"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_clone__names_a_missing_file(dataset: Dataset, workspace: Workspace, table: str, replaced: bool) -> None:
+    """A clone of a dataset that lacks a file, or has a folder in its place, names it, the dataset and a remedy."""
+    ids = dataset.where([]).media_ids()
+    dataset.add_field("rating", "float", values={ids[0]: 1.5})
+    dataset.not_duplicates(ids[:2])
+    kept = dataset.snapshot("kept")
+    files = list((workspace.path / "datasets" / dataset.id / f"{table}.lance" / "data").iterdir())
+    for path in files:
+        path.unlink()
+        if replaced:
+            path.mkdir()
+    with pytest.raises(WorkspaceError, match="framedex check") as raised:
+        dataset.clone(kept)
+    assert table in str(raised.value)
+    assert dataset.id in str(raised.value)
+    assert any(path.name in str(raised.value) for path in files)
+    assert [each.id for each in workspace.datasets()] == [dataset.id]

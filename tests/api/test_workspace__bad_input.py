@@ -11,7 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import CannotDecode, Conflict, InvalidEmbedding, InvalidInput, NotFound, TaskFailed, Workspace
+from framedex import (
+    CannotDecode,
+    Conflict,
+    InvalidEmbedding,
+    InvalidInput,
+    MissingDependency,
+    NotFound,
+    TaskFailed,
+    Workspace,
+)
+from framedex.enrichers.captioner_files import find_captioner
 from framedex.records import DUPLICATE_LEVELS, TaskStatus
 from tests.gallery import Averages, Faulty, embedded, fill
 from tests.image_files import encode, flat, photo, png_claiming, write
@@ -280,3 +290,53 @@ def test_ids__that_are_no_text(workspace: Workspace, folder: Path, identifier: s
             ask(identifier)
     with contextlib.suppress(InvalidInput):
         assert workspace.tasks(dataset_name=identifier).tasks == []
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        f"onnx:{'L' * 5000}",
+        f"open_clip:{'L' * 5000}",
+        f"open_clip:./{'L' * 5000}",
+        f"open_clip:{'L' * 5000}/{'L' * 5000}.pt",
+        "open_clip:\ud800",
+        "onnx:\ud800",
+    ],
+    ids=lambda name: name[:14].encode("ascii", "backslashreplace").decode(),
+)
+def test_create_dataset__encoder_that_no_path_can_name(workspace: Workspace, folder: Path, encoder: str) -> None:
+    """A name that is too long for a path, or no valid text, is an error that can be printed."""
+    with pytest.raises((InvalidInput, NotFound, MissingDependency)) as raised:
+        workspace.create_dataset("pets", folder, encoder)
+    assert str(raised.value).encode()
+    assert_nothing_left(workspace)
+
+
+def test_enrich__captioner_that_no_path_can_name(workspace: Workspace, folder: Path) -> None:
+    """A captioner whose path is too long does not exist."""
+    dataset = workspace.create_dataset("pets", folder)
+    entry = f"[mine]\ntype = 'CAPTION_IMAGES'\ncaptioner = '{'L' * 5000}'\n"
+    (workspace.path / "models.toml").write_text(entry)
+    with pytest.raises(InvalidInput, match="not available"):
+        dataset.enrich({"CAPTION_IMAGES": "mine"})
+    with pytest.raises(NotFound, match="no folder"):
+        find_captioner(Path("/" + "L" * 5000))
+
+
+def test_report__text_that_is_no_unicode(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
+    """A path or an addition with a lone surrogate, or one that is no text, is refused before anything is written."""
+    dataset = workspace.create_dataset("pets", folder)
+    with pytest.raises(InvalidInput, match="lone surrogates"):
+        dataset.report(tmp_path / "\ud800")
+    extras: list[Any] = ["\ud800", 3]
+    for extra in extras:
+        with pytest.raises(InvalidInput, match="extra must be"):
+            dataset.report(tmp_path / "report.html", extra=extra)
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("media_id", ["\ud800", "x", 3])
+def test_field_values__of_no_id(workspace: Workspace, folder: Path, media_id: Any) -> None:
+    """A value without the form of an id is that of no media item."""
+    with pytest.raises(NotFound, match="no media"):
+        workspace.create_dataset("pets", folder).field_values(media_id)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from framedex import Error, Workspace
+from framedex import Error, Workspace, vql
 from tests.gallery import fill
+from tests.image_files import encode, photo
 
 YOLO = "names: [cat, dog]\n"
 
@@ -108,3 +109,29 @@ def test_long_line_of_a_list(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"a.jpg\n" + b"x" * 10_000_000 + b"\n")
     raised = ends(lambda: workspace.create_dataset("pets", tmp_path / "list.txt"))
     assert "list.txt, line 2: each line must be the path of a file" in str(raised)
+
+
+def test_pipe__in_the_cache_of_thumbnails(workspace: Workspace, tmp_path: Path) -> None:
+    """A thumbnail is made again where the cache has a pipe in its place."""
+    dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))
+    (media_id, *_) = dataset.where([]).media_ids()
+    before = dataset.thumbnail(media_id)
+    (path,) = (workspace.path / "cache" / "thumbnails").glob(f"*/*/{media_id}-*.jpg")
+    path.unlink()
+    os.mkfifo(path)
+    after = list[bytes]()
+    assert ends(lambda: after.append(dataset.thumbnail(media_id))) is None
+    assert after == [before]
+    assert path.is_file()
+
+
+def test_pipe__as_an_uploaded_file(workspace: Workspace, tmp_path: Path) -> None:
+    """An uploaded file that was replaced by a pipe is refused where it is read, and left out of an export."""
+    dataset = workspace.create_dataset("pets", fill(tmp_path / "images", 3))
+    dataset.add_media(files=[("up.png", encode(photo(7)))])
+    (path,) = workspace.path.glob("datasets/*/blobs/*/*")
+    path.unlink()
+    os.mkfifo(path)
+    (media_id,) = dataset.where(vql.file_name("is", "up.png")).media_ids()
+    assert ends(lambda: dataset.read(media_id)) is not None
+    ends(lambda: dataset.export(tmp_path / "pets.zip", include_images=True))

@@ -2,9 +2,11 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +173,49 @@ def test_destructive__asks_on_a_terminal(home: Path, answer: str, status: int) -
     assert process.returncode == status
     assert "Delete 'pets' with 5 images" in out
     assert state(home)[0] == ([] if answer == "y" else ["pets"])
+
+
+def fail_last_task(home: Path) -> str:
+    """Reindex the dataset, mark the task as interrupted, and return its id."""
+    with Workspace(home / "ws", settings=SETTINGS) as workspace:
+        dataset = workspace.dataset("pets")
+        dataset.reindex(thresholds=[0.1, 0.2, 0.3, 0.4, 0.5])
+        last = dataset.last_task
+    assert last is not None
+    with closing(sqlite3.connect(home / "ws" / "catalog.db", isolation_level=None)) as connection:
+        failed = "UPDATE tasks SET status = 'FAILED', error_message = 'interrupted' WHERE id = ?"
+        connection.execute(failed, (last.task_id,))
+    return last.task_id
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_retry__runs_a_failed_task_again(home: Path, run: Run, by_name: bool) -> None:
+    """A failed task is run to its end, by its id or by the name of its dataset; afterwards it cannot be retried."""
+    task_id = fail_last_task(home)
+    status, out, _ = run("retry", "pets" if by_name else task_id, "--json")
+    assert status == 0
+    record = json.loads(out)
+    assert (record["task_id"], record["status"]) == (task_id, "COMPLETED")
+    status, _, err = run("retry", task_id)
+    assert status == 1
+    assert "only FAILED and ABORTED tasks can be retried" in err
+
+
+def test_retry__says_what_it_did_or_lacks(home: Path, run: Run) -> None:
+    """The command says how the task ended; a name of neither a task nor a dataset is an error."""
+    task_id = fail_last_task(home)
+    status, out, _ = run("retry", task_id)
+    assert (status, task_id in out, "COMPLETED" in out) == (0, True, True)
+    status, _, err = run("retry", "nobody")
+    assert status == 1
+    assert "no task 'nobody'" in err
+
+
+def test_show__failed_creation_names_the_retry(home: Path, run: Run) -> None:
+    """A dataset whose creation failed is shown with the command that continues it."""
+    task_id = fail_last_task(home)
+    with closing(sqlite3.connect(home / "ws" / "catalog.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE datasets SET status = 'ERROR'")
+    status, _, err = run("show", "pets")
+    assert status == 1
+    assert f"framedex retry {task_id}" in err

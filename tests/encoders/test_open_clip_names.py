@@ -53,7 +53,7 @@ def test_parse__nothing(name: str) -> None:
 @pytest.mark.parametrize("name", ["open_clip:ViT-B-32", "open_clip:ViT-B-32/"])
 def test_parse__no_weights(name: str) -> None:
     """A model without weights is rejected; random ones must be requested."""
-    with pytest.raises(InvalidInput, match=r"'ViT-B-32' needs weights: .*ViT-B-32\?random has random weights"):
+    with pytest.raises(InvalidInput, match=r"'ViT-B-32' needs weights: .*ViT-B-32\?random' has random weights"):
         ModelName.parse(name)
 
 

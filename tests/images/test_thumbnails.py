@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from framedex.images.thumbnails import thumbnail
+from framedex.images.thumbnails import thumbnail, verified
 from framedex.media.decode import decode
 from tests.image_files import photo, quadrants
 
@@ -40,3 +40,11 @@ def test_thumbnail__strided_array() -> None:
     """An array with strides gives the same thumbnail as a contiguous copy."""
     pixels = photo(2, width=300, height=200)
     assert thumbnail(pixels[::-1, ::2]) == thumbnail(np.ascontiguousarray(pixels[::-1, ::2]))
+
+
+def test_verified__needs_a_checksum_or_a_whole_jpeg() -> None:
+    """A file without a checksum, as older versions wrote it, counts if it can be decoded; two markers alone cannot."""
+    jpeg = thumbnail(np.zeros((8, 8, 3), np.uint8))
+    assert verified(jpeg) == jpeg
+    assert verified(b"\xff\xd8\xff\xd9") is None
+    assert verified(b"") is None

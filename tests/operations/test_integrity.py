@@ -21,6 +21,7 @@ from framedex.storage.blobs import Upload
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
 from tests.manifests import contents_of, contents_of_all
+from tests.processes import run as run_process
 
 Damage = Callable[[Path], None]
 
@@ -337,6 +338,39 @@ def test_check__of_many_findings_the_first_have_lines(workspace: Workspace) -> N
     assert len(result.findings) == 21
     assert result.findings[-1].fault == "is the last of 10 more cached files like those above"
     assert list(folder.iterdir()) == []
+
+
+def pipe(path: Path) -> None:
+    """Put a named pipe in the place of a file."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+PATTERNS = [
+    "cache/thumbnails/*/*/*.jpg", "cache/text/**/*.text", "cache/anchors/*/*.npy", "datasets/*/blobs/*/*",
+    "datasets/*/manifest/*.json", "datasets/*/media.lance/data/*", "datasets/*/media.lance/_versions/*",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_check__waits_for_no_pipe(home: Path, pattern: str) -> None:
+    """A named pipe in the place of a file is a finding, and neither a check nor a recovery waits for its writer."""
+    path = first(home, pattern)
+    pipe(path)
+    run_process(
+        """
+        import sys
+        from framedex import Workspace
+        with Workspace(sys.argv[1]) as workspace:
+            assert not workspace.check().is_sound
+            workspace.check(repair=True)
+        (workspace.path / "catalog.db").unlink()
+        Workspace.recover(sys.argv[1])
+        """,
+        home,
+    )
 
 
 def test_check__can_be_stopped_and_refuses_repairs_of_what_is_read_only(home: Path) -> None:

@@ -98,7 +98,9 @@ def test_open__refuses_a_newer_format(tmp_path: Path) -> None:
         b"format_version = 1.0",
         b"\xff\xfe",
         b"\0",
+        b"a=" + b"[" * 10_000,
     ],
+    ids=range(8),
 )
 def test_open__refuses_a_broken_marker(tmp_path: Path, marker: bytes) -> None:
     """A truncated or invalid marker raises an error with its path."""

@@ -5,7 +5,9 @@ from typing import Any
 
 from framedex.api.result_pages import cluster_cards, duplicate_card
 from framedex.api.view import View
+from framedex.core.checks import has_lone_surrogate
 from framedex.core.progress import Progress
+from framedex.errors import InvalidInput
 from framedex.records import DatasetRecord, EmbeddingConfig, IssueSummary
 from framedex.render import html
 
@@ -36,7 +38,12 @@ def report_html(
         level: the cluster level, 0 to 4.
         extra: HTML for the top of the page.
         progress: called with the current section and the fraction that is done, 0 to 1.
+
+    Raises:
+        InvalidInput: *extra* is no text that can be stored.
     """
+    if not isinstance(extra, str) or has_lone_surrogate(extra):
+        raise InvalidInput(f"extra must be HTML as valid Unicode, without lone surrogates, not {extra!r:.60}")
     progress = progress or (lambda _stage, _share: None)
     summaries = view.issue_summaries()
     return html.page(

@@ -193,8 +193,11 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         info = dataset.info
-        if dataset.last_task is not None and info.status_new is DatasetStatus.ERROR:
-            raise Conflict(f"dataset {info.display_name!r} is {info.status_new}: {dataset.last_task.error_message}")
+        if (last := dataset.last_task) is not None and info.status_new is DatasetStatus.ERROR:
+            raise Conflict(
+                f"dataset {info.display_name!r} is {info.status_new}: {last.error_message}; "
+                f"`framedex retry {last.task_id}` runs the task again"
+            )
         config = dataset.embedding_config
         summaries = dataset.where([]).issue_summaries()
         if as_json:

@@ -12,7 +12,7 @@ from framedex.cli.demo import demo
 from framedex.cli.edits import not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
 from framedex.cli.inspect import duplicates, explore, export, issues, report
-from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
+from framedex.cli.maintenance import check, cleanup, du, recover, retry, vacuum
 from framedex.cli.output import printable, say
 from framedex.cli.plugins import plugins
 from framedex.cli.search import bench_search, search, similar
@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 for _command_function in (
     create, add, add_objects, reindex, models, enrich, not_duplicates, tag, untag, tags, ls, show, explore, search,
-    similar, duplicates, issues, export, report, cleanup, du, check, recover, vacuum, rm, plugins, demo,
+    similar, duplicates, issues, export, report, cleanup, du, check, recover, retry, vacuum, rm, plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

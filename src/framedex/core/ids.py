@@ -1,11 +1,14 @@
 """Identifiers: UUIDs that can be computed instead of stored."""
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping
 from enum import IntEnum
 
 from framedex.errors import NotFound
+
+_DATASET_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Kind(IntEnum):
@@ -19,6 +22,11 @@ class Kind(IntEnum):
 def new_id() -> str:
     """Return a random UUID in text form."""
     return str(uuid.uuid4())
+
+
+def is_dataset_id(value: object) -> bool:
+    """Return whether a value has the form of a dataset id: lower-case hexadecimal digits in five groups."""
+    return isinstance(value, str) and _DATASET_ID.fullmatch(value) is not None
 
 
 def media_id(dataset_id: str, location: str) -> str:

@@ -40,6 +40,16 @@ def regular(path: AnyPath) -> Path:
     return Path(path)
 
 
+def has_file(path: AnyPath) -> bool:
+    """Return whether a path is that of a regular file; False also for a path that no file can have."""
+    return os.path.isfile(path)  # noqa: PTH113 - in Python 3.11, Path.is_file raises for names that are too long
+
+
+def has_folder(path: AnyPath) -> bool:
+    """Return whether a path is that of a folder; False also for a path that no folder can have."""
+    return os.path.isdir(path)  # noqa: PTH112 - as above
+
+
 def opener(path: str, flags: int) -> int:
     """Open a regular file without blocking; for the argument *opener* of :func:`open`.
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from framedex.core.regular_files import open_binary
+from framedex.core.regular_files import has_file, open_binary
 from framedex.errors import InvalidInput, NotFound
 from framedex.settings import user_path
 
@@ -151,7 +151,7 @@ def model_path(path: str | os.PathLike[str]) -> Path:
         InvalidInput: the path contains a '?', which separates settings in an encoder's name.
     """
     whole = Path(os.path.abspath(user_path(path)))  # noqa: PTH100 - does not follow links, unlike resolve
-    if not whole.is_file():
+    if not has_file(whole):
         raise NotFound(f"no model file {os.fspath(whole)!r}")
     if "?" in os.fspath(whole):
         raise InvalidInput(f"the path of a model has no '?', behind which settings begin: {os.fspath(whole)!r}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from framedex.core.regular_files import read_text
+from framedex.core.regular_files import has_file, has_folder, read_text
 from framedex.encoders.open_clip_names import CHECKPOINTS, CONFIG, SCHEME, ModelName
 from framedex.errors import InvalidInput, NotFound, Unavailable
 
@@ -54,7 +54,7 @@ def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> ModelFi
         hint = f"the nearest are {', '.join(near)}" if near else "open_clip.list_models() lists them"
         folder = Path(name.model, name.tag or "")
         raise InvalidInput(f"open_clip has no model {name.model!r}; {hint}; and there is no folder {str(folder)!r}")
-    if name.path is not None and not name.path.is_file():
+    if name.path is not None and not has_file(name.path):
         raise NotFound(f"no file {str(name.path)!r} with weights for {name.model}")
     if name.tag is None:
         return ModelFiles(name.path)
@@ -66,8 +66,8 @@ def find_files(name: ModelName, engine: Any, *, allow_download: bool) -> ModelFi
 
 
 def _in_folder(folder: Path) -> ModelFiles:
-    if not folder.is_dir():
-        raise NotFound(f"no folder {str(folder)!r}, so {SCHEME}:{folder} names no model")
+    if not has_folder(folder):
+        raise NotFound(f"no folder {str(folder)!r}, so {f'{SCHEME}:{folder}'!r} names no model")
     config = folder / CONFIG
     try:
         content = json.loads(read_text(config))

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
@@ -46,7 +47,7 @@ class ModelName:
         if rest.endswith(_RANDOM):
             return cls.of(rest.removesuffix(_RANDOM), random=True)
         path = user_path(rest)
-        if path.is_absolute() or rest.startswith(".") or (path / CONFIG).is_file():
+        if path.is_absolute() or rest.startswith(".") or has_file(path / CONFIG):
             return cls.of(path)
         model, _, weights = rest.partition("/")
         return cls.of(model, weights or None)
@@ -61,14 +62,14 @@ class ModelName:
             InvalidInput: the weights are missing, or are passed for a folder.
         """
         path = user_path(model)
-        if isinstance(model, os.PathLike) or path.is_absolute() or (path / CONFIG).is_file():
+        if isinstance(model, os.PathLike) or path.is_absolute() or has_file(path / CONFIG):
             if weights is not None or random:
                 raise InvalidInput(f"the folder {os.fspath(model)!r} has its own weights; no others can be given")
             return cls(path=_absolute(path))
         if random == (weights is not None):
             raise InvalidInput(
                 f"the open_clip model {model!r} needs weights: give {_FORMS}; "
-                f"{SCHEME}:{model}{_RANDOM} has random weights, for measurements of speed"
+                f"{f'{SCHEME}:{model}{_RANDOM}'!r} has random weights, for measurements of speed"
             )
         if weights is None:
             return cls(str(model), random=True)
@@ -93,7 +94,7 @@ _FORMS = (
 
 def _is_file_name(weights: str | os.PathLike[str]) -> bool:
     path = user_path(weights)
-    return isinstance(weights, os.PathLike) or path.suffix in CHECKPOINTS or path.is_absolute() or path.is_file()
+    return isinstance(weights, os.PathLike) or path.suffix in CHECKPOINTS or path.is_absolute() or has_file(path)
 
 
 def _absolute(path: Path) -> Path:
@@ -103,7 +104,7 @@ def _absolute(path: Path) -> Path:
 def absolute_open_clip_name(name: str, folder: Path) -> str:
     """Return a name whose path is absolute, relative to the folder; names of models and tags do not change."""
     rest = name.partition(":")[2]
-    if rest and (rest.startswith(".") or (folder / user_path(rest) / CONFIG).is_file()):
+    if rest and (rest.startswith(".") or has_file(folder / user_path(rest) / CONFIG)):
         return f"{SCHEME}:{os.path.normpath(folder / user_path(rest))}"
     model, _, weights = rest.partition("/")
     if weights.endswith(CHECKPOINTS) and not user_path(rest).is_absolute():

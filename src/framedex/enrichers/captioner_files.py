@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from framedex.core.regular_files import open_binary, read_text
+from framedex.core.regular_files import has_folder, open_binary, read_text
 from framedex.encoders.weights import sha256_of
 from framedex.errors import InvalidInput, MissingDependency, NotFound
 from framedex.records import Weights
@@ -81,7 +81,7 @@ def find_captioner(folder: Path) -> CaptionerFiles:
         NotFound: the folder does not exist, or lacks a file.
         InvalidInput: the folder has a model of another kind, or a file is malformed or truncated.
     """
-    if not folder.is_dir():
+    if not has_folder(folder):
         raise NotFound(f"no folder {os.fspath(folder)!r} with a model that writes captions")
     config = folder / _CONFIG
     _need(folder, (_CONFIG,), "configuration")

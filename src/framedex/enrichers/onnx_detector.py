@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from framedex.annotations.class_names import read_class_names
 from framedex.core.arrays import Pixels
+from framedex.core.regular_files import has_file
 from framedex.enrichers.detector import Detections, Floats
 from framedex.enrichers.detector_settings import DetectorSettings, parse_detector_settings, read_detector_sidecar
 from framedex.enrichers.letterbox import Letterbox
@@ -166,7 +167,7 @@ def _names(session: OnnxSession, settings: DetectorSettings) -> tuple[Mapping[in
     beside = session.path.with_suffix(".names")
     if isinstance(settings.names, tuple):
         return dict(enumerate(settings.names)), "what was given"
-    path = settings.names or (beside if beside.is_file() else None)
+    path = settings.names or (beside if has_file(beside) else None)
     if path is not None:
         names = read_class_names(path)
         if names is None:

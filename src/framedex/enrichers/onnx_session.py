@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.regular_files import has_file
 from framedex.encoders.onnx_runtime import RunningModel
 from framedex.errors import InvalidInput, NotFound
 
@@ -29,7 +30,7 @@ class OnnxSession:
 
     def __init__(self, path: Path) -> None:
         self.path, self.says = path, f"the model {os.fspath(path)!r}"
-        if not path.is_file():
+        if not has_file(path):
             raise NotFound(f"no model file {os.fspath(path)!r}")
         self._running = RunningModel(path, self.says)
         self.metadata = self._running.metadata

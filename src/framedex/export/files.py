@@ -38,6 +38,10 @@ def whole_file(path: Path, *, settle: Callable[[], None] = lambda: None) -> Iter
     if "\0" in str(path):
         raise InvalidInput(f"cannot write {str(path)!r}: a name has no null characters")
     try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInput(f"cannot write {str(path)!r}: a name has no lone surrogates") from None
+    try:
         if path.is_dir():
             raise InvalidInput(f"cannot write {path}: it is a folder")
         if path.exists() and not path.is_file():  # never replace a pipe or a device, such as /dev/null

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from framedex.core.atomic import atomic_file
+from framedex.core.regular_files import open_binary
 from framedex.fulltext.segment import Keys, Segment
 
 SUFFIX = ".text"
@@ -100,5 +101,5 @@ def is_sound(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -12,13 +12,19 @@ import numpy as np
 
 from framedex.core.arrays import Pixels
 from framedex.core.atomic import write_atomic
+from framedex.core.regular_files import read_bytes
 from framedex.errors import CannotDecode, NotFound
 from framedex.images.reading import check_media_id, is_media_id, read_image
+from framedex.media.decode import decode
 from framedex.settings import Settings
 from framedex.storage.media import Media, file_uri
 
 SIZE = 256
 """Default length of the longer side in pixels."""
+MOST_BYTES = 2**24
+"""The maximum size of a file that is read as a cached thumbnail; thumbnails are far smaller."""
+MOST_PIXELS = 2**24
+"""The maximum number of pixels of a cached thumbnail that is decoded."""
 _CHECKSUM_BYTES = 16
 _JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
 
@@ -108,7 +114,7 @@ def read_thumbnail(
 def _read_cached(path: Path) -> bytes | None:
     """Return the JPEG in a file of the cache; None if the file is missing or damaged."""
     try:
-        return verified(path.read_bytes())
+        return verified(read_bytes(path, MOST_BYTES))
     except OSError:
         return None
 
@@ -118,9 +124,18 @@ def verified(content: bytes) -> bytes | None:
     data, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
     if data and checksum == _checksum(data):
         return data
-    # Older versions wrote no checksum.
-    is_plain_jpeg = content[:2] == _JPEG_START and content[-2:] == _JPEG_END
-    return content if is_plain_jpeg else None
+    return content if _is_plain_jpeg(content) else None
+
+
+def _is_plain_jpeg(content: bytes) -> bool:
+    """Return whether a file of an older version, which wrote no checksum, is a whole JPEG."""
+    if content[:2] != _JPEG_START or content[-2:] != _JPEG_END:
+        return False
+    try:
+        decode(content, max_pixels=MOST_PIXELS)
+    except CannotDecode:
+        return False
+    return True
 
 
 def _checksum(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from framedex.core.arrays import Mask, RowIds
 from framedex.editable_values import EditableValue, find_editable_value
 from framedex.errors import InvalidInput, NotFound
+from framedex.images.reading import check_media_id
 from framedex.jobs.edits import fields as field_jobs
 from framedex.jobs.edits import tags as tag_jobs
 from framedex.jobs.edits.rows import Indices, find_ids, mask_of
@@ -135,6 +136,7 @@ def field_values(context: Context, dataset_id: str, media_id: str) -> list[Field
     Raises:
         NotFound: the media item does not exist.
     """
+    check_media_id(media_id)
     media = open_media(context, dataset_id)
     fields = stored_fields(media)
     row = media.find(media_id, [field.column.name for field in fields] or ["media_id"])

@@ -8,6 +8,7 @@ import numpy as np
 
 from framedex.core.arrays import Vectors
 from framedex.core.ids import new_id
+from framedex.core.regular_files import regular
 from framedex.errors import NotFound, WorkspaceError
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -48,7 +49,7 @@ def read_upload(folder: Path, anchor_id: str) -> Vectors:
     if not isinstance(anchor_id, str) or _UUID.fullmatch(anchor_id) is None:
         raise NotFound(f"no uploaded image {anchor_id!r}")
     try:
-        row: Vectors = np.load(folder / f"{anchor_id}.npy")
+        row: Vectors = np.load(regular(folder / f"{anchor_id}.npy"))
     except (OSError, ValueError, EOFError) as error:
         raise NotFound(f"no uploaded image {anchor_id!r}; upload it again") from error
     return row

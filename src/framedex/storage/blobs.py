@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from framedex.core.ids import new_id
+from framedex.core.regular_files import open_binary, read_text
 from framedex.errors import NotFound, WorkspaceError
 from framedex.storage.disk import remove_tree, set_aside, sync_file, sync_folder, walk_files
 from framedex.storage.owners import is_gone, this_process
@@ -204,7 +205,7 @@ def uploads_folder(dataset: Path) -> Path:
 
 def uploaded(folder: Path) -> Iterator[tuple[str, bytes | None]]:
     """Yield (name, digest) of each file of an upload, in order; (absolute path, None) for files recorded by path."""
-    with pq.ParquetFile(folder / _LIST) as file:
+    with open_binary(folder / _LIST) as opened, pq.ParquetFile(opened) as file:
         for batch in file.iter_batches(_ROWS):
             paths, digests = (batch.column(number).to_pylist() for number in range(2))
             yield from zip(map(os.fsdecode, paths), digests, strict=True)
@@ -269,7 +270,7 @@ def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
     """Return the hashes in the lists of all uploads."""
     parts = [np.empty(0, np.uint64)]
     for each in sorted((dataset / _UPLOADS).glob(f"*/{_LIST}")):
-        with suppress(FileNotFoundError), pq.ParquetFile(each) as file:
+        with suppress(FileNotFoundError), open_binary(each) as opened, pq.ParquetFile(opened) as file:
             parts += [_numbers(batch.column(0)) for batch in file.iter_batches(_ROWS, columns=["digest"])]
     return np.concatenate(parts)
 
@@ -316,7 +317,7 @@ def _clear_unfinished(dataset: Path) -> None:
     """Remove the files of uploads whose processes died."""
     for owner in sorted((dataset / _UPLOADS).glob(f"*/{_OWNER}")):
         with suppress(OSError):  # the upload may end at this moment
-            if is_gone(owner.read_text()):
+            if is_gone(read_text(owner)):
                 shutil.rmtree(owner.parent, ignore_errors=True)
 
 

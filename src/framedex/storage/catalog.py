@@ -1,7 +1,6 @@
 """The SQLite catalog: opening, schema migration and transactions."""
 
 import os
-import shutil
 import sqlite3
 import threading
 import time
@@ -17,7 +16,9 @@ from framedex.core.atomic import atomic_file
 from framedex.errors import Error, FormatTooNew, InvalidInput, ReadOnly, WorkspaceError
 from framedex.storage.disk import hard_link
 from framedex.storage.manifest import TransactionManifests, note_change, unsettled
+from framedex.storage.row_values import WrongValue, stored_json
 from framedex.storage.schema import datasets, metadata
+from framedex.storage.sqlite_errors import LITTLE_BYTES, OF_THE_DISK, base_code, failure_reason, free_bytes
 from framedex.storage.turns import Turns
 
 HEAD_REVISION = "0002"
@@ -29,7 +30,7 @@ _KNOWN_REVISIONS = frozenset({"0001", "0002"})
 _MIGRATING = threading.Lock()  # Alembic stores the running migration in a global variable
 _WAIT_S = 60.0
 _IDLE = 16  # connections that stay open
-_RESERVE_BYTES = 256 * 1024
+_RESERVE_BYTES = LITTLE_BYTES
 _UNSAFE = set[Path]()  # catalogs that were in use while this process was forked
 
 
@@ -85,7 +86,7 @@ class Catalog:
         # Wait for the turn before opening a connection: the thread whose turn it is may need a second one to read.
         with self._turn(), self._connection("write") as connection:
             if (fault := _fault_of(connection)) is not None:
-                raise WorkspaceError(f"cannot write the catalog {self._path}: {_reason(fault, self._path)}")
+                raise WorkspaceError(f"cannot write the catalog {self._path}: {failure_reason(fault, self._path)}")
             # SQLite takes the write lock at once, so that two writers queue up instead of failing half-way.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             manifests = TransactionManifests(connection, self._path.parent / "datasets")
@@ -136,7 +137,7 @@ class Catalog:
     @contextmanager
     def reserve_freed(self) -> Iterator[None]:
         """Release the reserved bytes on a full disk for the duration of a block, because deletions need space, too."""
-        if _free_bytes(self._path) < _RESERVE_BYTES:
+        if free_bytes(self._path) < _RESERVE_BYTES:
             with suppress(OSError):
                 _reserve(self._path).unlink()
         try:
@@ -147,7 +148,7 @@ class Catalog:
     def keep_reserve(self) -> None:
         """Reserve some bytes of the disk for :meth:`reserve_freed`, if enough are free."""
         path = _reserve(self._path)
-        if self.read_only or path.exists() or _free_bytes(self._path) < 4 * _RESERVE_BYTES:
+        if self.read_only or path.exists() or free_bytes(self._path) < 4 * _RESERVE_BYTES:
             return
         with suppress(OSError):
             path.write_bytes(bytes(_RESERVE_BYTES))
@@ -247,6 +248,7 @@ def _engine(path: Path, *, read_only: bool) -> sa.Engine:
         poolclass=sa.pool.QueuePool,
         pool_size=_IDLE,
         max_overflow=-1,
+        json_deserializer=stored_json,
     )
 
 
@@ -256,7 +258,7 @@ def _connect(path: Path, *, read_only: bool) -> _Connection:
         return _prepared(path, query, read_only=read_only)
     except sqlite3.OperationalError as error:
         # SQLite creates a log and its index even for reads. If neither exists, the file is complete.
-        if _base_code(error) not in _OF_THE_DISK or _has_log(path):
+        if base_code(error) not in OF_THE_DISK or _has_log(path):
             raise
         connection = _prepared(path, "mode=ro&immutable=1", read_only=True)
         connection.fault = error
@@ -274,7 +276,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if _base_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if base_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.02)
 
@@ -323,9 +325,7 @@ def _query(path: Path, *, read_only: bool) -> str:
     return "mode=ro&immutable=1"
 
 
-_OF_THE_DISK = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN})
 _DAMAGED = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
-_NO_SPACE = "no space left on the disk; free some, for example by framedex vacuum or by deleting a dataset"
 
 
 @contextmanager
@@ -340,40 +340,22 @@ def _own_errors(operation: str, path: Path) -> Iterator[None]:
         yield
     except (Error, sa.exc.IntegrityError, sa.exc.ProgrammingError):
         raise
+    except WrongValue as error:
+        raise WorkspaceError(
+            f"{operation}: {error}; `framedex check` lists such values, and `framedex check --repair` rebuilds the rows"
+        ) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!r} is no text: {error.reason} at character {error.start}") from None
     except sa.exc.TimeoutError as error:
         raise WorkspaceError(f"{operation}: {error}") from error
     except sa.exc.DatabaseError as error:
-        raise WorkspaceError(f"{operation}: {_reason(error.orig, path)}") from error
+        raise WorkspaceError(f"{operation}: {failure_reason(error.orig, path)}") from error
     except sqlite3.DatabaseError as error:
-        raise WorkspaceError(f"{operation}: {_reason(error, path)}") from error
-
-
-def _reason(error: BaseException | None, path: Path) -> str:
-    code = _base_code(error)
-    if code == sqlite3.SQLITE_FULL or (code in _OF_THE_DISK and _free_bytes(path) < _RESERVE_BYTES):
-        return f"{error}: {_NO_SPACE}"
-    if code == sqlite3.SQLITE_IOERR:
-        return f"{error}: the disk may be full, over its quota, or broken"
-    return str(error)
-
-
-def _base_code(error: BaseException | None) -> int:
-    """Return the primary result code of an SQLite error; 0 for other errors."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+        raise WorkspaceError(f"{operation}: {failure_reason(error, path)}") from error
 
 
 def _reserve(path: Path) -> Path:
     return path.with_name(f"{path.name}-reserve")
-
-
-def _free_bytes(path: Path) -> int:
-    """Return the number of free bytes on the catalog's disk; a large number if it cannot be determined."""
-    try:
-        return shutil.disk_usage(path.parent).free
-    except (OSError, AttributeError):  # not every system can say
-        return 2**62
 
 
 def create_catalog(path: Path, fill: Callable[[sa.Connection], None] = lambda _connection: None) -> None:
@@ -437,7 +419,7 @@ def _check_revision(engine: sa.Engine, path: Path, *, read_only: bool) -> None:
                 connection.invalidate()
     except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
         cause = error.orig if isinstance(error, sa.exc.DatabaseError) else error
-        if _base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # SQLITE_ERROR means a missing table
+        if base_code(cause) not in {*_DAMAGED, sqlite3.SQLITE_ERROR}:  # SQLITE_ERROR means a missing table
             raise
         raise WorkspaceError(f"{path} is not a Framedex catalog: {cause}") from error
     if revision == HEAD_REVISION:

@@ -1,15 +1,22 @@
-"""Checks of a catalog's file for damage, missing tables and missing columns.
+"""Checks of a catalog's file for damage, missing tables and columns, dangling references and wrong values.
 
 They also work on files that are too damaged to be opened as a catalog.
 """
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from framedex.errors import WorkspaceError
-from framedex.storage.schema import metadata
+from framedex.storage.row_checks import plain_row
+from framedex.storage.row_values import WrongValue
+from framedex.storage.schema import datasets, exports, metadata, tasks
+from framedex.storage.sqlite_errors import base_code, failure_reason
 
 _MOST = 20  # listed faults of one file
 _DAMAGED = frozenset(
@@ -52,9 +59,9 @@ def file_faults(path: Path) -> list[str]:
             faults = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST})") if text != "ok"]
             return faults or _schema_faults(connection)
     except sqlite3.Error as error:
-        if _code(error) in _DAMAGED:
+        if (base_code(error) or sqlite3.SQLITE_ERROR) in _DAMAGED:
             return [f"is damaged: {error}"]
-        raise WorkspaceError(f"cannot check {path}: {error}") from error
+        raise _cannot_check(path, error) from error
 
 
 def reference_faults(path: Path) -> list[str]:
@@ -63,16 +70,76 @@ def reference_faults(path: Path) -> list[str]:
     Raises:
         WorkspaceError: the check cannot run now.
     """
+    with _reading(path) as connection:
+        faults = [f"{name.format(row)} is missing" for name, query in _REFERENCES.items()
+                  for (row,) in connection.execute(f"{query} LIMIT {_MOST}")]  # fmt: skip
+        orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
+        return faults + [f"row {row} of table {table} is of a dataset that is missing" for table, row, *_ in orphans]
+
+
+@dataclass(frozen=True)
+class RowFault:
+    """A row with a value that Framedex never writes.
+
+    Attributes:
+        table: name of the table.
+        number: SQLite's number of the row.
+        dataset_id: the dataset that the row describes; None for the history of tasks and exports, and for rows that
+            name no dataset.
+        text: description of the fault.
+    """
+
+    table: str
+    number: int
+    dataset_id: str | None
+    text: str
+
+
+def row_faults(path: Path) -> list[RowFault]:
+    """Return the first fault of each row of a catalog that has one. The file itself must be intact.
+
+    Raises:
+        WorkspaceError: the check cannot run now.
+    """
+    with _reading(path) as connection:
+        return [fault for table in metadata.sorted_tables for fault in _faults_of_rows(connection, table)]
+
+
+def catalog_faults(path: Path) -> list[str]:
+    """Return all faults of a catalog, one line each: those of its file, or else those of its rows.
+
+    Raises:
+        WorkspaceError: the check cannot run now.
+    """
+    return file_faults(path) or [*reference_faults(path), *(fault.text for fault in row_faults(path))]
+
+
+def _faults_of_rows(connection: sqlite3.Connection, table: sa.Table) -> Iterator[RowFault]:
+    cursor = connection.execute(f"SELECT rowid, * FROM {table.name}")
+    names = [name for name, *_ in cursor.description][1:]
+    for number, *values in cursor:
+        stored = dict(zip(names, values, strict=True))
+        try:
+            plain_row(table, stored)
+        except WrongValue as error:
+            key = "id" if table is datasets else "dataset_id"
+            dataset_id = None if table in (tasks, exports) else stored[key]
+            yield RowFault(table.name, number, dataset_id if isinstance(dataset_id, str) else None, str(error))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to a catalog; text that is not UTF-8 is returned with surrogates."""
     try:
         with closing(_connect(path)) as connection:
-            faults = [f"{name.format(row)} is missing" for name, query in _REFERENCES.items()
-                      for (row,) in connection.execute(f"{query} LIMIT {_MOST}")]  # fmt: skip
-            orphans = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST)
-            return faults + [
-                f"row {row} of table {table} is of a dataset that is missing" for table, row, *_ in orphans
-            ]
+            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+            yield connection
     except sqlite3.Error as error:
-        raise WorkspaceError(f"cannot check {path}: {error}") from error
+        raise _cannot_check(path, error) from error
+
+
+def _cannot_check(path: Path, error: sqlite3.Error) -> WorkspaceError:
+    return WorkspaceError(f"cannot check {path}: {failure_reason(error, path)}")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -92,8 +159,3 @@ def _schema_faults(connection: sqlite3.Connection) -> list[str]:
             lacking = [column.name for column in table.columns if column.name not in present]
             faults += [f"has no column {name} in table {table.name}" for name in lacking]
     return faults
-
-
-def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code."""
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF

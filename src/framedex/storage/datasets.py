@@ -7,11 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from framedex.core.ids import new_id
+from framedex.core.ids import is_dataset_id, new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import DatasetRecord, DatasetStatus, EmbeddingConfig
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.manifest import note_change, note_removal
+from framedex.storage.row_values import reading_row
 from framedex.storage.schema import datasets, generations, source_roots
 
 
@@ -104,6 +105,15 @@ def list_datasets(connection: sa.Connection) -> list[DatasetRecord]:
     return [_record(row) for row in rows]
 
 
+def dataset_names(connection: sa.Connection) -> dict[str, str]:
+    """Return the names of all datasets by id, newest first, also of rows with damaged values beside a valid id."""
+    query = "SELECT CAST(id AS BLOB), CAST(name AS BLOB) FROM datasets ORDER BY created_at DESC, id"
+    texts = [
+        [(each or b"").decode(errors="replace") for each in row] for row in connection.exec_driver_sql(query).all()
+    ]
+    return {dataset_id: name or dataset_id for dataset_id, name in texts if is_dataset_id(dataset_id)}
+
+
 def update_dataset(connection: sa.Connection, dataset_id: str, **values: Any) -> None:
     """Set columns of a dataset's row."""
     connection.execute(datasets.update().where(datasets.c.id == dataset_id).values(**values))
@@ -177,7 +187,13 @@ def head(connection: sa.Connection, dataset_id: str) -> Generation | None:
     row = connection.execute(
         generations.select().join(datasets, datasets.c.head == generations.c.id).where(datasets.c.id == dataset_id)
     ).one_or_none()
-    return None if row is None else Generation.model_validate(dict(row._mapping))
+    return None if row is None else generation_of_row(row)
+
+
+def generation_of_row(row: Any) -> Generation:
+    """Return the generation in a row of its table; raise WrongValue if a value does not fit."""
+    with reading_row("generations", row.id):
+        return Generation.model_validate(dict(row._mapping))
 
 
 def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingConfig | None:
@@ -185,7 +201,8 @@ def embedding_config(connection: sa.Connection, dataset_id: str) -> EmbeddingCon
     value = connection.execute(
         sa.select(datasets.c.embedding_config).where(datasets.c.id == dataset_id)
     ).scalar_one_or_none()
-    return None if value is None else EmbeddingConfig.model_validate(value)
+    with reading_row("datasets", dataset_id):
+        return None if value is None else EmbeddingConfig.model_validate(value)
 
 
 def put_roots(connection: sa.Connection, dataset_id: str, roots: Sequence[str]) -> None:
@@ -201,18 +218,22 @@ def get_roots(connection: sa.Connection, dataset_id: str) -> list[str]:
     rows = connection.execute(
         sa.select(source_roots.c.path).where(source_roots.c.dataset_id == dataset_id).order_by(source_roots.c.number)
     ).scalars()
-    return [os.fsdecode(path) for path in rows]
+    with reading_row("source_roots", dataset_id):
+        return [os.fsdecode(path) for path in rows]
 
 
 def _record(row: Any) -> DatasetRecord:
-    return DatasetRecord(
-        id=row.id,
-        display_name=row.name,
-        status=row.status,
-        status_new=DatasetStatus(row.status),
-        progress=row.progress,
-        owned_by=row.owned_by,
-        created_at=row.created_at,
-        n_images=row.n_images,
-        n_videos=row.n_videos,
-    )
+    with reading_row("datasets", row.id):
+        if not is_dataset_id(row.id):
+            raise ValueError("id is not the id of a dataset")
+        return DatasetRecord(
+            id=row.id,
+            display_name=row.name,
+            status=row.status,
+            status_new=DatasetStatus(row.status),
+            progress=row.progress,
+            owned_by=row.owned_by,
+            created_at=row.created_at,
+            n_images=row.n_images,
+            n_videos=row.n_videos,
+        )

@@ -11,6 +11,7 @@ from framedex.records import ExportRecord, ExportStatus
 from framedex.storage.datasets import now
 from framedex.storage.media import file_uri
 from framedex.storage.owners import has_died, this_process
+from framedex.storage.row_values import reading_row
 from framedex.storage.schema import exports
 
 INTERRUPTED = "interrupted"
@@ -114,7 +115,8 @@ def _under_way() -> sa.Select[Any]:
 
 
 def _is_dead(row: Any) -> bool:
-    return has_died(row.id, row.owner, row.heartbeat_at, now=now())
+    with reading_row("exports", row.id):
+        return has_died(row.id, row.owner, row.heartbeat_at, now=now())
 
 
 def _values(record: ExportRecord) -> dict[str, Any]:
@@ -128,16 +130,17 @@ def _values(record: ExportRecord) -> dict[str, Any]:
 
 
 def _record(row: Any) -> ExportRecord:
-    status, message = ExportStatus(row.status), row.result_message
-    if status in _UNDER_WAY and _is_dead(row):  # in a read-only workspace the row cannot be updated
-        status, message = ExportStatus.FAILED, INTERRUPTED
-    return ExportRecord(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        created_at=row.created_at,
-        status=status,
-        progress=row.progress,
-        entities_count=row.entities_count,
-        result_message=message,
-        download_uri=file_uri(os.fsdecode(row.path)) if status is ExportStatus.COMPLETED else None,
-    )
+    with reading_row("exports", row.id):
+        status, message = ExportStatus(row.status), row.result_message
+        if status in _UNDER_WAY and _is_dead(row):  # in a read-only workspace the row cannot be updated
+            status, message = ExportStatus.FAILED, INTERRUPTED
+        return ExportRecord(
+            id=row.id,
+            dataset_id=row.dataset_id,
+            created_at=row.created_at,
+            status=status,
+            progress=row.progress,
+            entities_count=row.entities_count,
+            result_message=message,
+            download_uri=file_uri(os.fsdecode(row.path)) if status is ExportStatus.COMPLETED else None,
+        )

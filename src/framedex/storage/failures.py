@@ -14,6 +14,8 @@ _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _ENGINE = re.compile(r"LanceError\(|lance(-[a-z]+)?/src/")
 # Positions in the engine's source do not help users.
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
+_MISSING = "Not found: "  # in the engine's text for a file that a version needs
+_CHECK = "; `framedex check` lists missing and damaged files"
 _PANICS = "pyo3_runtime"  # module of the exceptions for panics of engines in Rust
 
 
@@ -83,7 +85,7 @@ def _is_of_the_disk(error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     text = str(error)
     if is_panic(error):
-        return f"a file of the table is damaged ({text})"
+        return f"a file of the table is damaged ({text}){_CHECK}"
     if getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in text:
         return "no space left on the disk; nothing was changed"
-    return _PLACE_IN_SOURCE.sub("", text)
+    return _PLACE_IN_SOURCE.sub("", text) + (_CHECK if _MISSING in text else "")

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from framedex.core.lru_cache import LruCache
 from framedex.storage.datasets import get_roots, head
 from framedex.storage.generation import Generation
+from framedex.storage.row_values import WrongValue
 
 _KEPT = 64
 _HEAD = "SELECT head FROM datasets WHERE id = ?"
@@ -43,7 +44,8 @@ class Heads:
         if (cached := self._cached.get(name)) is not None:
             return cached
         generation = head(connection, dataset_id)
-        assert generation is not None, "the connection sees one state"
+        if generation is None:
+            raise WrongValue(f"the head of dataset {dataset_id} is missing")
         result = Head(generation, tuple(get_roots(connection, dataset_id)))
         self._cached.put(name, result)
         return result

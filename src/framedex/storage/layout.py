@@ -1,20 +1,18 @@
 """Paths within a workspace folder, and checks that a folder is a usable workspace."""
 
 import os
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from framedex.core.atomic import write_atomic
-from framedex.core.ids import objects_dataset
+from framedex.core.ids import is_dataset_id, objects_dataset
 from framedex.core.regular_files import read_text
 from framedex.errors import FormatTooNew, WorkspaceError
 from framedex.settings import user_path
 
 FORMAT_VERSION = 1
 MARKER = "framedex.toml"
-_DATASET = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Layout:
 
 def names_dataset(folder: Path) -> bool:
     """Return whether a folder's name is a dataset id."""
-    return _DATASET.fullmatch(folder.name) is not None
+    return is_dataset_id(folder.name)
 
 
 def open_layout(folder: str | os.PathLike[str], *, read_only: bool) -> Layout:
@@ -166,6 +164,8 @@ def _create(layout: Layout, *, read_only: bool) -> None:
 def _check_version(layout: Layout) -> None:
     try:
         version = tomllib.loads(read_text(layout.marker)).get("format_version")
+    except RecursionError:
+        raise WorkspaceError(f"{layout.marker} cannot be read: it is nested too deep") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WorkspaceError(f"{layout.marker} cannot be read: {error}") from error
     if not isinstance(version, int) or version < 1:

@@ -10,6 +10,7 @@ from framedex.storage import task_rows
 from framedex.storage.catalog import Catalog, open_catalog
 from framedex.storage.datasets import list_datasets
 from framedex.storage.layout import open_layout
+from framedex.storage.row_values import WrongValue
 
 
 def list_workspace(folder: Path) -> list[DatasetRecord]:
@@ -36,7 +37,8 @@ def fail_interrupted_tasks(catalog: Catalog) -> None:
     """Mark the tasks of dead processes as failed; do nothing if the catalog is read-only."""
     if catalog.read_only:
         return
-    with catalog.read() as connection:
+    interrupted = False
+    with catalog.read() as connection, suppress(WrongValue):  # `framedex check` must be able to open the workspace
         interrupted = task_rows.has_interrupted(connection)
     if interrupted:
         # If the write fails, for example on a full disk, the next call repeats it.

@@ -30,9 +30,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.core.regular_files import read_text
 from framedex.errors import WorkspaceError
 from framedex.storage.disk import sync_folder
-from framedex.storage.manifest_rows import KeptSnapshot, Plain, describe_dataset, describe_snapshot, snapshot_files
+from framedex.storage.manifest_rows import (
+    KeptSnapshot,
+    check_described,
+    describe_dataset,
+    describe_snapshot,
+    snapshot_files,
+)
+from framedex.storage.row_checks import Plain
+from framedex.storage.row_values import WrongValue
 
 MANIFEST = "manifest"
 _FORMAT = 1
@@ -218,13 +227,16 @@ def read_manifest(dataset: Path) -> Manifest | None:
     confirmed = [path for _, path in numbered if path.suffix in (_CONFIRMED, _DELETED)]
     if not confirmed:
         return None
-    body = _read(confirmed[0])
+    body = _checked(confirmed[0], _read(confirmed[0]))
     if body["dataset"]["id"] != dataset.name:
         raise WorkspaceError(f"{confirmed[0]} is of another dataset, {body['dataset']['id']}")
     snapshots, unread = [], {}
     for name in body["snapshots"]:
+        path = folder / _SNAPSHOTS / name
         try:
-            snapshots.append(KeptSnapshot(**_read(folder / _SNAPSHOTS / name)))
+            kept = KeptSnapshot(**_read(path))
+            _checked(path, body, [kept])
+            snapshots.append(kept)
         except WorkspaceError as error:
             unread[name] = str(error)
     return Manifest(body, tuple(snapshots), unread, numbered[0][1] != confirmed[0] or confirmed[0].suffix == _DELETED)
@@ -271,7 +283,7 @@ def _write(path: Path, content: Plain) -> None:
 
 def _read(path: Path) -> Plain:
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
+        record: dict[str, Any] = json.loads(read_text(path, encoding="ascii"))
         content: Plain = record["content"]
         if record["hash"] != _hash(json.dumps(content, sort_keys=True)):
             raise WorkspaceError(f"{path} is damaged: its content does not fit its hash")
@@ -282,6 +294,19 @@ def _read(path: Path) -> Plain:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise WorkspaceError(f"{path} is damaged: {error}") from error
     return content
+
+
+def _checked(path: Path, body: Plain, described: Collection[KeptSnapshot] = ()) -> Plain:
+    """Return the body of a manifest after a check of its values and those of some snapshots.
+
+    Raises:
+        WorkspaceError: a value cannot be used; the message names *path*.
+    """
+    try:
+        check_described(body, described)
+    except WrongValue as error:
+        raise WorkspaceError(f"{path} is damaged: {error}") from error
+    return body
 
 
 def _hash(text: str) -> str:

@@ -1,6 +1,5 @@
 """Conversion of a dataset's catalog rows to the JSON of its manifest and back."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +9,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from framedex.errors import WorkspaceError
 from framedex.storage.generation import Generation
+from framedex.storage.row_checks import Plain, check_plain, plain_row
+from framedex.storage.row_values import WrongValue
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots, source_roots
 
 _ROOTS = "SELECT path FROM source_roots WHERE dataset_id = ? ORDER BY number"
 _SNAPSHOTS = (
     "SELECT id, name, description FROM snapshots WHERE dataset_id = ? AND deleted_at IS NULL ORDER BY created_at, id"
 )
-
-Plain = dict[str, Any]
-"""A row in JSON, by column name."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,18 @@ def insert_described(connection: sa.Connection, body: Plain, described: Iterable
         body: the manifest's body, as returned by :func:`describe_dataset`.
         described: the snapshots.
         name: name of the dataset.
+
+    Raises:
+        WorkspaceError: a row contradicts one that is there, for example by its id.
     """
-    described, head = list(described), body["head"]
+    try:
+        _insert(connection, body, list(described), name)
+    except sa.exc.IntegrityError as error:
+        raise WorkspaceError(f"the rows of dataset {name!r} contradict others in the catalog: {error.orig}") from error
+
+
+def _insert(connection: sa.Connection, body: Plain, described: list[KeptSnapshot], name: str) -> None:
+    head = body["head"]
     status = Generation.model_validate(_values(generations, head)).status
     row = {**_values(datasets, body["dataset"]), "name": name, "status": status, "progress": 100, "head": head["id"]}
     present = {each.snapshot["id"] for each in described}
@@ -93,22 +102,52 @@ def insert_described(connection: sa.Connection, body: Plain, described: Iterable
         connection.execute(source_roots.insert().values(**values))
 
 
-def remove_dataset_rows(connection: sa.Connection, dataset_id: str) -> None:
-    """Delete a dataset's row, generations and snapshots before they are inserted from its manifest."""
+def remove_dataset_rows(connection: sa.Connection, body: Plain, described: Iterable[KeptSnapshot]) -> None:
+    """Delete all rows that :func:`insert_described` inserts, with those that the dataset has beside them.
+
+    Rows whose dataset is damaged or missing in the catalog are found by their own ids.
+
+    Args:
+        connection: of the catalog.
+        body: the manifest's body.
+        described: the snapshots.
+    """
+    described, dataset_id = list(described), body["dataset"]["id"]
+    states = {body["head"]["id"], *(each.generation["id"] for each in described)}
+    for table, ids in ((generations, states), (snapshots, {each.snapshot["id"] for each in described})):
+        connection.execute(table.delete().where(table.c.dataset_id == dataset_id))
+        for row_id in ids:
+            connection.execute(table.delete().where(table.c.id == row_id))
+    connection.execute(source_roots.delete().where(source_roots.c.dataset_id == dataset_id))
     connection.execute(datasets.delete().where(datasets.c.id == dataset_id))
 
 
+def check_described(body: Plain, described: Iterable[KeptSnapshot] = ()) -> None:
+    """Check the values of the rows in a manifest.
+
+    Raises:
+        WrongValue: a value cannot be stored in the catalog or read from there, or is missing.
+    """
+    try:
+        check_plain(datasets, body["dataset"])
+        check_plain(generations, body["head"])
+        for each in described:
+            check_plain(snapshots, each.snapshot)
+            check_plain(generations, each.generation)
+        if not all(isinstance(each, str) for each in (*body["roots"], *body["snapshots"])):
+            raise WrongValue("a source root or the file of a snapshot is no text")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise WrongValue(f"{error!r}") from error
+
+
 def _row(connection: sa.Connection, table: sa.Table, row_id: str) -> Plain | None:
-    """Return a row with SQLite's values and parsed JSON; without SQLAlchemy's types this takes a tenth of the time."""
+    """Return a row with SQLite's values and parsed JSON; without SQLAlchemy's types this takes a tenth of the time.
+
+    Raises:
+        WrongValue: a value is damaged, and must not get into a manifest.
+    """
     row = connection.exec_driver_sql(f"SELECT * FROM {table.name} WHERE id = ?", (row_id,)).one_or_none()
-    if row is None:
-        return None
-    return {name: _parsed(table, name, value) for name, value in row._mapping.items()}
-
-
-def _parsed(table: sa.Table, name: str, value: Any) -> Any:
-    column = table.columns.get(name)
-    return json.loads(value) if value is not None and column is not None and isinstance(column.type, sa.JSON) else value
+    return None if row is None else plain_row(table, dict(row._mapping))
 
 
 def _values(table: sa.Table, plain: Mapping[str, Any]) -> Plain:

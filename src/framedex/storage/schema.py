@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from framedex.storage.row_values import stored_time
+
 
 class Timestamp(sa.types.TypeDecorator[datetime]):
     """A time in UTC, stored as ISO 8601 text so that SQLite preserves its order and its time zone."""
@@ -16,8 +18,8 @@ class Timestamp(sa.types.TypeDecorator[datetime]):
         return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
-        """Return the time of a stored text."""
-        return None if value is None else datetime.fromisoformat(value)
+        """Return the time of a stored text; raise WrongValue if it is none."""
+        return None if value is None else stored_time(value)
 
 
 metadata = sa.MetaData()

@@ -9,9 +9,10 @@ from framedex.core.ids import new_id
 from framedex.errors import Conflict, NotFound
 from framedex.records import EmbeddingConfig, Snapshot, SnapshotReason, TaskType
 from framedex.storage import task_rows
-from framedex.storage.datasets import find_dataset, now
+from framedex.storage.datasets import find_dataset, generation_of_row, now
 from framedex.storage.generation import Generation
 from framedex.storage.manifest import note_change
+from framedex.storage.row_values import reading_row
 from framedex.storage.schema import Timestamp, datasets, generations, snapshots
 
 CURRENT = "current"
@@ -98,12 +99,14 @@ def generation_of(connection: sa.Connection, snapshot_id: str) -> Generation:
     """Return the generation of a snapshot."""
     query = generations.select().join(snapshots, snapshots.c.generation == generations.c.id)
     row = connection.execute(query.where(snapshots.c.id == snapshot_id)).one()
-    generation = Generation.model_validate(dict(row._mapping))
+    generation = generation_of_row(row)
     if generation.embedding_config is None:  # older versions stored it only with the dataset
         config = connection.execute(
             sa.select(datasets.c.embedding_config).where(datasets.c.id == generation.dataset_id)
         ).scalar_one()
-        generation = generation.model_copy(update={"embedding_config": EmbeddingConfig.model_validate(config)})
+        with reading_row("datasets", generation.dataset_id):
+            update = {"embedding_config": EmbeddingConfig.model_validate(config)}
+        generation = generation.model_copy(update=update)
     return generation
 
 
@@ -139,7 +142,7 @@ def retained_generations(connection: sa.Connection, dataset_id: str, since: date
     """
     retained = generations.c.id.not_in(_superseded(dataset_id, since))
     query = generations.select().where(generations.c.dataset_id == dataset_id, retained)
-    return [Generation.model_validate(dict(row._mapping)) for row in connection.execute(query).all()]
+    return [generation_of_row(row) for row in connection.execute(query).all()]
 
 
 def has_superseded_generations(connection: sa.Connection, dataset_id: str, since: datetime | None = None) -> bool:
@@ -199,18 +202,19 @@ def _restoring(connection: sa.Connection, dataset_id: str) -> str | None:
 
 
 def _record(row: Any, restoring: str | None) -> Snapshot:
-    return Snapshot(
-        snapshot_id=row.id,
-        snapshot_name=row.name,
-        source_dataset_name=row.dataset_name,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        n_images=row.n_images,
-        n_videos=row.n_videos,
-        description=row.description,
-        reason=SnapshotReason(row.reason),
-        training_model_id=row.training_model_id,
-        training_model_name=row.training_model_name,
-        is_current=row.current_snapshot == row.id,
-        is_restoring=restoring == row.id,
-    )
+    with reading_row("snapshots", row.id):
+        return Snapshot(
+            snapshot_id=row.id,
+            snapshot_name=row.name,
+            source_dataset_name=row.dataset_name,
+            created_at=row.created_at,
+            created_by=row.created_by,
+            n_images=row.n_images,
+            n_videos=row.n_videos,
+            description=row.description,
+            reason=SnapshotReason(row.reason),
+            training_model_id=row.training_model_id,
+            training_model_name=row.training_model_name,
+            is_current=row.current_snapshot == row.id,
+            is_restoring=restoring == row.id,
+        )

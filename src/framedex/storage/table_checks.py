@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from framedex.core.regular_files import regular
 from framedex.errors import Aborted
 from framedex.storage.disk import walk_files
 from framedex.storage.engine_calls import check_own_engine
@@ -14,6 +15,7 @@ _MOST_TEXT = 240
 _PANIC = "PanicException"  # of the engine; it does not derive from Exception, and its module cannot be imported
 _PLACE_IN_SOURCE = re.compile(r",? ?/[^ ,]*\.rs:\d+(:\d+)?")
 _OF_ROWS = ("data", "_deletions")
+_OF_VERSIONS = ("_versions", "_transactions", "_deletions")  # all that opening a version reads
 
 
 def opening_fault(path: Path, version: int) -> str | None:
@@ -23,8 +25,28 @@ def opening_fault(path: Path, version: int) -> str | None:
         WorkspaceError: this process cannot check tables, because it was forked.
     """
     check_own_engine()
-    fault = engine_fault(lambda: _open(path, version).count_rows())
+    fault = engine_fault(lambda: _count(path, version))
     return None if fault is None else f"version {version} of the table {path.stem!r} cannot be opened: {fault}"
+
+
+def check_regular(path: Path, *names: str) -> None:
+    """Check that a table's folder holds regular files alone; the engine would wait for a named pipe for ever.
+
+    Args:
+        path: folder of the table.
+        names: folders in it to check; all if none is given.
+
+    Raises:
+        OSError: a file is not regular.
+    """
+    for name in names or ("",):
+        for file, _ in walk_files(path / name):
+            regular(file)
+
+
+def _count(path: Path, version: int) -> None:
+    check_regular(path, *_OF_VERSIONS)
+    _open(path, version).count_rows()
 
 
 class ColumnReader:
@@ -56,13 +78,15 @@ class ColumnReader:
         for key in keys:
             if key in self._sound:
                 continue
-            if (fault := engine_fault(lambda name=key[0]: self._read(dataset, name))) is None:  # type: ignore[misc]
+            if (fault := engine_fault(lambda key=key: self._read(dataset, *key))) is None:  # type: ignore[misc]
                 self._sound.add(key)
             else:
                 faults[key[0]] = fault
         return faults
 
-    def _read(self, dataset: Any, name: str) -> None:
+    def _read(self, dataset: Any, name: str, files: tuple[str, ...]) -> None:
+        for file in files:
+            regular(self._path / "data" / file)
         rows = 0
         for batch in dataset.scanner(
             columns=[name], batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
@@ -84,7 +108,12 @@ def unreferenced_files(path: Path) -> list[Path]:
     """
     check_own_engine()
     tracked: set[str] = set()
-    if engine_fault(lambda: tracked.update(_tracked(path))) is not None:
+
+    def read() -> None:
+        check_regular(path)
+        tracked.update(_tracked(path))
+
+    if engine_fault(read) is not None:
         return []
     files = (file for name in _OF_ROWS for file, _ in walk_files(path / name))
     return sorted(file for file in files if file.relative_to(path).as_posix() not in tracked)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from framedex.core import forks
 from framedex.core.forks import cached_property
 from framedex.core.lru_cache import LruCache
-from framedex.errors import NotFound
+from framedex.core.regular_files import has_file
+from framedex.errors import NotFound, WorkspaceError
 from framedex.storage import disk
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table, own_errors
@@ -465,9 +466,17 @@ def link(path: Path, version: int, target: Path) -> None:
         path: folder of the table.
         version: the version to take.
         target: folder of the new table.
+
+    Raises:
+        WorkspaceError: a file of the version is missing, or is no regular file.
     """
     for name in sorted(files_of(path, [version])):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if not has_file(path / name):
+            raise WorkspaceError(
+                f"the file {name!r} of the table {path.stem!r} of dataset {path.parent.name} is missing or no regular "
+                "file; `framedex check` lists all such files"
+            )
         link_file(path / name, target / name)
 
 

@@ -12,6 +12,7 @@ from framedex.errors import Aborted, Conflict, NotFound
 from framedex.records import DatasetRecord, DatasetStatus, TaskRecord, TaskStatus, TaskType
 from framedex.storage.datasets import find_dataset, mark_broken, now, update_dataset
 from framedex.storage.owners import has_died, this_process
+from framedex.storage.row_values import reading_row
 from framedex.storage.schema import datasets, tasks
 
 _RUNNING = (TaskStatus.INITIALIZING, TaskStatus.RUNNING)
@@ -227,7 +228,12 @@ def has_interrupted(connection: sa.Connection) -> bool:
 def _dead(connection: sa.Connection) -> list[tuple[str, str]]:
     query = sa.select(tasks.c.id, tasks.c.dataset_id, tasks.c.owner, tasks.c.heartbeat_at)
     rows = connection.execute(query.where(tasks.c.status.in_(_RUNNING))).all()
-    return [(row.id, row.dataset_id) for row in rows if has_died(row.id, row.owner, row.heartbeat_at, now=now())]
+    return [(row.id, row.dataset_id) for row in rows if _is_dead(row)]
+
+
+def _is_dead(row: Any) -> bool:
+    with reading_row("tasks", row.id):
+        return has_died(row.id, row.owner, row.heartbeat_at, now=now())
 
 
 def running(connection: sa.Connection, dataset_id: str) -> str | None:
@@ -291,17 +297,18 @@ def _select() -> sa.Select[Any]:
 
 
 def _record(row: Any) -> TaskRecord:
-    return TaskRecord(
-        task_id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_name=row.dataset_name,
-        dataset_status=(row.dataset_status or "DELETED").replace(" ", "_"),
-        created_by=row.created_by,
-        task_type=TaskType(row.task_type),
-        status=TaskStatus(row.status),
-        status_message=row.status_message,
-        progress_percentage=row.progress_percentage,
-        error_message=row.error_message,
-        start_time=row.start_time,
-        end_time=row.end_time,
-    )
+    with reading_row("tasks", row.id):
+        return TaskRecord(
+            task_id=row.id,
+            dataset_id=row.dataset_id,
+            dataset_name=row.dataset_name,
+            dataset_status=(row.dataset_status or "DELETED").replace(" ", "_"),
+            created_by=row.created_by,
+            task_type=TaskType(row.task_type),
+            status=TaskStatus(row.status),
+            status_message=row.status_message,
+            progress_percentage=row.progress_percentage,
+            error_message=row.error_message,
+            start_time=row.start_time,
+            end_time=row.end_time,
+        )

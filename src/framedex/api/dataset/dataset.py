@@ -413,7 +413,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
             extra: HTML for the top of the page.
 
         Raises:
-            InvalidInput: the file cannot be written.
+            InvalidInput: the file cannot be written, or *extra* is no valid text.
         """
         target = user_path(path)
         with progress_bar("Reporting") as progress:

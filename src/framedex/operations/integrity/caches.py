@@ -9,17 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from framedex.core.ids import objects_dataset
+from framedex.core.regular_files import read_bytes, read_text, regular
 from framedex.errors import CannotDecode
 from framedex.fulltext.segment_file import SUFFIX, is_sound
-from framedex.images.thumbnails import verified
+from framedex.images.thumbnails import MOST_BYTES, MOST_PIXELS, verified
 from framedex.media.decode import decode
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import datasets, disk
 from framedex.storage.layout import Layout, names_dataset
 
 _PARTIAL_S = 3600.0
-_MOST_PIXELS = 2**24  # a thumbnail has far fewer
-_MOST_BYTES = 2**24
 _REMOVED = "`--repair` removes it; it is made again when it is needed"
 _UNFINISHED = (".part", ".partial")
 
@@ -39,8 +38,8 @@ def check_orphans(inspection: Inspection) -> None:
     layout: Layout = inspection.context.layout
     folders = [path for cache in layout.caches for path in disk.entries(cache) if names_dataset(path)]
     with inspection.context.catalog.read() as connection:
-        records = datasets.list_datasets(connection)
-    known = {each for record in records for each in (record.id, objects_dataset(record.id))}
+        ids = datasets.dataset_names(connection)
+    known = {each for dataset_id in ids for each in (dataset_id, objects_dataset(dataset_id))}
     for path in folders:
         if path.name not in known and not layout.dataset(path.name).exists():
             fault, remedy = "is the cache of a dataset that is gone", "`--repair` and vacuum remove it"
@@ -64,7 +63,7 @@ def _fault(path: Path, changed_s: float) -> str | None:
     check = {".jpg": _thumbnail_fault, SUFFIX: _text_fault, ".npy": _array_fault, ".json": _json_fault}.get(path.suffix)
     with suppress(FileNotFoundError):  # removed meanwhile
         try:
-            return None if check is None else check(path)
+            return None if check is None else check(regular(path))
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -73,12 +72,11 @@ def _fault(path: Path, changed_s: float) -> str | None:
 
 
 def _thumbnail_fault(path: Path) -> str | None:
-    with path.open("rb") as file:
-        data = verified(file.read(_MOST_BYTES))
+    data = verified(read_bytes(path, MOST_BYTES))
     if data is None:
         return "is damaged: its content does not fit the checksum at its end"
     try:
-        decode(data, max_pixels=_MOST_PIXELS)
+        decode(data, max_pixels=MOST_PIXELS)
     except CannotDecode as error:
         return f"cannot be decoded: {error}"
     return None
@@ -98,7 +96,7 @@ def _array_fault(path: Path) -> str | None:
 
 def _json_fault(path: Path) -> str | None:
     try:
-        json.loads(path.read_text())
+        json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         return f"is damaged: {error}"
     return None

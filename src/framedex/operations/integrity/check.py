@@ -9,9 +9,9 @@ from framedex.errors import NotFound, ReadOnly
 from framedex.operations.context import Context
 from framedex.operations.integrity import caches, entries, files, tables
 from framedex.operations.integrity.inspection import Inspection
-from framedex.records import CheckResult, DatasetRecord, Finding
+from framedex.records import CheckResult, Finding
 from framedex.storage import datasets
-from framedex.storage.catalog_checks import file_faults
+from framedex.storage.catalog_checks import catalog_faults
 from framedex.storage.layout import open_layout
 
 
@@ -38,24 +38,34 @@ def check(
         raise ReadOnly(f"the workspace {context.layout.root} was opened for reading; nothing was repaired")
     inspection = Inspection(context, repair=repair, progress=progress)
     inspection.begin("catalog", 0.0)
-    if not entries.check_catalog(inspection):
+    if (faults := entries.check_catalog(inspection)) is None:
         return inspection.result()
-    with context.catalog.read() as connection:
-        records = (
-            datasets.list_datasets(connection)
-            if names is None
-            else [datasets.find_dataset(connection, name) for name in names]
-        )
+    chosen = _chosen(context, names)
     blobs = files.BlobChecks()
-    for done, record in enumerate(records):
+    for done, (dataset_id, name) in enumerate(chosen.items()):
         with suppress(NotFound):  # it was deleted meanwhile
-            _check_dataset(inspection, record, blobs, done / len(records))
+            is_damaged = dataset_id in faults.datasets
+            _check_dataset(inspection, dataset_id, name, blobs, done / len(chosen), is_damaged=is_damaged)
     if names is None:
         inspection.begin("folders", 1.0)
         entries.check_folders(inspection)
         caches.check_orphans(inspection)
         files.check_partial(inspection)
+    entries.add_faults(inspection, faults)
     return inspection.result()
+
+
+def _chosen(context: Context, names: Sequence[str] | None) -> dict[str, str]:
+    """Return the names of the datasets to check, by id. Damaged entries are among them, so no record is made."""
+    with context.catalog.read() as connection:
+        known = datasets.dataset_names(connection)
+        if names is None:
+            return known
+        by_name = {name: dataset_id for dataset_id, name in known.items()}
+        ids = [
+            name if name in known else by_name.get(name) or datasets.find_dataset(connection, name).id for name in names
+        ]
+    return {dataset_id: known[dataset_id] for dataset_id in ids}
 
 
 def unopened_findings(folder: Path) -> list[Finding]:
@@ -65,17 +75,19 @@ def unopened_findings(folder: Path) -> list[Finding]:
         WorkspaceError: the folder is not a workspace, or cannot be read.
     """
     path = open_layout(folder, read_only=True).catalog
-    return [Finding(path=str(path), fault=fault, remedy=entries.RECOVER) for fault in file_faults(path)]
+    return [Finding(path=str(path), fault=fault, remedy=entries.RECOVER) for fault in catalog_faults(path)]
 
 
-def _check_dataset(inspection: Inspection, record: DatasetRecord, blobs: files.BlobChecks, share: float) -> None:
-    name = record.display_name
+def _check_dataset(
+    inspection: Inspection, dataset_id: str, name: str, blobs: files.BlobChecks, share: float, *, is_damaged: bool
+) -> None:
     inspection.begin(f"{name}: catalog", share)
-    entries.check_entry(inspection, record.id)
+    if not entries.check_entry(inspection, dataset_id, is_damaged=is_damaged):
+        return  # nothing says which tables and files it needs
     inspection.begin(f"{name}: tables", share)
-    tables.check_tables(inspection, record.id)
+    tables.check_tables(inspection, dataset_id)
     inspection.begin(f"{name}: uploaded files", share)
-    blobs.check(inspection, record.id)
-    files.check_uploads(inspection, record.id)
+    blobs.check(inspection, dataset_id)
+    files.check_uploads(inspection, dataset_id)
     inspection.begin(f"{name}: caches", share)
-    caches.check_caches(inspection, record.id)
+    caches.check_caches(inspection, dataset_id)

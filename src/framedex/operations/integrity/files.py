@@ -6,12 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from framedex.core.regular_files import open_binary
 from framedex.operations.integrity.inspection import Inspection
 from framedex.storage import blobs, datasets, disk
 from framedex.storage.blobs import BLOBS_ROOT, blob_path
 from framedex.storage.media_rows import path_of_text
 from framedex.storage.retention import RetentionLimits, check_unused, read_retained, referenced_uploads
-from framedex.storage.table_checks import engine_fault
+from framedex.storage.table_checks import check_regular, engine_fault
 from framedex.storage.table_files import rows_key
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -47,7 +48,7 @@ class BlobChecks:
 def _blob_fault(path: Path) -> str | None:
     wanted = path.parent.name + path.name.partition(".")[0]
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except FileNotFoundError:  # removed meanwhile
         return None
@@ -71,6 +72,7 @@ def _check_needed(inspection: Inspection, dataset_id: str) -> None:
     missing: set[Path] = set()
 
     def look() -> None:
+        check_regular(path)
         for version in {rows_key(path, each): each for each in sorted(versions)}.values():
             for batch in Table(path, version).scan(_COLUMNS):
                 inspection.step()

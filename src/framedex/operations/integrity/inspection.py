@@ -49,8 +49,8 @@ class Inspection:
         if self._progress is not None and self._steps % _REPORTED == 0:
             self._progress(self._stage, self._share)
 
-    def add(self, path: Path, fault: str, remedy: str, *, kind: str = "", repair: Repair | None = None) -> None:
-        """Add a finding, and repair it if that is requested and possible.
+    def add(self, path: Path, fault: str, remedy: str, *, kind: str = "", repair: Repair | None = None) -> bool:
+        """Add a finding, and repair it if that is requested and possible; return whether it is repaired.
 
         Args:
             path: the faulty file or folder.
@@ -71,9 +71,10 @@ class Inspection:
         if kind and self._lines[kind, self._stage] >= _MOST:
             self._more[kind, self._stage, repaired] += 1
             self._last[kind, self._stage, repaired] = str(path)
-            return
+            return repaired
         self._lines[kind, self._stage] += 1
         self._findings.append(Finding(path=str(path), fault=fault, remedy=remedy, repaired=repaired))
+        return repaired
 
     def result(self) -> CheckResult:
         """Return the findings."""

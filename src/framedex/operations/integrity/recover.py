@@ -12,10 +12,11 @@ from framedex.errors import Conflict, WorkspaceError
 from framedex.records import RecoveryResult
 from framedex.storage import disk
 from framedex.storage.catalog import create_catalog, open_catalog
-from framedex.storage.catalog_checks import file_faults
+from framedex.storage.catalog_checks import catalog_faults
 from framedex.storage.layout import Layout, names_dataset, open_layout
 from framedex.storage.manifest import Manifest, note_change, read_manifest
-from framedex.storage.manifest_rows import Plain, insert_described
+from framedex.storage.manifest_rows import insert_described
+from framedex.storage.row_checks import Plain
 from framedex.storage.table_checks import opening_fault
 
 LEFT_OUT = ".left-out"
@@ -46,7 +47,7 @@ def recover(folder: str | os.PathLike[str], *, progress: Callable[[str, float], 
         progress: called with the name of a dataset and the share that is done; raises to stop, with nothing changed.
     """
     layout = open_layout(folder, read_only=True)
-    if not file_faults(layout.catalog):
+    if not catalog_faults(layout.catalog):
         raise Conflict(f"{layout.catalog} is sound; there is nothing to recover (see `framedex check`)")
     plan = _planned(layout, progress or (lambda _name, _share: None))
     if not plan.manifests and not plan.folders and not layout.catalog.exists():

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block, QuantizedIvf
 from framedex.core.ids import new_id
+from framedex.core.regular_files import regular
 from framedex.fulltext.segment import Ints, Keys, Longs
 from framedex.search.vectors.folder import publish
 
@@ -131,7 +132,10 @@ def read_caption_segment(folder: Path, dimension: int) -> CaptionSegment | None:
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
         meta = json.loads((folder / _META).read_text())
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None) for name in _ARRAYS}
+        arrays = {
+            name: np.load(regular(folder / f"{name}.npy"), mmap_mode="r" if name in _MAPPED else None)
+            for name in _ARRAYS
+        }
         texts = len(arrays["key_text"])
         fits = arrays["int8"].shape == arrays["residual"].shape == (texts, dimension)
         if meta["format"] == _FORMAT and fits and {name: _sum(arrays[name]) for name in _ARRAYS} == meta["sums"]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from framedex.analysis.codes import Codes
 from framedex.analysis.quantized_ivf import Block
 from framedex.core.ids import new_id
+from framedex.core.regular_files import regular
 from framedex.storage.disk import sync_file
 
 _FORMAT = 2
@@ -71,7 +72,7 @@ def read_indices(folder: Path, *, column: str, dimension: int) -> list[StoredInd
             meta = _meta(each / "index.json")
             if each.name.endswith(_UNFINISHED) or (meta["column"], meta["dimension"]) != (column, dimension):
                 continue
-            centroids = np.load(each / "centroids.npy")
+            centroids = np.load(regular(each / "centroids.npy"))
             parts = [part for path in sorted(each.iterdir()) if (part := _read_part(path, centroids)) is not None]
             indices.append(StoredIndex(centroids, int(meta["n_candidates"]), parts, each))
     return indices
@@ -89,7 +90,7 @@ def _read_part(path: Path, centroids: npt.NDArray[np.float32]) -> FilePart | Non
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, EOFError):
         files = _meta(path / "part.json")["files"]
-        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        arrays = {name: np.load(regular(path / f"{name}.npy"), mmap_mode="r") for name in _ARRAYS}
         codes = Codes(arrays["int8"], arrays["residual"], np.asarray(arrays["scale"]))
         starts, numbers = np.asarray(arrays["starts"]), np.asarray(arrays["numbers"])
         rows = len(numbers)

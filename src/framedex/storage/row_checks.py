@@ -1,0 +1,111 @@
+"""Checks of single rows of the catalog against the types of their columns and the records that are made of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from framedex.core.ids import is_dataset_id
+from framedex.records import DatasetStatus, EmbeddingConfig, ExportStatus, SnapshotReason, TaskStatus, TaskType
+from framedex.storage.generation import Generation
+from framedex.storage.row_values import WrongValue, reading_row, short_repr, stored_json, stored_time
+from framedex.storage.schema import Timestamp
+
+Plain = dict[str, Any]
+"""A row in JSON, by column name."""
+_TYPES: dict[type[sa.types.TypeEngine[Any]], tuple[type, str]] = {
+    Timestamp: (str, "a time"),
+    sa.JSON: (dict, "a JSON object"),
+    sa.Boolean: (int, "0 or 1"),
+    sa.Integer: (int, "a whole number"),
+    sa.LargeBinary: (bytes, "bytes"),
+    sa.String: (str, "text"),
+}
+
+
+def plain_row(table: sa.Table, stored: Mapping[str, Any]) -> Plain:
+    """Return a row with SQLite's values and parsed JSON, after a check of all its values.
+
+    Args:
+        table: the table of the row.
+        stored: SQLite's values by column name.
+
+    Raises:
+        WrongValue: a value has another type than its column, or does not fit into a record.
+    """
+    plain = {name: _parsed(table, name, value, stored.get("id")) for name, value in stored.items()}
+    check_plain(table, plain)
+    return plain
+
+
+def check_plain(table: sa.Table, plain: Mapping[str, Any]) -> None:
+    """Check the values of a row with parsed JSON; columns that are not there are not checked.
+
+    Raises:
+        WrongValue: a value has another type than its column, or does not fit into a record.
+    """
+    row_id = plain.get("id", plain.get("dataset_id"))
+    key = "id" if table.name == "datasets" else "dataset_id"
+    if not is_dataset_id(plain.get(key)):
+        raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {key} is not the id of a dataset")
+    for column in table.columns:
+        if column.name in plain:
+            _check_value(table, column, plain[column.name], row_id)
+    with reading_row(table.name, row_id):
+        _RECORDS[table.name](plain)
+
+
+def _parsed(table: sa.Table, name: str, value: Any, row_id: object) -> Any:
+    column = table.columns.get(name)
+    if value is None or column is None or not isinstance(column.type, sa.JSON):
+        return value
+    try:
+        return stored_json(value)
+    except WrongValue as error:
+        raise WrongValue(f"row {short_repr(row_id)} of table {table.name}: {name}: {error}") from error
+
+
+def _check_value(table: sa.Table, column: sa.Column[Any], value: Any, row_id: object) -> None:
+    where = f"row {short_repr(row_id)} of table {table.name}: {column.name}"
+    if value is None:
+        if column.nullable or isinstance(column.type, sa.JSON):
+            return
+        raise WrongValue(f"{where} has no value")
+    kind, name = next(each for base, each in _TYPES.items() if isinstance(column.type, base))
+    if not isinstance(value, kind) or (isinstance(value, str) and not _is_text(value)):
+        raise WrongValue(f"{where} is {short_repr(value)}, not {name}")
+    if isinstance(column.type, Timestamp):
+        try:
+            stored_time(value)
+        except WrongValue as error:
+            raise WrongValue(f"{where}: {error}") from error
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_dataset(plain: Mapping[str, Any]) -> None:
+    if "status" in plain:
+        DatasetStatus(plain["status"])
+    if plain.get("embedding_config") is not None:
+        EmbeddingConfig.model_validate(plain["embedding_config"])
+
+
+def _check_task(plain: Mapping[str, Any]) -> None:
+    TaskStatus(plain["status"])
+    TaskType(plain["task_type"])
+
+
+_RECORDS: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    "datasets": _check_dataset,
+    "generations": lambda plain: Generation.model_validate({name: plain.get(name) for name in Generation.model_fields}),
+    "snapshots": lambda plain: SnapshotReason(plain["reason"]),
+    "source_roots": lambda _plain: None,
+    "tasks": _check_task,
+    "exports": lambda plain: ExportStatus(plain["status"]),
+}
