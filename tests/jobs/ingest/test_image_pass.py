@@ -292,15 +292,15 @@ class TestFailures:
     def test_bucket__that_lets_nothing_be_read(self, service: Service, tmp_path: Path) -> None:
         """Where no object can be read, that is said before the last result is given away."""
         for number in range(3):
-            service.put(f"pass/{number}.png", encode(photo(number)), public=True)
-        limits = service.settings(s3_anonymous=True)
+            service.put(f"pass/{number}.png", encode(photo(number)))
+        limits = service.settings()
         with Workspace(tmp_path / "workspace", settings=limits) as workspace:
             dataset = workspace.create_dataset("bucket", "s3://pass", "gist")
             media = open_media(dataset._context, dataset.id)
             rows = [{**row, "error": None} for row in media.table.scan(media.location).read_all().to_pylist()]
             assert len(list(passed(media, rows, limits=limits))) == 3
             with service.closed():
-                results = passed(media, rows, limits=limits.model_copy(update={"s3_anonymous": False}))
+                results = passed(media, rows, limits=limits.model_copy(update={"s3_anonymous": True}))
                 assert isinstance(next(results)[2], str)
                 next(results)
                 with pytest.raises(Unavailable, match="none of 3 objects could be read"):
