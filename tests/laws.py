@@ -1,10 +1,14 @@
-"""The number of examples that laws are tried on: few with the profile ``quick``, all with ``full``.
+"""The number of cases that tests try: few in ``make test``, all in ``make test-all``.
+
+Examples of laws follow the profile: few with ``quick``, all with ``full``.
 
 ``make test`` runs with ``quick``, ``make test-all`` with ``full`` (``pytest --hypothesis-profile=full``).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 QUICK = "quick"
@@ -26,3 +30,9 @@ def examples(number: int, *, without: HealthCheck | None = None, **options: Any)
     scaled = round(number * settings().max_examples / 100)
     checks = _TIMED if without is None else [*_TIMED, without]
     return settings(max_examples=max(min(number, _FEWEST), scaled), suppress_health_check=checks, **options)
+
+
+def rest_slow(values: Iterable[Any], quick: int) -> list[Any]:
+    """Return parameters of a test of which all but the first ones are marked as slow."""
+    all_values = list(values)
+    return [*all_values[:quick], *(pytest.param(each, marks=pytest.mark.slow) for each in all_values[quick:])]

@@ -35,6 +35,7 @@ from framedex.storage.owners import LEASE, this_process
 from tests.gallery import SETTINGS, Gate, fill
 from tests.growth import GROUPS, columns_of, families, part
 from tests.image_files import encode, photo
+from tests.laws import rest_slow
 from tests.pauses import Pause, run_of, wait_until, watched
 from tests.processes import finish, run, start
 
@@ -510,7 +511,7 @@ class Removing(Gate):
         return super().encode_images(batch)
 
 
-@pytest.mark.parametrize("what", ["files", "folder", "truncated"])
+@pytest.mark.parametrize("what", rest_slow(["truncated", "files", "folder"], 1))
 def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Path, what: str) -> None:
     """Images that go or shrink after they were listed are rows with a reason; the others are read."""
     folder = fill(tmp_path / "images", 150)

@@ -116,6 +116,7 @@ def test_plugins__formats(use: Use, tmp_path: Path, images: Path) -> None:
     assert error == "format must be json, parquet, coco, csv, yolo or voc, or lines of a plugin, not 'line'"
 
 
+@pytest.mark.slow
 def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, images: Path) -> None:
     """Images added without the plugin of an issue type get its value at the next reindex; everything else works."""
     make = "import sys; from framedex import Workspace; Workspace(sys.argv[1]).create_dataset('d', sys.argv[2], 'gist')"

@@ -307,6 +307,7 @@ with Workspace(sys.argv[1], settings=Settings(threads=2), text_encoder=encoder) 
 """
 
 
+@pytest.mark.slow
 def test_search__other_processes(searched: Workspace, pets: Dataset) -> None:
     """Two processes may make the vectors at once; a later one, and this one, encode the query only."""
     running = [processes.start(_SEARCH, searched.path) for _ in range(2)]

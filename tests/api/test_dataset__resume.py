@@ -16,6 +16,7 @@ from framedex.jobs.ingest import ingest
 from framedex.records import DatasetStatus, TaskStatus
 from tests.gallery import SETTINGS, Averages, fill
 from tests.growth import GROUPS, columns_of, part, status_of
+from tests.laws import rest_slow
 from tests.processes import start
 
 COUNT = 64
@@ -82,7 +83,7 @@ def same(one: Dataset, other: Dataset) -> bool:
     return columns_of(one, SHOWN) == columns_of(other, SHOWN) and one.info.n_images == other.info.n_images
 
 
-@pytest.mark.parametrize("batches", [1, 3, 9, 16])
+@pytest.mark.parametrize("batches", rest_slow([9, 1, 3, 16], 1))
 def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batches: int) -> None:
     """A creation that was killed is retried by another process, and encodes only what was not written before."""
     folder = fill(tmp_path / "images", COUNT)
@@ -102,7 +103,7 @@ def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batch
             task.retry()
 
 
-@pytest.mark.parametrize("kind", ["add", "settle"])
+@pytest.mark.parametrize("kind", rest_slow(["settle", "add"], 1))
 def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind: str) -> None:
     """The same for additions; a changed file is replaced once, and what was there before is not counted as new."""
     folder, more = fill(tmp_path / "images", 12), fill(tmp_path / "more", COUNT, first_seed=400)

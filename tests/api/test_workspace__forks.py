@@ -74,6 +74,7 @@ def test_fork__reads_and_writes(tmp_path: Path, folder: Path) -> None:
         assert [(tag.name, tag.count) for tag in workspace.dataset("pets").tags()] == [("seen", 2)]
 
 
+@pytest.mark.slow
 def test_fork__while_other_threads_work(tmp_path: Path, folder: Path) -> None:
     """Locks that other threads hold at a fork do not block the child."""
     code = """
@@ -163,6 +164,7 @@ def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
     run(START + READS + code, tmp_path / "ws", folder)
 
 
+@pytest.mark.slow
 def test_fork__workers_that_load_images_from_a_bucket(tmp_path: Path) -> None:
     """Children read objects by connections of their own, also while their parent and each other read."""
     code = """

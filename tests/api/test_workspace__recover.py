@@ -10,6 +10,7 @@ from framedex import Conflict, Dataset, Workspace, WorkspaceError
 from framedex.storage import datasets
 from framedex.storage.manifest import read_manifest
 from tests.gallery import SETTINGS, embedded, fill
+from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 from tests.processes import start
 
@@ -156,7 +157,7 @@ _TAGS = """
 """
 
 
-@pytest.mark.parametrize("lines", [1, 3, 7])
+@pytest.mark.parametrize("lines", rest_slow([3, 1, 7], 1))
 def test_recover__after_a_kill(home: Path, lines: int) -> None:
     """Of a process that was killed while it changed a dataset, all changes that had returned come back."""
     process = start(_TAGS, home)

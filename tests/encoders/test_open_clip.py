@@ -100,6 +100,7 @@ def test_texts__that_are_none(encoder: OpenClipEncoder) -> None:
         encoder.encode_texts(["a", 7])  # type: ignore[list-item] # that is the point
 
 
+@pytest.mark.slow
 def test_random__is_asked_for_by_name() -> None:
     """Random weights are equal in all processes, are visible in the name, and have no stated weights."""
     code = """
@@ -202,6 +203,7 @@ def test_precision__that_is_none() -> None:
         choose_device("cpu", "int8")
 
 
+@pytest.mark.slow
 def test_engine__leaves_logging_alone() -> None:
     """Loading a model does not configure logging, and prints nothing."""
     code = """

@@ -24,7 +24,7 @@ from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
 from tests.boxes import ANNOTATION_EXPORTS, SHARED
 from tests.gallery import Averages
 from tests.image_files import encode, flat
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 
 HELD = {
     "coco": {"original_id", "confidence", "iscrowd"},
@@ -183,7 +183,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
-@pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
+@pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1))
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
     """Boxes of files of other tools are restored exactly by each format."""

@@ -11,6 +11,7 @@ import pytest
 from framedex import Error, Workspace, WorkspaceError
 from framedex.cli import main
 from tests.gallery import SETTINGS, fill
+from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 
 OF_DATASETS = [
@@ -78,7 +79,7 @@ def run(*arguments: str) -> int:
     return int(exit_.value.code or 0)
 
 
-@pytest.mark.parametrize("statement", OF_DATASETS)
+@pytest.mark.parametrize("statement", rest_slow(OF_DATASETS, 3))
 def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Path, statement: str) -> None:
     """Rows of datasets with a wrong value are found; a repair takes them from the folders of the datasets."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -92,7 +93,7 @@ def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Pa
         assert contents_of_all(workspace) == before
 
 
-@pytest.mark.parametrize("statement", OF_TASKS)
+@pytest.mark.parametrize("statement", rest_slow(OF_TASKS, 3))
 def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, statement: str) -> None:
     """Rows of tasks and exports with a wrong value are found; a repair removes them."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -105,7 +106,7 @@ def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, 
         assert contents_of_all(workspace) == before
 
 
-@pytest.mark.parametrize("statement", [*OF_DATASETS[:-2], *OF_TASKS[-1:]])
+@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS[-1:]], 3))
 def test_recover__wrong_values(made: Path, home: Path, statement: str) -> None:
     """A catalog with a wrong value is not sound, so it can be recovered."""
     with Workspace(made, settings=SETTINGS) as workspace:
@@ -130,7 +131,7 @@ CALLS: dict[str, Callable[[Workspace], object]] = {
 }
 
 
-@pytest.mark.parametrize("statement", [*OF_DATASETS[:-2], *OF_TASKS])
+@pytest.mark.parametrize("statement", rest_slow([*OF_DATASETS[:-2], *OF_TASKS], 6))
 def test_wrong_values__are_errors_of_ours(home: Path, statement: str) -> None:
     """No call on a catalog with a wrong value raises anything but an error of ours."""
     change(home, statement)

@@ -13,6 +13,7 @@ from framedex import Dataset, Workspace, WorkspaceError
 from framedex.storage.datasets import rename_dataset
 from framedex.storage.manifest import has_manifest, read_manifest
 from tests.gallery import SETTINGS, embedded
+from tests.laws import rest_slow
 from tests.manifests import contents_of_all
 
 ROWS = embedded([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7], [1.0, 0.1]])
@@ -107,7 +108,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", rest_slow(CHANGES, 2))
 def test_manifest__whenever_a_process_is_killed(home: Path, tmp_path: Path, moments: Moments, name: str) -> None:
     """The recovered state is the committed one before or after a change; the latter once the change returned.
 

@@ -27,7 +27,7 @@ from tests.boxes import SHARED
 from tests.buckets import Service
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo, write
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 from tests.videos import numbered, with_durations, write_video
 
 SHARED_VIDEOS = sorted((SHARED.parent / "videos").rglob("*.mp4"))
@@ -219,7 +219,7 @@ class TestOnePass:
         assert spy.grabbed < 2 * len(rows)
 
     @pytest.mark.skipif(not SHARED_VIDEOS, reason="the shared videos are not here")
-    @pytest.mark.parametrize("path", SHARED_VIDEOS, ids=lambda path: path.stem)
+    @pytest.mark.parametrize("path", rest_slow(SHARED_VIDEOS, 3), ids=lambda path: path.stem)
     def test_pass__of_real_videos(self, path: Path, workspace: Workspace, tmp_path: Path, spy: Spy) -> None:
         """In videos as cameras and editors make them, frames are those that are found one by one."""
         folder = tmp_path / "videos"
