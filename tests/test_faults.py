@@ -461,6 +461,7 @@ def test_locked_catalog__waits(workspace: Workspace) -> None:
     assert [(tag.name, tag.count) for tag in dataset.tags()] == [("all", 60)]
 
 
+@pytest.mark.slow
 def test_read_only_folder(workspace: Workspace) -> None:
     """A workspace in folders that cannot be written is read as it is; what would change it says so."""
     workspace.create_dataset("pets", part(families(60)))
@@ -537,6 +538,7 @@ def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Pa
     assert dataset.issues("corrupted").num_rows == len(broken)
 
 
+@pytest.mark.slow
 def test_sources__that_may_not_be_read(tmp_path: Path) -> None:
     """An image that may not be read is a row with that reason; a folder that may not is named."""
     folder = fill(tmp_path / "images", 6)
@@ -619,6 +621,7 @@ DIES = """
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "elsewhere"])
 @pytest.mark.parametrize("change", [HOUR, -HOUR], ids=["forward", "back"])
+@pytest.mark.slow
 def test_clock__set_after_a_process_died(
     tmp_path: Path, folder: Path, clock: Clock, change: timedelta, elsewhere: bool
 ) -> None:
@@ -718,6 +721,7 @@ def test_signal__in_a_task(tmp_path: Path, how: str, number: signal.Signals) -> 
     check_after_the_end(tmp_path / "ws", 300, TaskStatus.ABORTED if number is signal.SIGINT else TaskStatus.FAILED)
 
 
+@pytest.mark.slow
 def test_exit__in_a_task(tmp_path: Path) -> None:
     """A program that ends before its task ends well; the task is aborted."""
     process = start(MAKES, tmp_path / "ws", many(tmp_path / "images", 300), "leave")

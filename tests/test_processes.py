@@ -54,6 +54,7 @@ CREATOR = """
 
 
 @pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.slow
 def test_reader__beside_a_writer(tmp_path: Path, read_only: bool) -> None:
     """While one process makes and deletes datasets, another one explores and counts without an error."""
     with Workspace(tmp_path) as workspace:
@@ -69,6 +70,7 @@ def test_reader__beside_a_writer(tmp_path: Path, read_only: bool) -> None:
         assert len(workspace.datasets()) == 7
 
 
+@pytest.mark.slow
 def test_create_dataset__by_two_processes_at_once(tmp_path: Path) -> None:
     """Of processes that make datasets of one name at the same time one wins; the others get a Conflict."""
     Workspace(tmp_path).close()
@@ -100,6 +102,7 @@ def test_create_dataset__by_two_processes_at_once(tmp_path: Path) -> None:
         assert len(list((tmp_path / "datasets").iterdir())) == len(workspace.datasets()) == 5
 
 
+@pytest.mark.slow
 def test_open__by_several_processes_at_once(tmp_path: Path) -> None:
     """Processes that open the same new folder at the same time all find one workspace there."""
     code = """
@@ -161,6 +164,7 @@ def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -
         assert workspace.create_dataset("pets", folder).count() == 6
 
 
+@pytest.mark.slow
 def test_killed_process__of_another_machine(tmp_path: Path, folder: Path) -> None:
     """Only the heartbeat shows that a process on another machine is alive; until it is old, its task runs."""
     process = start(CREATOR, tmp_path / "ws", folder)
@@ -181,6 +185,7 @@ def test_killed_process__of_another_machine(tmp_path: Path, folder: Path) -> Non
         assert workspace.dataset("pets").info.status_new is DatasetStatus.ERROR
 
 
+@pytest.mark.slow
 def test_killed_process__is_noticed_at_opening(tmp_path: Path, folder: Path) -> None:
     """A task that was interrupted long ago is FAILED as soon as the workspace is opened, whatever is asked first."""
     kill_while_creating(tmp_path / "ws", folder)
@@ -192,6 +197,7 @@ def test_killed_process__is_noticed_at_opening(tmp_path: Path, folder: Path) -> 
         assert "ERROR" in workspace.dataset("pets")._repr_html_()
 
 
+@pytest.mark.slow
 def test_killed_process__other_datasets_are_whole(tmp_path: Path, folder: Path) -> None:
     """A process that dies harms no dataset that was finished before."""
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
@@ -201,6 +207,7 @@ def test_killed_process__other_datasets_are_whole(tmp_path: Path, folder: Path) 
         assert workspace.dataset("kept").explore() == kept
 
 
+@pytest.mark.slow
 def test_given_up_task__commits_nothing(tmp_path: Path, folder: Path) -> None:
     """A task that was given up while its process slept does not commit when the process goes on."""
     code = """
@@ -233,6 +240,7 @@ def test_given_up_task__commits_nothing(tmp_path: Path, folder: Path) -> None:
             assert connection.execute(sa.select(sa.func.count()).select_from(schema.generations)).scalar() == 0
 
 
+@pytest.mark.slow
 def test_interrupt__leaves_nothing(tmp_path: Path, folder: Path) -> None:
     """Ctrl-C while a dataset is made ends the wait with KeyboardInterrupt, aborts the task and leaves no dataset."""
     code = """
@@ -362,6 +370,7 @@ def test_killed_process__while_a_dataset_changes(tmp_path: Path, operation: str,
         assert dataset.info.status_new is calm.info.status_new
 
 
+@pytest.mark.slow
 def test_killed_process__its_dataset_is_what_its_head_supports(tmp_path: Path) -> None:
     """Once the sign of life is old, a dataset whose change was interrupted is as it was, and can be deleted."""
     with Workspace(tmp_path, settings=SETTINGS) as workspace:

@@ -336,6 +336,7 @@ with Workspace(sys.argv[1], settings=Settings(threads=2), text_encoder=Deadly())
 """
 
 
+@pytest.mark.slow
 def test_search__killed_while_making(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:
     """The next process uses the files of a killed one, and writes the missing ones."""
     process = processes.start(_KILLED, searched.path)

@@ -334,6 +334,7 @@ def stuck(workspace: Path, path: Path) -> Any:
     return process, process.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_killed_process__its_export_is_interrupted(tmp_path: Path) -> None:
     """After kill -9 the export is FAILED, and the next one to that name removes what it left."""
     with Workspace(tmp_path / "workspace", settings=SETTINGS) as workspace:
@@ -361,6 +362,7 @@ def test_killed_process__its_export_is_interrupted(tmp_path: Path) -> None:
         assert names_in(tmp_path) == ["other.zip", "out.zip"]
 
 
+@pytest.mark.slow
 def test_partial_files__are_removed_when_dead(tmp_path: Path) -> None:
     """A clean-up removes what killed processes left, of any name, and leaves alone what is being written."""
     Workspace(tmp_path / "workspace").create_dataset("d", ROWS)
@@ -406,6 +408,7 @@ def test_heartbeat__stops_what_was_given_up(workspace: Workspace, dataset: Datas
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_interrupt__leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C while an export is waited for ends the wait with KeyboardInterrupt, and nothing stays."""
     Workspace(tmp_path / "workspace").create_dataset("d", ROWS)

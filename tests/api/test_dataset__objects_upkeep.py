@@ -93,6 +93,7 @@ def test_restore__brings_objects_back(dataset: Dataset) -> None:
     assert view.explore(level=1).clusters == clusters
 
 
+@pytest.mark.slow
 def test_reading__by_another_process(workspace: Workspace, dataset: Dataset) -> None:
     """Another process that only reads sees the same objects, and searches them."""
     text = (

@@ -126,6 +126,7 @@ def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind:
         assert status_of(dataset) is status_of(calm)
 
 
+@pytest.mark.slow
 def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> None:
     """If the dataset has changed, a retry ignores the checkpoint of the killed task and reads everything again."""
     folder, more = fill(tmp_path / "images", 12), fill(tmp_path / "more", COUNT, first_seed=400)
@@ -143,6 +144,7 @@ def test_retry__after_another_change(tmp_path: Path, counts: type[Counts]) -> No
         assert dataset.count() == 10 + COUNT
 
 
+@pytest.mark.slow
 def test_retry__when_the_source_is_gone(tmp_path: Path, counts: type[Counts]) -> None:
     """A retry whose folder is gone says so, and the task stays as it was."""
     folder = fill(tmp_path / "images", 8)

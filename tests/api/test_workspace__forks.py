@@ -106,6 +106,7 @@ def test_fork__while_other_threads_work(tmp_path: Path, folder: Path) -> None:
     run(START + READS + code, tmp_path / "ws", folder)
 
 
+@pytest.mark.slow
 def test_fork__opened_again(tmp_path: Path, folder: Path) -> None:
     """A child that opens the workspace again writes to it, as any process does; so does the parent meanwhile."""
     code = """

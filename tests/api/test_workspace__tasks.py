@@ -128,6 +128,7 @@ def test_task_filters__what_occurs(busy: Workspace) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_task__of_another_process(tmp_path: Path) -> None:
     """A task that another process runs can be looked at, waited for and aborted here."""
     outcomes = []

@@ -434,6 +434,7 @@ def test_delete_files__killed_and_retried(
     assert [tag.name for tag in workspace.dataset("pets").tags()] == ["meanwhile"]
 
 
+@pytest.mark.slow
 def test_delete_files__killed_restored_and_retried(
     workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
 ) -> None:
@@ -447,6 +448,7 @@ def test_delete_files__killed_restored_and_retried(
     assert (dataset.count(), dataset.info.status_new) == (COPIES + 2, DatasetStatus.READY)
 
 
+@pytest.mark.slow
 def test_delete_files__killed_and_the_snapshot_is_gone(
     workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
 ) -> None:

@@ -56,6 +56,7 @@ def test_dataset__is_searched_and_grows(dataset: Dataset, tmp_path: Path) -> Non
     assert found[0]["image_filename"].endswith("new.png")
 
 
+@pytest.mark.slow
 def test_dataset__in_another_process(dataset: Dataset, workspace: Workspace) -> None:
     """The name in the embedding config is enough for another process to search by an image."""
     media_id, path = first_of(dataset)

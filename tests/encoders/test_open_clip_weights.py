@@ -224,6 +224,7 @@ def test_auto__is_where_open_clip_has_it() -> None:
     assert load_open_clip().get_pretrained_cfg(named.model, named.tag)["hf_hub"] == f"{CLIP_ON_HUB}/"
 
 
+@pytest.mark.slow
 def test_engine__not_installed() -> None:
     """Without the packages, the message names the extra to install."""
     code = """

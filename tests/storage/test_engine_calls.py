@@ -114,6 +114,7 @@ def test_errors__in_a_child(tmp_path: Path) -> None:
     run(START + code, tmp_path / "rows.lance")
 
 
+@pytest.mark.slow
 def test_helpers__end(tmp_path: Path) -> None:
     """Each child has a helper of its own, also the child of a child; none outlives the process that uses it."""
     code = """
