@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from framedex import Dataset, Workspace
 from framedex.settings import Settings
 from tests.gallery import embedded
+from tests.laws import examples
 from tests.manifests import contents_of_all
 
 SETTINGS = Settings(threads=1, user="tester@example.org", clean_every_s=0, keep_versions_s=0)
@@ -141,5 +141,5 @@ class AnyRecovery(RuleBasedStateMachine):
         shutil.rmtree(self.home)
 
 
-AnyRecovery.TestCase.settings = settings(max_examples=5, stateful_step_count=15, deadline=None)
+AnyRecovery.TestCase.settings = examples(10, stateful_step_count=15)
 test_workspace__any_recovery = AnyRecovery.TestCase

@@ -20,6 +20,7 @@ from framedex.storage import datasets
 from framedex.storage.blobs import Upload
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
+from tests.laws import rest_slow
 from tests.manifests import contents_of, contents_of_all
 from tests.processes import run as run_process
 
@@ -230,7 +231,7 @@ def test_check__leftovers_are_removed(workspace: Workspace) -> None:
     assert workspace.check().findings == []
 
 
-@pytest.mark.parametrize("damage", [flip, empty, Path.unlink])
+@pytest.mark.parametrize("damage", rest_slow([flip, empty, Path.unlink], 1))
 def test_check__manifests_are_written_again(workspace: Workspace, damage: Damage) -> None:
     """A manifest, or the file of a snapshot, that is damaged or missing is written again from the catalog."""
     dataset = dataset_of(workspace)
