@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
@@ -14,6 +15,8 @@ from framedex.settings import Settings
 from tests.gallery import embedded
 from tests.laws import examples
 from tests.manifests import contents_of_all
+
+pytestmark = pytest.mark.slow
 
 SETTINGS = Settings(threads=1, user="tester@example.org", clean_every_s=0, keep_versions_s=0)
 _VECTORS = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)

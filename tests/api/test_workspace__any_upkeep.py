@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -13,6 +14,8 @@ from framedex.operations.context import open_media
 from tests.gallery import SETTINGS
 from tests.growth import families, part
 from tests.laws import examples
+
+pytestmark = pytest.mark.slow
 
 EAGER = SETTINGS.model_copy(update={"keep_versions_s": 0.0, "clean_every_s": 0.0})
 ROWS = families(300)
