@@ -20,7 +20,8 @@ START = """
     from framedex.storage.column_keys import columns_key
     from framedex.storage.table_checks import opening_fault
     from framedex.storage.table_files import files_of, old_versions
-    from framedex.storage.tables import StoredVectors, Table
+    from framedex.storage.stored_vectors import StoredVectors
+    from framedex.storage.tables import Table
     from framedex.storage.vector_files import files_with
     from tests.processes import in_child
 

@@ -19,7 +19,7 @@ from framedex.core.ids import content_group_id
 from framedex.records import DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
-from framedex.storage.tables import StoredVectors
+from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.videos import VIDEOS, read_videos, videos_path
 
 _COLUMNS = ("video_id", "path", "content_hash", "width", "height", "duration_s")

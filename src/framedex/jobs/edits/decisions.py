@@ -21,8 +21,9 @@ from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media_rows import DUPLICATES, index_schema
+from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.table_names import MEDIA
-from framedex.storage.tables import StoredVectors, Table
+from framedex.storage.tables import Table
 
 DECISIONS = "decisions"
 _SCHEMA = pa.schema(

@@ -35,7 +35,8 @@ from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
 from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
-from framedex.storage.tables import StoredVectors, Table
+from framedex.storage.stored_vectors import StoredVectors
+from framedex.storage.tables import Table
 
 _BATCH_ROWS = 16_384  # vectors read at a time
 _IN_MEMORY = 512 * 2**20  # bytes of vectors; larger sets are read in parts
