@@ -289,7 +289,7 @@ def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
     """With --reindex the dataset is READY afterwards, and nobody is told to index it."""
     status, out, _ = run("add", "growing", str(growing), "--reindex")
     assert status == 0
-    assert "growing: 1 images added" in out
+    assert "growing: 1 image added" in out
     assert "`framedex reindex`" not in out
     assert _json(run, "show", "growing")["status_new"] == "READY"
 

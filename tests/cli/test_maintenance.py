@@ -68,9 +68,9 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     arguments = ("cleanup", "pets", "--duplicates", "exact", "--issue", "corrupted", "--keep", "first")
     status, out, _ = run(*arguments, "--apply", "--delete-files", "--yes")
     assert status == 0
-    assert "removed 2 images, deleted 1 files" in out
+    assert "removed 2 images, deleted 1 file" in out
     assert "snapshot of the dataset before: 'before clean-up " in out
-    assert f"1 files were not deleted; the first is {home / 'images' / 'broken.jpg'}" in out
+    assert f"1 file were not deleted; the first is {home / 'images' / 'broken.jpg'}" in out
     assert not (home / "images" / "copy.png").exists()
     assert count(home) == 3
 
@@ -126,7 +126,7 @@ DESTRUCTIVE = [
     (("rm", "pets"), "Delete 'pets' with 5 images, its tags, fields and snapshots?"),
     (
         ("cleanup", "pets", "--duplicates", "exact", "--keep", "first", "--apply", "--delete-files"),
-        "Delete the files of 1 images for good?",
+        "Delete the files of 1 image for good?",
     ),
     (("vacuum", "--older-than", "0"), "Delete versions of the last 600 s, which other processes may still read"),
 ]

@@ -17,7 +17,7 @@ from framedex.cli.options import (
     open_workspace,
     workspace_folder,
 )
-from framedex.cli.output import print_json, print_table, say
+from framedex.cli.output import counted, print_json, print_table, say
 from framedex.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ def create(
             print_json({**dataset.info.model_dump(mode="json"), **_left_out(dataset)})
             return
         info, config = dataset.info, dataset.embedding_config
-        say(f"{info.display_name}: {dataset.count():,} {_kind(info)}{_objects(dataset)} in {seconds:.1f} s")
+        say(f"{info.display_name}: {counted(dataset.count(), _kind(info))}{_objects(dataset)} in {seconds:.1f} s")
         say(f"encoder {config.encoder} ({config.reason})")
         _say_left_out(dataset)
 
 
 def _objects(dataset: "framedex.Dataset") -> str:
     """Return the number of objects in words; empty for a dataset without objects."""
-    return f", {count:,} objects" if (count := dataset.objects.count()) else ""
+    return f", {counted(count, 'objects')}" if (count := dataset.objects.count()) else ""
 
 
 def _left_out(dataset: "framedex.Dataset") -> dict[str, Any]:
@@ -120,7 +120,7 @@ def add(
         if as_json:
             print_json({**info.model_dump(mode="json"), "added": added, "skipped": dataset.skipped})
             return
-        say(f"{info.display_name}: {added:,} {_kind(info)} added in {seconds:.1f} s, {count:,} in all")
+        say(f"{info.display_name}: {counted(added, _kind(info))} added in {seconds:.1f} s, {count:,} in all")
         _say_left_out(dataset)
         if info.status_new == "PARTIAL INDEX":
             state = "added to existing clusters" if added else "the index is partial"
@@ -148,7 +148,7 @@ def add_objects(
             added = {"added": count - before, **_left_out(dataset)}
             print_json({**dataset.info.model_dump(mode="json"), **added})
             return
-        say(f"{dataset.name}: {count - before:,} objects added in {seconds:.1f} s, {count:,} in all")
+        say(f"{dataset.name}: {counted(count - before, 'objects')} added in {seconds:.1f} s, {count:,} in all")
         _say_left_out(dataset)
 
 
@@ -171,7 +171,7 @@ def reindex(
         if as_json:
             print_json({**info.model_dump(mode="json"), "embedding_config": config.model_dump(mode="json")})
             return
-        say(f"{info.display_name}: {dataset.count():,} {_kind(info)} indexed in {seconds:.1f} s")
+        say(f"{info.display_name}: {counted(dataset.count(), _kind(info))} indexed in {seconds:.1f} s")
 
 
 def ls(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -211,7 +211,8 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
                 }
             )
             return
-        say(f"{info.display_name}: {info.n_images:,} images{_objects(dataset)}, {info.status_new}, id {info.id}")
+        images = counted(info.n_images, "images")
+        say(f"{info.display_name}: {images}{_objects(dataset)}, {info.status_new}, id {info.id}")
         say(f"encoder {config.encoder}, {config.dimension} values, cluster thresholds {config.thresholds}")
         rows = [
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
@@ -227,8 +228,7 @@ def rm(
     """Delete a dataset; its source files are not touched."""
     with open_workspace(workspace) as ws:
         record = ws.dataset(name).info
-        confirm(
-            f"Delete {record.display_name!r} with {record.n_images:,} images, its tags, fields and snapshots?", yes=yes
-        )
+        images = counted(record.n_images, "images")
+        confirm(f"Delete {record.display_name!r} with {images}, its tags, fields and snapshots?", yes=yes)
         ws.delete_dataset(record.id)
         say(f"deleted {record.display_name}")

@@ -15,7 +15,7 @@ from framedex.cli.options import (
     open_workspace,
     parse_vql,
 )
-from framedex.cli.output import print_json, print_table, say
+from framedex.cli.output import counted, print_json, print_table, say
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _show_tag(record: "Tag", *, as_json: bool) -> None:
     if as_json:
         print_json(record)
     else:
-        say(f"{record.name}: {record.count:,} images")
+        say(f"{record.name}: {counted(record.count, 'images')}")
 
 
 def _selected(dataset: "framedex.Dataset", vql: str | None, ids: list[str] | None) -> "framedex.View | list[str]":

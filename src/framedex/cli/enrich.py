@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
-from framedex.cli.output import print_json, print_table, say
+from framedex.cli.output import counted, print_json, print_table, say
 from framedex.errors import InvalidInput
 
 
@@ -55,4 +55,4 @@ def enrich(
             print_json({"dataset_id": dataset.id, **dataset.info.model_dump(mode="json")})
             return
         info = dataset.info
-        say(f"{info.display_name}: {info.n_images:,} images in {seconds:.1f} s, id {info.id}")
+        say(f"{info.display_name}: {counted(info.n_images, 'images')} in {seconds:.1f} s, id {info.id}")

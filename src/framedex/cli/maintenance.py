@@ -19,7 +19,7 @@ from framedex.cli.options import (
     parse_vql,
     workspace_folder,
 )
-from framedex.cli.output import print_json, print_table, say
+from framedex.cli.output import counted, print_json, print_table, say
 from framedex.errors import InvalidInput, NotFound, WorkspaceError
 from framedex.render.sizes import bytes_text
 
@@ -69,7 +69,7 @@ def cleanup(
             print_table(("action", "file", "reason"), [(row["action"], row["path"], row["reason"]) for row in rows])
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
         if delete_files and len(plan):
-            confirm(f"Delete the files of {len(plan):,} images for good?", yes=yes)
+            confirm(f"Delete the files of {counted(len(plan), 'images')} for good?", yes=yes)
         result = plan.apply(delete_files=delete_files) if carry_out else None
         if as_json:
             print_json({"summary": plan.summary, "rows": rows, "page": written, "result": result})
@@ -79,8 +79,8 @@ def cleanup(
 
 def _say_result(result: "CleanupResult") -> None:
     say(
-        f"removed {result.removed:,} images"
-        + (f", deleted {result.files_deleted:,} files" if result.files_deleted else "")
+        f"removed {counted(result.removed, 'images')}"
+        + (f", deleted {counted(result.files_deleted, 'files')}" if result.files_deleted else "")
     )
     if result.snapshot is not None:
         say(f"snapshot of the dataset before: {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
@@ -123,8 +123,8 @@ def check(
     else:
         for finding in result.findings:
             say(f"{finding.path}: {finding.fault} ({'repaired' if finding.repaired else finding.remedy})")
-        counts = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
-        say(f"{len(result.findings):,} findings; checked {counts or 'only the catalog'}")
+        counts = ", ".join(counted(count, what) for what, count in result.counts.items())
+        say(f"{counted(len(result.findings), 'findings')}; checked {counts or 'only the catalog'}")
     return 0 if result.is_sound else 1
 
 
@@ -155,9 +155,8 @@ def recover(
         say(f"former catalog: {path}")
     for line in result.left_out:
         say(line)
-    say(
-        f"recovered {len(result.datasets):,} datasets with {result.snapshots:,} snapshots: {', '.join(result.datasets)}"
-    )
+    found = f"{counted(len(result.datasets), 'datasets')} with {counted(result.snapshots, 'snapshots')}"
+    say(f"recovered {found}: {', '.join(result.datasets)}")
 
 
 def retry(

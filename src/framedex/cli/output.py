@@ -16,6 +16,11 @@ def short_number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
+def counted(count: int, nouns: str) -> str:
+    """Return a count with a regular noun, given in the plural: "1 image", "1,000 images"."""
+    return f"{count:,} {nouns if count != 1 else ' '.join(word.removesuffix('s') for word in nouns.split(' '))}"
+
+
 def say(line: str) -> None:
     """Print a line."""
     print(printable(line))  # noqa: T201 - a command line prints

@@ -58,12 +58,16 @@ class ColumnReader:
 
     Raises:
         WorkspaceError: this process cannot check tables, because it was forked.
+
+    Attributes:
+        n_read: number of columns that were read; one that several versions share counts once.
     """
 
     def __init__(self, path: Path, progress: Callable[[], None]) -> None:
         check_own_engine()
         self._path, self._tell = path, progress
         self._sound: set[tuple[str, tuple[str, ...]]] = set()
+        self.n_read = 0
 
     def faults(self, version: int) -> dict[str, str]:
         """Return error messages of unreadable columns by name; the version must open.
@@ -78,6 +82,7 @@ class ColumnReader:
         for key in keys:
             if key in self._sound:
                 continue
+            self.n_read += 1
             if (fault := engine_fault(lambda key=key: self._read(dataset, *key))) is None:  # type: ignore[misc]
                 self._sound.add(key)
             else:

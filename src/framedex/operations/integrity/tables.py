@@ -26,6 +26,7 @@ def check_tables(inspection: Inspection, dataset_id: str) -> None:
         for version in sorted(versions):
             inspection.counts["table versions"] += 1
             _check_version(inspection, dataset_id, path, version, reader)
+        inspection.counts["columns"] += reader.n_read
     for path in disk.entries(layout.dataset(dataset_id)):
         if disk.is_aside(path):
             fault, remedy = "was to be removed by a vacuum that did not end", "`--repair` and vacuum remove it"
@@ -36,7 +37,6 @@ def check_tables(inspection: Inspection, dataset_id: str) -> None:
 
 def _check_version(inspection: Inspection, dataset_id: str, path: Path, version: int, reader: ColumnReader) -> None:
     faults = {"": fault} if (fault := opening_fault(path, version)) else reader.faults(version)
-    inspection.counts["columns"] += 1
     if not faults:
         return
     kept = _kept(inspection, dataset_id)
