@@ -70,7 +70,7 @@ def test_cleanup__apply(run: Run, home: Path) -> None:
     assert status == 0
     assert "removed 2 images, deleted 1 file" in out
     assert "snapshot of the dataset before: 'before clean-up " in out
-    assert f"1 file were not deleted; the first is {home / 'images' / 'broken.jpg'}" in out
+    assert f"not deleted: 1 file; the first is {home / 'images' / 'broken.jpg'}" in out
     assert not (home / "images" / "copy.png").exists()
     assert count(home) == 3
 

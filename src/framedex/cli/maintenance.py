@@ -86,7 +86,7 @@ def _say_result(result: "CleanupResult") -> None:
         say(f"snapshot of the dataset before: {result.snapshot.snapshot_name!r}, id {result.snapshot.snapshot_id}")
     if result.files_left:
         path, reason = result.files_failed[0]
-        say(f"{result.files_left:,} files were not deleted; the first is {path}: {reason}")
+        say(f"not deleted: {counted(result.files_left, 'files')}; the first is {path}: {reason}")
 
 
 def _issue_limit(text: str) -> tuple[str, float]:
