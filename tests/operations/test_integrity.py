@@ -1,5 +1,6 @@
 """Checks of workspaces: each kind of damage is found, said in one line, and repaired where it can be."""
 
+import hashlib
 import json
 import os
 import re
@@ -14,10 +15,12 @@ import pytest
 
 from framedex import Aborted, Dataset, NotFound, ReadOnly, Workspace
 from framedex.cli import main
+from framedex.core.ids import objects_dataset
 from framedex.operations.integrity.check import check
 from framedex.records import CheckResult
 from framedex.storage import datasets
 from framedex.storage.blobs import Upload
+from framedex.storage.snapshot_rows import generation_of
 from tests.gallery import SETTINGS, fill
 from tests.image_files import encode, photo
 from tests.laws import rest_slow
@@ -141,6 +144,99 @@ def test_check__damaged_caches_are_removed(workspace: Workspace, pattern: str, d
     if path.suffix == ".jpg":
         dataset.thumbnail(path.name[:36])
         assert path.read_bytes() == content
+
+
+def test_check__caches_of_datasets_that_are_gone(workspace: Workspace) -> None:
+    """A cache of a dataset that neither the catalog nor a folder has is found and removed; those of objects stay."""
+    gone, objects = "00000000-0000-4000-8000-000000000000", objects_dataset(dataset_of(workspace).id)
+    thumbnails = workspace.path / "cache" / "thumbnails"
+    for name in (gone, objects):
+        (thumbnails / name / "00").mkdir(parents=True)
+    (finding,) = workspace.check().findings
+    assert (Path(finding.path), finding.fault) == (thumbnails / gone, "is the cache of a dataset that is gone")
+    assert dataset_of(workspace).check().findings == []
+    assert [finding.repaired for finding in workspace.check(repair=True).findings] == [True]
+    assert not (thumbnails / gone).exists()
+    assert (thumbnails / objects).exists()
+
+
+def test_check__thumbnail_that_is_no_image(workspace: Workspace) -> None:
+    """A thumbnail whose checksum is right, and which does not decode, is found."""
+    path = first(workspace.path, "cache/thumbnails/*/*/*.jpg")
+    path.write_bytes(b"no image" + hashlib.blake2b(b"no image", digest_size=16).digest())
+    (finding,) = workspace.check(repair=True).findings
+    assert finding.fault.startswith("cannot be decoded: ")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000])
+def test_check__damaged_index_file_is_removed_with_its_index(workspace: Workspace, content: bytes) -> None:
+    """A description of a vector index that is no JSON goes, with the arrays that are useless without it."""
+    index = workspace.path / "cache" / "vectors" / dataset_of(workspace).id / "index"
+    (index / "part").mkdir(parents=True)
+    (index / "index.json").write_bytes(content)
+    (finding,) = workspace.check(repair=True).findings
+    assert finding.fault.startswith("is damaged: ")
+    assert finding.repaired
+    assert not index.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_check__cached_file_that_cannot_be_read(workspace: Workspace) -> None:
+    """A named pipe among the thumbnails is a finding, not an error; a repair removes it."""
+    path = first(workspace.path, "cache/thumbnails/*/*/*.jpg")
+    pipe(path)
+    (finding,) = workspace.check(repair=True).findings
+    assert finding.fault.startswith("cannot be read: ")
+    assert finding.repaired
+    assert not path.exists()
+
+
+def test_check__repair_that_fails_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair that the system refuses leaves its finding open, with the reason; later findings are repaired."""
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    dataset = dataset_of(workspace)
+    thumbnail, text = (first(workspace.path, pattern) for pattern in ("cache/thumbnails/*/*/*.jpg", "cache/**/*.text"))
+    empty(thumbnail)
+    empty(text)
+    with monkeypatch.context() as patch:
+        patch.setattr("framedex.storage.disk.remove_file", refuse)
+        result = dataset.check(repair=True)
+    assert not any(finding.repaired for finding in result.findings)
+    assert all("the repair failed: " in finding.remedy for finding in result.findings)
+    assert all(finding.repaired for finding in dataset.check(repair=True).findings)
+
+
+def test_check__table_of_no_state(workspace: Workspace) -> None:
+    """A table of no state of the dataset is found once it is old; one that was just made may be a writer's."""
+    folder = workspace.path / "datasets" / dataset_of(workspace).id / "unknown.lance"
+    shutil.copytree(folder.parent / "media.lance", folder)
+    assert workspace.check().findings == []
+    os.utime(folder, (0, 0))
+    (finding,) = workspace.check(repair=True).findings
+    assert (Path(finding.path), finding.fault) == (folder, "is a table of no state of the dataset")
+    assert not finding.repaired
+
+
+def test_check__snapshot_that_cannot_be_read_names_its_remedy(workspace: Workspace) -> None:
+    """A version that only a snapshot needs can be given up with it; one of the head can be restored."""
+    dataset = dataset_of(workspace)
+    snapshot = dataset.snapshot("with ratings")
+    dataset.add_field("weight", "float", values={dataset.where([]).media_ids()[0]: 2.5})
+    with workspace._context.catalog.read() as connection:
+        head = datasets.head(connection, dataset.id)
+        kept = generation_of(connection, snapshot.snapshot_id)
+    assert head is not None
+    assert kept.tables["fields"] != head.tables["fields"]
+    folder = workspace.path / "datasets" / dataset.id / "fields.lance"
+    for path in (folder / "_versions").glob("*.manifest"):
+        if 2**64 - 1 - int(path.stem) == kept.tables["fields"]:  # names of newer versions sort first
+            empty(path)
+    (finding,) = dataset.check().findings
+    assert finding.remedy.startswith("delete the snapshot")
 
 
 def test_check__damaged_vector_index_is_removed(workspace: Workspace) -> None:
