@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from framedex import Workspace
+from framedex.encoders import registry
 from tests.buckets import Service
 from tests.gallery import SETTINGS, Gallery, fill, make_gallery
 from tests.laws import QUICK
@@ -43,6 +44,12 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
         dataset = workspace.create_dataset("gallery", folder, "gist")
         rows = dataset.to_arrow(["media_id", "image_filename"]).to_pylist()
         yield Gallery(folder, workspace, dataset, {row["image_filename"]: row["media_id"] for row in rows})
+
+
+@pytest.fixture(autouse=True)
+def _registered_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encoders that a test registers are gone after it."""
+    monkeypatch.setattr(registry, "_SCHEMES", dict(registry._SCHEMES))
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """Encoders are chosen by name, with the reason for the choice."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from framedex.encoders import Encoder, choose_encoder, register, registry
+from framedex.encoders import Encoder, choose_encoder, register
 from framedex.encoders.gist import Gist
 from framedex.errors import InvalidInput
 
@@ -15,14 +14,6 @@ class Named(Gist):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-
-@pytest.fixture(autouse=True)
-def _registered_as_before() -> Iterator[None]:
-    before = dict(registry._SCHEMES)
-    yield
-    registry._SCHEMES.clear()
-    registry._SCHEMES.update(before)
 
 
 def test_choose__by_name() -> None:
