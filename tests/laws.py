@@ -32,7 +32,13 @@ def examples(number: int, *, without: HealthCheck | None = None, **options: Any)
     return settings(max_examples=max(min(number, _FEWEST), scaled), suppress_health_check=checks, **options)
 
 
-def rest_slow(values: Iterable[Any], quick: int) -> list[Any]:
-    """Return parameters of a test of which all but the first ones are marked as slow."""
-    all_values = list(values)
-    return [*all_values[:quick], *(pytest.param(each, marks=pytest.mark.slow) for each in all_values[quick:])]
+def rest_slow(values: Iterable[Any], quick: int, *, several: bool = False) -> list[Any]:
+    """Return parameters of a test of which all but the first ones are marked as slow.
+
+    Args:
+        values: a value for each case, or a tuple of values.
+        quick: the number of cases that are not slow.
+        several: whether the test has several arguments, so that a tuple is a value for each.
+    """
+    cases = [each if several else (each,) for each in values]
+    return [pytest.param(*case, marks=[pytest.mark.slow] * (at >= quick)) for at, case in enumerate(cases)]

@@ -391,7 +391,7 @@ READS: list[Callable[[Dataset], object]] = [
 ]
 
 
-@pytest.mark.parametrize("damage", list(DAMAGES))
+@pytest.mark.parametrize("damage", rest_slow(list(DAMAGES), 2))
 def test_damaged_table(workspace: Workspace, tmp_path: Path, damage: str) -> None:
     """Errors name the damaged table; everything else, also other datasets, works, and the dataset can be deleted."""
     dataset, other = (workspace.create_dataset(name, part(families(60))) for name in ("damaged", "other"))
@@ -512,6 +512,7 @@ class Removing(Gate):
         return super().encode_images(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", rest_slow(["truncated", "files", "folder"], 1))
 def test_sources__that_go_while_they_are_read(workspace: Workspace, tmp_path: Path, what: str) -> None:
     """Images that go or shrink after they were listed are rows with a reason; the others are read."""

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import framedex
 from tests.gallery import fill
 from tests.processes import run
@@ -66,6 +68,7 @@ def test_life__without_posix(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_calls__that_only_posix_has() -> None:
     """No module imports or names such a thing plainly: it asks first whether the system has it."""
     plain = []

@@ -92,6 +92,7 @@ def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
     assert found["objects"] == [["spot", [50, 20, 30, 20]]]
 
 
+@pytest.mark.slow
 def test_plugins__formats(use: Use, tmp_path: Path, images: Path) -> None:
     """Labels are read and written in a plugin's format; the error for an unknown format names it."""
     use("example_plugin")
@@ -158,6 +159,7 @@ def test_plugins__that_come_later_and_are_gone(use: Use, tmp_path: Path, images:
     assert looked("red4.png", 72) == [[], known, sorted([*known, "red3.png"]), 7]
 
 
+@pytest.mark.slow
 def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, images: Path) -> None:
     """Each contribution that cannot be used has a reason and one line in the log; everything else works."""
     use("broken_plugin", "example_plugin")
@@ -203,6 +205,7 @@ def test_plugins__that_fail_are_named_and_left_out(use: Use, tmp_path: Path, ima
     assert "the value of the issue type 'fails_later' of a plugin has the shape (1,)" in log
 
 
+@pytest.mark.slow
 def test_plugins__on_the_command_line(use: Use) -> None:
     """The command lists loaded and left-out contributions; without plugins it says that there are none."""
     code = "import sys; from framedex.cli import main; main(['plugins', *sys.argv[1:]])"

@@ -147,6 +147,7 @@ def let_heartbeats_grow_old(workspace: Workspace) -> None:
         connection.execute(schema.tasks.update().values(heartbeat_at=datetime.now(UTC) - timedelta(minutes=5)))
 
 
+@pytest.mark.slow
 def test_killed_process__its_task_is_interrupted(tmp_path: Path, folder: Path) -> None:
     """After kill -9 the workspace opens; the task is FAILED at once, and its dataset ERROR."""
     dataset_id = kill_while_creating(tmp_path / "ws", folder)

@@ -9,7 +9,7 @@ from framedex.analysis import neighbours
 from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, assert_sound, clustered, crowd, recall_of, uniform, unit
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 
 CLUSTERED = clustered(6000, 32, centres=60, spread=0.6)
 UNIFORM = uniform(5000, 6)
@@ -78,7 +78,7 @@ def test_cells__of_half_precision() -> None:
 
 
 @pytest.mark.parametrize(("count", "k"), [(10_000, 5), (2500, 300)])
-@pytest.mark.parametrize("spread", [0.0, 1e-6, 0.01])
+@pytest.mark.parametrize("spread", rest_slow([0.0, 1e-6, 0.01], 2))
 def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> None:
     """A large crowd of equal or nearly equal vectors has full and right lists, as have other rows."""
     vectors = np.concatenate([crowd(uniform(1, 8)[0], count, spread=spread), uniform(400, 8, seed=1)])

@@ -269,4 +269,4 @@ def _seen(dataset: Dataset, has_field: bool) -> dict[str, tuple[Any, ...]]:
 
 
 Life.TestCase.settings = examples(12, stateful_step_count=20)
-test_dataset__any_sequence = Life.TestCase
+test_dataset__any_sequence = pytest.mark.slow(Life.TestCase)

@@ -185,6 +185,7 @@ def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
     check_unchanged(dataset)
 
 
+@pytest.mark.slow
 def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the connection breaks for good, the task fails, nothing is committed, and a retry works."""
     monkeypatch.setattr("framedex.jobs.ingest.ingest._CHUNK", 4)  # so that most are still to be read
@@ -218,6 +219,7 @@ def test_s3__reading_is_concurrent_and_bounded(service: Service, wire: Wire, far
     assert set(added(dataset)["error"]) == {None}
 
 
+@pytest.mark.slow
 def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far: Opened, tmp_path: Path) -> None:
     """An outage fails an export; it does not make it one without images."""
     put(service, "export-gone", 3)

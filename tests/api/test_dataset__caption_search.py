@@ -20,6 +20,7 @@ from tests import processes
 from tests.api.test_dataset__search import COLOURS, Colours
 from tests.gallery import SETTINGS, embedded
 from tests.image_files import flat, write
+from tests.laws import rest_slow
 from tests.meanings import Meanings
 
 CAPTIONS = [
@@ -260,7 +261,7 @@ def test_search__where_nothing_can_be_written(searched: Workspace, pets: Dataset
 
 
 @pytest.mark.parametrize("name", ["int8.npy", "scale.npy", "low.npy", "key_text.npy", "segment.json", "centroids.npy"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("damage", rest_slow(["cut", "changed", "gone"], 1))
 def test_search__damaged_cache(pets: Dataset, name: str, damage: str) -> None:
     """Files that were cut, changed or removed are noticed, and made again."""
     expected = pets.search("red car", by="meaning").to_arrow().to_pylist()
@@ -399,7 +400,7 @@ def test_search__errors(workspace: Workspace, tmp_path: Path) -> None:
         opened.dataset("d").search("dog")
 
 
-@pytest.mark.parametrize("by", ["words", "meaning", "both", "auto"])
+@pytest.mark.parametrize("by", rest_slow(["words", "meaning", "both", "auto"], 1))
 @pytest.mark.parametrize(
     ("text", "message"),
     [("x" * 10_001, "10,000 characters; this one has 10,001"), ("   ", "at least one word"), ("\ud800", "Unicode")],

@@ -289,6 +289,7 @@ def test_decision__by_several_at_once(workspace: Workspace) -> None:
     )
 
 
+@pytest.mark.slow
 @examples(6)
 @given(data=st.data())
 def test_decision__any(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def assert_graph_whole(dataset: Dataset) -> None:
             assert abs(float(vectors[row] @ vectors[other]) - near) < 2e-6
 
 
+@pytest.mark.slow
 @examples(25)
 @given(st.integers(1, 70), st.integers(0, 20), st.floats(0, 1), st.booleans(), st.integers(0, 2**16))
 def test_delete_media__law(

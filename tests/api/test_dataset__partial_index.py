@@ -13,7 +13,7 @@ from framedex.storage.media_rows import CLUSTERS, DUPLICATES
 from tests.analysis.arrays import same_partition
 from tests.gallery import SETTINGS
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, groups_of, grown, part, partition, summary_of
-from tests.laws import examples
+from tests.laws import examples, rest_slow
 
 
 def axis(place: int, dimension: int = 8) -> list[float]:
@@ -92,7 +92,7 @@ def assert_sound_parts(dataset: Dataset, whole: Dataset, rows: list[Any], first:
 
 
 @pytest.mark.parametrize(
-    "sizes", [(1, 1), (1, 30), (2, 40), (3, 3, 3), (21, 5), (21, 30), (22, 1, 30), (40, 2, 1), (10, 100)]
+    "sizes", rest_slow([(1, 1), (1, 30), (2, 40), (3, 3, 3), (21, 5), (21, 30), (22, 1, 30), (40, 2, 1), (10, 100)], 3)
 )
 def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...]) -> None:
     """Groups of duplicates and distances are those of an index of all rows; only the scale and limits are older."""

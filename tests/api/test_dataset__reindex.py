@@ -12,6 +12,7 @@ from framedex import Aborted, Conflict, Dataset, InvalidInput, Task, TaskFailed,
 from framedex.records import DatasetStatus, TaskStatus, TaskType
 from tests.analysis.arrays import same_partition
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, grown, part, partition, status_of, summary_of
+from tests.laws import rest_slow
 from tests.pauses import FailAt, Pause, run_of, watched
 
 
@@ -62,6 +63,7 @@ def test_reindex__what_joined_for_a_while_does_not_count(workspace: Workspace) -
     assert columns_of(dataset, ["cluster_0"])["cluster_0"] == [1] * 2 + [2] * 15
 
 
+@pytest.mark.slow
 def test_reindex__over_several_rounds(workspace: Workspace) -> None:
     """Over rounds of additions and other thresholds no number is given twice, and same members have the same number."""
     rows = families(120, seed=5)
@@ -179,7 +181,7 @@ def test_reindex__aborted(workspace: Workspace) -> None:
     assert status_of(dataset) is DatasetStatus.READY
 
 
-@pytest.mark.parametrize("operation", ["reindex", "add_media"])
+@pytest.mark.parametrize("operation", rest_slow(["reindex", "add_media"], 1))
 def test_failure__at_any_point(workspace: Workspace, operation: str) -> None:
     """Wherever an addition or a reindex fails, status and content stay; one that succeeds is as if none had failed."""
     rows = families(50, seed=3)

@@ -83,6 +83,7 @@ def same(one: Dataset, other: Dataset) -> bool:
     return columns_of(one, SHOWN) == columns_of(other, SHOWN) and one.info.n_images == other.info.n_images
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", rest_slow([9, 1, 3, 16], 1))
 def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batches: int) -> None:
     """A creation that was killed is retried by another process, and encodes only what was not written before."""
@@ -103,6 +104,7 @@ def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batch
             task.retry()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", rest_slow(["settle", "add"], 1))
 def test_retry__of_a_killed_addition(tmp_path: Path, counts: type[Counts], kind: str) -> None:
     """The same for additions; a changed file is replaced once, and what was there before is not counted as new."""

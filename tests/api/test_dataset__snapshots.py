@@ -188,6 +188,7 @@ def test_restore__ids_are_never_used_twice(dataset: Dataset) -> None:
     assert not (set(columns_of(dataset)["cluster_0"]) - old) & known
 
 
+@pytest.mark.slow
 def test_restore__reading_goes_on(workspace: Workspace, dataset: Dataset) -> None:
     """While a restore runs, the state before is read, changes are refused, and the snapshot says so."""
     kept = dataset.snapshot("kept")

@@ -340,6 +340,7 @@ class TestUploaded:
             pets.read(ids_of(pets)["a.png"])
         assert pets.export(tmp_path / "out.zip", include_images=True).missing_images == ["a.png"]
 
+    @pytest.mark.slow
     def test_uploads__of_a_failed_task_are_there_for_another_process(
         self, workspace: Workspace, pets: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -512,6 +512,7 @@ class TestStopping:
         assert [row["kept_frames"] for row in videos(dataset)] == [4, 2]
         assert dataset.skipped == {}
 
+    @pytest.mark.slow
     def test_abort__between_frames(self, workspace: Workspace, tmp_path: Path) -> None:
         """A task that is aborted while it decodes a long video ends, and its threads with it."""
         path = write_video(tmp_path / "long.avi", [photo(1, width=320, height=240)] * 3000)

@@ -124,6 +124,7 @@ def test_fork__opened_again(tmp_path: Path, folder: Path) -> None:
     assert run(START + READS + code, tmp_path / "ws", folder).strip() == "[('child', 1), ('parent', 3)]"
 
 
+@pytest.mark.slow
 def test_fork__tasks_and_exports_of_the_parent(tmp_path: Path, folder: Path) -> None:
     """A child sees the tasks of its parent, and waits for them no longer than it wants to; they go on."""
     code = """
@@ -150,6 +151,7 @@ def test_fork__tasks_and_exports_of_the_parent(tmp_path: Path, folder: Path) -> 
     run(START + code, tmp_path / "ws", folder)
 
 
+@pytest.mark.slow
 def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
     """Pools of forked processes, as loaders of training data use them, read images by the dataset of their parent."""
     code = """

@@ -10,6 +10,7 @@ import pytest
 from framedex import Error, Workspace, vql
 from tests.gallery import fill
 from tests.image_files import encode, photo
+from tests.laws import rest_slow
 
 YOLO = "names: [cat, dog]\n"
 
@@ -38,7 +39,7 @@ IN_A_SOURCE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", IN_A_SOURCE)
+@pytest.mark.parametrize("name", rest_slow(IN_A_SOURCE, 4))
 def test_pipe__in_a_source(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """A source folder with a pipe among images and annotations is read, or refused with the name of the pipe."""
     folder = fill(tmp_path / "images", 3)

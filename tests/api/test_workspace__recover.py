@@ -75,7 +75,7 @@ def test_workspace__open_without_catalog_says_recover(home: Path) -> None:
         Workspace(home)
 
 
-@pytest.mark.parametrize("damage", ["cut", "zeros", "text", "empty", "header"])
+@pytest.mark.parametrize("damage", rest_slow(["cut", "zeros", "text", "empty", "header"], 1))
 def test_recover__damaged_catalog_is_kept_aside(home: Path, damage: str) -> None:
     """A catalog that cannot be read is kept under another name, with its log, and a new one takes its place."""
     with Workspace(home, settings=SETTINGS) as workspace:
@@ -157,6 +157,7 @@ _TAGS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", rest_slow([3, 1, 7], 1))
 def test_recover__after_a_kill(home: Path, lines: int) -> None:
     """Of a process that was killed while it changed a dataset, all changes that had returned come back."""

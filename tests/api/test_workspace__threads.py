@@ -11,6 +11,7 @@ from tests.gallery import embedded
 THREADS = 40
 
 
+@pytest.mark.slow
 def test_threads__write_and_read(workspace: Workspace) -> None:
     """Forty threads that edit and read at a time all succeed, and no edit is lost."""
     dataset = workspace.create_dataset("d", embedded([[1, 0], [0, 1]] * THREADS))

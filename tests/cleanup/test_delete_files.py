@@ -101,6 +101,7 @@ def test_delete_files__changed_ones_stay(
     assert dataset.count() == 3
 
 
+@pytest.mark.slow
 def test_delete_files__that_other_datasets_have(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A file used by another dataset or its snapshots stays, for any spelling of its path."""
     dataset = workspace.create_dataset("pets", images)
@@ -412,6 +413,7 @@ def killed(workspace: Workspace, tmp_path: Path) -> tuple[TaskRecord, set[str]]:
     return killed_while_deleting(workspace, tmp_path / "many")
 
 
+@pytest.mark.slow
 def test_delete_files__killed_and_retried(
     workspace: Workspace, tmp_path: Path, killed: tuple[TaskRecord, set[str]]
 ) -> None:

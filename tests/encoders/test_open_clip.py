@@ -17,6 +17,7 @@ from framedex.errors import InvalidInput
 from framedex.media.decode import decode
 from tests.encoders.clip import TRAINED
 from tests.image_files import encode, photo
+from tests.laws import rest_slow
 from tests.make_checkpoints import find_all
 from tests.processes import run
 from tests.shapes import HELD_OUT, SEEN
@@ -113,7 +114,7 @@ def test_random__is_asked_for_by_name() -> None:
     assert run(code) == f"open_clip:ViT-S-32-alt?random None {values}\n"
 
 
-@pytest.mark.parametrize("which", ["trained", "large"])
+@pytest.mark.parametrize("which", rest_slow(["trained", "large"], 1))
 def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """Vectors of photographs decoded in reduced size have a cosine of at least 0.999 with those of open_clip."""
     encoder: OpenClipEncoder = request.getfixturevalue("encoder" if which == "trained" else "large")

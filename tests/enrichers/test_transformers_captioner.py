@@ -43,6 +43,7 @@ def images(count: int = 3) -> list[Pixels]:
     return [rng.integers(0, 255, (40 + 3 * number, 60, 3), np.uint8) for number in range(count)]
 
 
+@pytest.mark.slow
 def test_captions__of_images_that_are_new(trained: TransformersCaptioner) -> None:
     """Nine of ten captions of images outside of the training set are correct in every word."""
     right = exact(trained)

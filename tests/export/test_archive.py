@@ -29,6 +29,7 @@ from framedex.records import ExportResult
 from framedex.storage.condition import Condition
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, NEAR, SETTINGS, TOWNS, Gallery, embedded, grouped
 from tests.image_files import encode, photo
+from tests.laws import rest_slow
 from tests.processes import run
 
 PARQUET_COLUMNS = ["media_id", "image_filename", "file_path", "width", "height", "uniqueness_score", "cluster_id",
@@ -436,7 +437,10 @@ def test_export__progress(gallery: Gallery, tmp_path: Path) -> None:
     assert (tmp_path / "out.zip").exists()
 
 
-@pytest.mark.parametrize(("format_", "limit"), [("json", 50_000), ("parquet", 200), ("csv", 200), ("yolo", 50_000)])
+@pytest.mark.parametrize(
+    ("format_", "limit"),
+    rest_slow([("json", 50_000), ("parquet", 200), ("csv", 200), ("yolo", 50_000)], 1, several=True),
+)
 def test_export__disk_full(gallery: Gallery, tmp_path: Path, format_: str, limit: int) -> None:
     """When no more can be written, the error says so, nothing is left, and an older archive stays whole."""
     (tmp_path / "out.zip").write_bytes(b"old")
@@ -494,7 +498,7 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
         yield block.take(pa.array(range(len(block))))
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", rest_slow(FORMATS, 2))
 def test_export__is_streamed(lengthy: Dataset, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However far one thread is ahead of the other, an export holds a few blocks of what it exports, not all 64."""
     monkeypatch.setattr("framedex.export.columns._BLOCK_ROWS", 128)

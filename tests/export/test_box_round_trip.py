@@ -155,6 +155,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in itertools.count())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 @examples(8, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
@@ -184,7 +185,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1))
-@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
+@pytest.mark.parametrize("format_", rest_slow(ANNOTATION_EXPORTS, 1))
 def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, source: str, format_: str) -> None:
     """Boxes of files of other tools are restored exactly by each format."""
     original = workspace.create_dataset("original", SHARED / source, Averages())
@@ -203,7 +204,7 @@ def test_round_trip__of_others_files(workspace: Workspace, tmp_path: Path, sourc
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", ["coco-yolo", "raccoon-voc"])
-@pytest.mark.parametrize("format_", ["coco", "csv", "voc"])
+@pytest.mark.parametrize("format_", rest_slow(["coco", "csv", "voc"], 2))
 def test_export__has_what_the_original_files_say(
     workspace: Workspace, tmp_path: Path, source: str, format_: str
 ) -> None:

@@ -16,6 +16,7 @@ from framedex.errors import CannotDecode, InvalidInput
 from framedex.media import s3
 from framedex.media.s3 import BadCredentials, BucketAccess, Missing, Refused, Unreachable, client
 from tests.buckets import Service, Wire
+from tests.laws import rest_slow
 from tests.processes import run
 
 _LIMIT = 10**6
@@ -87,14 +88,14 @@ def read(address: str, **changes: Any) -> bytes:
 
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
-    [
+    rest_slow([
         (404, "NoSuchKey", Missing), (404, "NoSuchBucket", Missing), (404, "Other", Missing),
         (403, "AccessDenied", Refused), (403, "InvalidObjectState", Refused), (400, "Odd", Refused),
         (403, "InvalidAccessKeyId", BadCredentials), (403, "SignatureDoesNotMatch", BadCredentials),
         (400, "ExpiredToken", BadCredentials), (403, "RequestTimeTooSkewed", BadCredentials),
         (401, "Unauthorized", BadCredentials), (503, "SlowDown", Unreachable), (500, "InternalError", Unreachable),
         (502, "Other", Unreachable), (429, "Other", Unreachable), (400, "RequestTimeout", Unreachable),
-    ],
+    ], 5, several=True),
 )  # fmt: skip
 def test_errors__of_answers(
     answering: Answering, service: Service, status: int, code: str, expected: type[s3.S3Error]

@@ -122,15 +122,19 @@ def test_check__finds_nothing_where_nothing_is_wrong(workspace: Workspace) -> No
 
 @pytest.mark.parametrize(
     ("pattern", "damage"),
-    [
-        ("cache/thumbnails/*/*/*.jpg", empty),
-        ("cache/thumbnails/*/*/*.jpg", flip),
-        ("cache/thumbnails/*/*/*.jpg", cut),
-        ("cache/thumbnails/*/*/*.jpg", zero),
-        ("cache/text/**/*.text", flip),
-        ("cache/text/**/*.text", empty),
-        ("cache/anchors/*/*.npy", cut),
-    ],
+    rest_slow(
+        [
+            ("cache/thumbnails/*/*/*.jpg", empty),
+            ("cache/thumbnails/*/*/*.jpg", flip),
+            ("cache/thumbnails/*/*/*.jpg", cut),
+            ("cache/thumbnails/*/*/*.jpg", zero),
+            ("cache/text/**/*.text", flip),
+            ("cache/text/**/*.text", empty),
+            ("cache/anchors/*/*.npy", cut),
+        ],
+        3,
+        several=True,
+    ),
 )
 def test_check__damaged_caches_are_removed(workspace: Workspace, pattern: str, damage: Damage) -> None:
     """A damaged file of a cache is found; a repair removes it, and it is made again."""

@@ -48,6 +48,7 @@ def measured(dataset: Dataset) -> SearchBenchmark:
     return SearchBenchmark.of(measure_search(searches, queries=30, k=10, indices=filed))
 
 
+@pytest.mark.slow
 def test_measure__sweeps(measured: SearchBenchmark) -> None:
     """More candidates find more, up to all; filters have their selectivity, and the default is marked once in each."""
     assert (measured.n_vectors, measured.dimension, measured.k, measured.queries) == (ROWS, DIMENSION, 10, 30)

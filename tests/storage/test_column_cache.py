@@ -196,6 +196,7 @@ def test_open__is_the_same_table(tmp_path: Path) -> None:
         columns.open(table.path, 99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_bytes", rest_slow([2000, 0, 400_000, MOST], 1))
 def test_media__says_the_same_whatever_is_held(tmp_path: Path, most_bytes: int) -> None:
     """Counts, rows and statements equal those of a streamed table, whatever is cached."""

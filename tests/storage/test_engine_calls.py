@@ -77,6 +77,7 @@ def test_calls__in_a_child(tmp_path: Path) -> None:
     assert run(START + code, tmp_path / "rows.lance").strip() == str(expected)
 
 
+@pytest.mark.slow
 def test_errors__in_a_child(tmp_path: Path) -> None:
     """Errors of a call, and of iterators that it takes, have their types and messages; a helper that died is named."""
     code = """

@@ -36,6 +36,7 @@ def test_list__is_that_of_the_workspace(tmp_path: Path) -> None:
     assert [record.display_name for record in expected] == ["dogs", "cats"]
 
 
+@pytest.mark.slow
 def test_list__settles_tasks_of_dead_processes(tmp_path: Path) -> None:
     """A dataset whose task died with its process is no longer listed as INDEXING."""
     with Workspace(tmp_path, settings=SETTINGS) as workspace:

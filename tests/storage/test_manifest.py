@@ -108,6 +108,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rest_slow(CHANGES, 2))
 def test_manifest__whenever_a_process_is_killed(home: Path, tmp_path: Path, moments: Moments, name: str) -> None:
     """The recovered state is the committed one before or after a change; the latter once the change returned.

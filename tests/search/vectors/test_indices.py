@@ -14,6 +14,7 @@ from framedex.errors import Aborted
 from framedex.operations.context import open_media
 from framedex.search.vectors.indices import VectorIndex, VectorIndices
 from framedex.settings import Settings
+from tests.laws import rest_slow
 
 DIMENSION = 12
 
@@ -58,7 +59,9 @@ def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
     assert index.nearest(query, 3)[1].shape == (min(3, len(places)),)
 
 
-@pytest.mark.parametrize("indices", [VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)])
+@pytest.mark.parametrize(
+    "indices", rest_slow([VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)], 1)
+)
 def test_open__follows_a_dataset(workspace: Workspace, tmp_path: Path, indices: VectorIndices) -> None:
     """The index follows additions, deletions, edits, reindexing, restores and clones."""
     dataset, folder = workspace.create_dataset("d", rows(400, 0)), tmp_path / "cache"
