@@ -71,6 +71,17 @@ def cleanvision_scores(source: Path, work: Path) -> Answer:
     return {"seconds": seconds, "names": names, "columns": columns, "sets": sets}
 
 
+def cleanvision_flags(source: Path, work: Path) -> Answer:
+    """Return the paths that CleanVision flags, by issue."""
+    seconds, lab = _find_issues(source)
+    prefix, end = "is_", "_issue"
+    names = [name for name in lab.issues.columns if name.startswith(prefix) and name.endswith(end)]
+    flags = {
+        name[len(prefix) : -len(end)]: [str(path) for path in lab.issues.index[lab.issues[name]]] for name in names
+    }
+    return {"seconds": seconds, "flags": flags}
+
+
 def _find_issues(source: Path) -> tuple[float, Any]:
     from cleanvision import Imagelab
 
@@ -111,6 +122,7 @@ TASKS: dict[str, Callable[[Path, Path], Answer]] = {
     "framedex_warm": framedex_warm,
     "fastdup": fastdup,
     "cleanvision": cleanvision,
+    "cleanvision_flags": cleanvision_flags,
     "cleanvision_scores": cleanvision_scores,
     "phash_pairs": phash_pairs,
     "decode": decode,

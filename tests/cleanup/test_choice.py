@@ -13,7 +13,7 @@ from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose
 from framedex.errors import InvalidInput
 
 ISSUES = ("blur", "dark")
-MEASURES = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
+MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
 
 known = st.sampled_from([1.0, 2.0, 2.01, 5.0, np.nan])
 rows = st.lists(

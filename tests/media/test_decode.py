@@ -242,9 +242,59 @@ def test_animation__shows_the_first_frame(file_format: str) -> None:
 def test_truncated__jpeg(options: dict[str, object], detail: int | None) -> None:
     """A JPEG that is cut off anywhere is refused, at any detail, not shown half grey."""
     data = encode(photo(5, width=320, height=240), "JPEG", **options)
-    for kept in (*range(1, len(data), len(data) // 17), len(data) - 2):
+    for kept in (*range(1, len(data) - 2, len(data) // 17), len(data) - 9):
         with pytest.raises(CannotDecode):
             decode(data[:kept], max_pixels=MAX_PIXELS, detail=detail)
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}])
+@pytest.mark.parametrize("detail", [None, 30])
+def test_jpeg__without_its_end_marker(options: dict[str, object], detail: int | None) -> None:
+    """A JPEG that lacks only its end marker, or a byte of it, is the same image without damage."""
+    data = encode(photo(5, width=320, height=240), "JPEG", **options)
+    whole = decode(data, max_pixels=MAX_PIXELS, detail=detail)
+    for cut in (data[:-2], data[:-1]):
+        image = decode(cut, max_pixels=MAX_PIXELS, detail=detail)
+        assert image.damage is None
+        assert (image.pixels == whole.pixels).all()
+
+
+@pytest.mark.parametrize("detail", [None, 30])
+def test_jpeg__damaged_within(detail: int | None, capfd: pytest.CaptureFixture[str]) -> None:
+    """A JPEG with zeros in its middle is decoded up to them and after them; the damage is said, but not on stderr."""
+    data = encode(photo(5, width=640, height=480), "JPEG", restart_marker_rows=1)
+    damaged = bytearray(data)
+    middle = len(data) // 2
+    damaged[middle : middle + 500] = bytes(500)
+    image, whole = (decode(bytes(each), max_pixels=MAX_PIXELS, detail=detail) for each in (damaged, data))
+    assert image.damage
+    assert whole.damage is None
+    rows = len(whole.pixels)
+    assert (image.pixels[: rows // 4] == whole.pixels[: rows // 4]).all()
+    assert (image.pixels[-rows // 8 :] == whole.pixels[-rows // 8 :]).mean() > 0.9
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"progressive": True},
+        {"subsampling": "4:4:4"},
+        {"subsampling": "4:2:2"},
+        {"subsampling": "4:1:1"},
+        {"optimize": True, "quality": 5},
+        {"comment": b"\xff\xd9" * 20},
+        {"exif": b"Exif\0\0" + b"\xff\xd8\xff\xd9" * 30},
+        {"restart_marker_blocks": 1},
+        {"keep_rgb": True},
+    ],
+)
+def test_jpeg__harmless(options: dict[str, object], capfd: pytest.CaptureFixture[str]) -> None:
+    """Odd but valid JPEGs, and ones with bytes after their end, are intact."""
+    data = encode(photo(5, width=321, height=243), "JPEG", **options)
+    for each in (data, data + b"\0" * 100, data + b"a trailer", data + data):
+        assert decode(each, max_pixels=MAX_PIXELS).damage is None
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "BMP", "TIFF", "GIF"])

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Callable
 
 from framedex.core.arrays import Pixels
 from framedex.issue_types import ImageSample, IssueType, is_built_in, measured_types
@@ -10,7 +11,14 @@ _LOG = logging.getLogger("framedex")
 
 
 def measure(
-    pixels: Pixels, *, width: int, height: int, sample: Pixels | None = None, bands: int = 3
+    pixels: Pixels,
+    *,
+    width: int,
+    height: int,
+    sample: Pixels | None = None,
+    bands: int = 3,
+    is_damaged: bool = False,
+    larger: Callable[[], Pixels] | None = None,
 ) -> dict[str, float | None]:
     """Return the quality measures of an image, by column name.
 
@@ -23,8 +31,10 @@ def measure(
         sample: pixels of the original image for statistics of pixel values, uint8, shape (h, w, 3); averaged pixels of
             a reduced image have less noise and fewer extremes. By default *pixels*.
         bands: the number of channels in the file: 1 for a greyscale image.
+        is_damaged: whether the decoder found damage in the file.
+        larger: returns a less reduced version of the image; None if there is none.
     """
-    image = ImageSample(pixels, pixels if sample is None else sample, width, height, bands)
+    image = ImageSample(pixels, pixels if sample is None else sample, width, height, bands, is_damaged, larger)
     return {each.column: _value(each, image) for each in measured_types() if each.column is not None}
 
 

@@ -45,7 +45,7 @@ def duplicates(
     groups = _grouped(media, condition, (column, (column,)), limit)
     # The size of a file does not describe an object in it.
     preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
-    measures = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
+    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
     members = _Members.of(media, groups, measures)
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     return members.groups(
@@ -148,13 +148,15 @@ class _Members:
     def of(cls, media: Media, groups: pa.Table, measures: Sequence[str]) -> "_Members":
         row_ids = pc.list_flatten(groups["row_ids"]).to_numpy()
         sizes = pc.list_value_length(groups["row_ids"]).to_numpy()
-        rows = media.table.take(row_ids.tolist(), ["media_id", "path", *measures])
+        stored = [name for name in measures if name in media.table.schema.names]  # older tables lack some
+        rows = media.table.take(row_ids.tolist(), ["media_id", "path", *stored])
+        unknown = np.full(len(rows), np.nan)
         return cls(
             rows["media_id"].to_pylist(),
             rows["path"].to_pylist(),
             np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
             row_ids,
-            {name: _numbers(rows[name]) for name in measures},
+            {name: _numbers(rows[name]) if name in stored else unknown for name in measures},
         )
 
     def groups(

@@ -9,11 +9,12 @@ import pyarrow as pa
 from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.core.checks import check_integer
-from framedex.issue_types import IssueType, find_issue_type, issue_types
+from framedex.issue_types import IssueType, JudgedBy, find_issue_type, issue_types
 from framedex.records import IssueSummary
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
+_DAMAGED = "its data is damaged; it was decoded with gaps"
 ISSUE_COLUMNS = pa.schema(
     [
         pa.field("media_id", pa.string()),
@@ -91,7 +92,9 @@ def check_limit(limit: int | None) -> None:
 
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
-    column, value, present = issue.confidence_column, issue.column, set(media.table.schema.names)
+    is_corrupted = issue.judged_by is JudgedBy.ERROR
+    value = None if is_corrupted else issue.column
+    column, present = issue.confidence_column, set(media.table.schema.names)
     if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
     details = [name for name in issue.details if name in present]
@@ -100,7 +103,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT media_id, path AS file_name, path, {value or 'NULL'}::FLOAT AS value, {column} AS confidence, "
-        f"{'error' if value is None else 'NULL::VARCHAR'} AS reason, "
+        f"{f'COALESCE(error, {_DAMAGED!r})' if is_corrupted else 'NULL::VARCHAR'} AS reason, "
         f"{'suggested_label' if 'suggested_label' in details else 'NULL::VARCHAR'} AS suggested_label "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
@@ -124,7 +127,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
 
 def _percentiles(media: Media, issue: IssueType, values: pa.ChunkedArray) -> pa.Array:
     """Return the percentiles of values within the whole dataset; null without a value."""
-    if issue.column is None or not len(values):
+    if issue.column is None or issue.judged_by is JudgedBy.ERROR or not len(values):
         return pa.nulls(len(values), pa.float32())
     measured = _floats(media.table.scan([issue.column]).read_all().column(0))
     ranks = percentiles(_floats(values), measured[~np.isnan(measured)], above=issue.above)

@@ -53,7 +53,7 @@ def _size(columns: Columns, member: int, _other: int) -> str:
 
 
 def _sharpness(columns: Columns, member: int, other: int) -> str:
-    return _number(columns["sharpness"].item(member), columns["sharpness"].item(other))
+    return _number(columns["acutance"].item(member), columns["acutance"].item(other))
 
 
 def _density(columns: Columns, member: int, other: int) -> str:
@@ -95,7 +95,7 @@ DENSEST = Preference(
 PREFERENCES = (
     Preference("largest", "same size", "against at most {}", 0.01, 0.0, _pixels, _size),
     Preference(
-        "sharpest", "equally sharp", "against at most {}", 0.0, 0.02, lambda columns: columns["sharpness"], _sharpness
+        "sharpest", "equally sharp", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness
     ),
     DENSEST,
     OLDEST,

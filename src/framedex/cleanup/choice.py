@@ -24,7 +24,7 @@ from framedex.vql import duplicate_level
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
-_MEASURES = ("width", "height", "sharpness", "size_bytes", "modified_at", "duplicate_similarity")
+_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
 _NONE = -1
 
 Numbers = npt.NDArray[np.int64]
@@ -130,7 +130,8 @@ class CandidateRows:
         # A dataset that was indexed before an issue type was added has no column for it.
         issues = tuple(issue for issue in request.issues if f"issue_{issue}" in media.table.schema.names)
         confidences, (group, group_columns) = [f"issue_{issue}" for issue in issues], _group_key(media, request)
-        columns = sorted({*_MEASURES, *confidences, *group_columns})
+        stored = [name for name in _MEASURES if name in media.table.schema.names]  # older tables lack some
+        columns = sorted({*stored, *confidences, *group_columns})
         text = f"SELECT {ROW_ID}, {', '.join(columns)}, {_shared(group)} AS key FROM chosen"
         tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *confidences])
         rows = media.query(f"SELECT * FROM ({text}) WHERE {tests} ORDER BY {ROW_ID}", condition, columns)
@@ -141,7 +142,8 @@ class CandidateRows:
             # The table has confidences in single precision, so the minimum must have it, too.
             is_enough = values >= np.float32(request.issues[issue])
             confidence[is_enough, number] = values[is_enough]
-        measures = {name: _floats(rows[name]) for name in _MEASURES}
+        unknown = np.full(len(rows), np.nan)
+        measures = {name: _floats(rows[name]) if name in stored else unknown for name in _MEASURES}
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures)
 
 

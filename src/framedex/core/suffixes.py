@@ -3,7 +3,7 @@
 import os
 
 IMAGE_SUFFIXES = frozenset(
-    [".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif"]
+    [".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif", ".avif"]
 )
 VIDEO_SUFFIXES = frozenset([".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm"])
 

@@ -15,6 +15,11 @@ from framedex.core.arrays import Floats, Pixels
 from framedex.errors import InvalidInput
 
 Histogram = npt.NDArray[np.float32]
+Grey = npt.NDArray[np.uint8]
+_SIDE = 192  # pixels of the longer side of the small image
+_UNIFORM = 6  # difference of grey levels up to which a row is uniform
+_LEAST_SIDE = 8  # pixels that must be left within borders
+_RIPPLES = 0.03  # share of the shorter side
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BINS = 4096  # of squared brightness: steps of 0.001 at 0.1, finer above
 _HSP = np.array([[0.241, 0.691, 0.068]], dtype=np.float32)
@@ -40,6 +45,9 @@ class ImageSample:
         width: width of the original image in pixels.
         height: height of the original image in pixels.
         bands: the number of channels in the file: 1 for a greyscale image.
+        is_damaged: whether the decoder found damage in the file, and decoded it with gaps.
+        larger: returns the image with twice as many pixels a side, for measures that need them for a few images; None
+            if there are no more pixels.
     """
 
     pixels: Pixels
@@ -47,6 +55,30 @@ class ImageSample:
     width: int
     height: int
     bands: int = 3
+    is_damaged: bool = False
+    larger: Callable[[], Pixels] | None = None
+
+    @cached_property
+    def grey(self) -> Grey:
+        """The greyscale image without uniform borders: uint8, shape (h, w)."""
+        return without_borders(np.asarray(cv2.cvtColor(self.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+
+    @cached_property
+    def large(self) -> Grey:
+        """The same from more pixels, if there are more; slow."""
+        pixels = self.pixels if self.larger is None else self.larger()
+        return without_borders(np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+
+    @cached_property
+    def small(self) -> Grey:
+        """The same on at most 192 pixels of the longer side; smaller images keep their size."""
+        grey = self.grey
+        height, width = grey.shape
+        factor = _SIDE / max(height, width)
+        if factor >= 1:
+            return grey
+        size = (max(1, round(width * factor)), max(1, round(height * factor)))
+        return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
     @cached_property
     def channels(self) -> tuple[Any, ...]:
@@ -54,17 +86,48 @@ class ImageSample:
         return tuple(cv2.split(self.sample))
 
     @cached_property
-    def brightness(self) -> tuple[float, float]:
-        """The 5th and the 99th percentile of perceived brightness, in [0, 1].
+    def brightness(self) -> tuple[float, float, float]:
+        """The 1st, the 50th and the 99th percentile of perceived brightness, in [0, 1].
 
         It is √(0.241 R² + 0.691 G² + 0.068 B²) (the HSP model, alienryderflex.com/hsp.html). The root preserves the
-        order, so it is computed for the two percentiles only.
+        order, so it is computed for the percentiles only.
         """
         squares = cv2.multiply(self.sample, self.sample, dtype=cv2.CV_32F)
         below = np.cumsum(histogram(cv2.transform(squares, _HSP), _BINS, 255**2 + 1))
-        bins = np.searchsorted(below, (0.05 * below[-1], 0.99 * below[-1]))
-        low, high = np.sqrt(bins / (_BINS - 1))
-        return min(1.0, float(low)), min(1.0, float(high))
+        bins = np.searchsorted(below, np.array([0.01, 0.5, 0.99], dtype=np.float32) * below[-1])
+        low, middle, high = np.minimum(1.0, np.sqrt(bins / (_BINS - 1))).tolist()
+        return low, middle, high
+
+
+def without_borders(grey: Grey) -> Grey:
+    """Return a greyscale image without the uniform rows and columns at its edges; the same where nothing else is left.
+
+    Beside a border, a few more are cut off: compression writes ripples there.
+
+    Args:
+        grey: uint8, shape (H, W).
+    """
+    top, left, bottom, right = 0, 0, *grey.shape
+    for _ in range(2):  # columns may be uniform once rows are gone
+        part = grey[top:bottom, left:right]
+        rows, columns = (_varied(part, axis) for axis in (1, 0))
+        if len(rows) < _LEAST_SIDE or len(columns) < _LEAST_SIDE:
+            return grey
+        top, bottom = top + int(rows[0]), top + int(rows[-1]) + 1
+        left, right = left + int(columns[0]), left + int(columns[-1]) + 1
+    height, width = grey.shape
+    margin = round(_RIPPLES * min(bottom - top, right - left))
+    inner = grey[
+        top + margin * (top > 0) : bottom - margin * (bottom < height),
+        left + margin * (left > 0) : right - margin * (right < width),
+    ]
+    return inner if min(inner.shape) >= _LEAST_SIDE else grey[top:bottom, left:right]
+
+
+def _varied(grey: Grey, axis: int) -> npt.NDArray[np.intp]:
+    """Return the places of the rows (axis 1) or columns whose values differ by more than compression makes them."""
+    side = cv2.reduce(grey, axis, cv2.REDUCE_MAX).ravel() - cv2.reduce(grey, axis, cv2.REDUCE_MIN).ravel()
+    return np.flatnonzero(side > _UNIFORM)
 
 
 def histogram(values: Any, bins: int, limit: float) -> Histogram:

@@ -7,54 +7,105 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.core.arrays import Pixels
-from framedex.issue_types.base import ImageSample, IssueType, histogram
+from framedex.core.arrays import Floats
+from framedex.issue_types.base import ImageSample, IssueType
 
-_SIDE = 64
+_LIMIT = 0.36
+_TAPS = 5
+_NOISE = 3.0
+_FEWEST_STEPS = 0.005  # mean brightness step, in grey levels, of an image that is not empty
+_NOISE_KERNEL = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], dtype=np.float32)
+_OF_GAUSSIAN = 1 / (6 * 0.6745)  # from the median of the absolute responses to the standard deviation of the noise
+
+_LINE = 9  # pixels of the blur of the closer look
+_DIRECTIONS = 8
+_SOFT = 0.40  # at most this share of the steps of a blurred image is lost in the direction of its blur
+_MOTION = 0.12  # difference between the directions of an image that was moved
+_GRAIN = 1.2  # grey levels of noise that hides the blur of a larger image
 
 
-def _sharpness(image: ImageSample) -> float:
-    """Return the sharpness, in [0, 1]: 1 - exp(-d / 100), where d is the standard deviation of the edges.
+def _acutance(image: ImageSample) -> float:
+    """Return the share of brightness steps that another blur takes away, in [0, 1], for the worse direction.
 
-    The same term of the grey histogram is added if it exceeds 0.18: flat graphics have few edges without being blurred.
+    A sharp image loses most of its steps between neighbouring pixels by a blur, a blurred one hardly any. After
+    F. Crete et al., "The blur effect: perception and estimation with a new no-reference perceptual blur metric", SPIE
+    6492, 2007. It is measured on at most 192 pixels of the longer side, within uniform borders. So the value does not
+    depend on the size of the image, and noise is averaged. Of the rest, three standard deviations are subtracted from
+    each step; they are estimated as in J. Immerkær, "Fast noise variance estimation", CVIU 64(2), 1996, but from the
+    median, which edges do not change.
+
+    Subjects that are soft by nature, such as cells under a microscope, have as few steps at that size. They have fine
+    detail in the larger image, in all directions alike. So the few images below the limit get a closer look there,
+    unless noise hides it.
     """
-    grey = _small_grey(image.pixels)
-    edges = _edges(grey)
-    sharpness = 1 - np.exp(-_deviation(edges) / 100)
-    distinctness = 1 - np.exp(-_deviation(histogram(grey, 256, 256)) / 100)
-    return min(1.0, float(sharpness + (distinctness if distinctness > 0.18 else 0.0)))
+    grey = image.small.astype(np.float32)
+    if min(grey.shape) < _TAPS:
+        return 1.0
+    noise = _noise(grey)
+    acutance = min(_lost_steps(each, _NOISE * noise) for each in (grey, np.ascontiguousarray(grey.T)))
+    if acutance >= _LIMIT or _noise(image.grey.astype(np.float32)) > _GRAIN:
+        return acutance
+    lost = _lost_by_direction(image.large.astype(np.float32))
+    is_blurred = min(lost) < _SOFT or max(lost) - min(lost) > _MOTION
+    return acutance if is_blurred else max(acutance, min(lost))
 
 
-def _deviation(values: Any) -> float:
-    return float(cv2.meanStdDev(values)[1][0, 0])
+def _noise(grey: Floats) -> float:
+    """Return the standard deviation of the noise, in grey levels."""
+    if min(grey.shape) < 3:
+        return 0.0
+    return _OF_GAUSSIAN * float(np.median(np.abs(cv2.filter2D(grey, -1, _NOISE_KERNEL)[1:-1, 1:-1])))
 
 
-def _small_grey(pixels: Pixels) -> npt.NDArray[np.uint8]:
-    """Return the greyscale image, reduced to at most 64 pixels of the longer side."""
-    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+def _lost_steps(grey: Floats, noise: float) -> float:
+    """Return the share of the steps along the rows that a blur of five pixels takes away; 1 without steps."""
+    blurred = cv2.blur(grey, (_TAPS, 1), borderType=cv2.BORDER_REFLECT)
+    steps, remaining = (np.abs(each[:, 1:] - each[:, :-1]) for each in (grey, blurred))
+    return _lost(np.maximum(steps - np.float32(noise), 0, out=steps), remaining)
+
+
+def _lost_by_direction(grey: Floats) -> list[float]:
+    """Return the shares of steps that a blur of nine pixels takes away, by its direction."""
     height, width = grey.shape
-    ratio = max(width, height) / _SIDE
-    if ratio > 1:
-        size = (max(int(width // ratio), 1), max(int(height // ratio), 1))
-        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(grey, dtype=np.uint8)
+    if min(grey.shape) < 3:
+        return [1.0]
+    shares = []
+    for (x, y), kernel in _lines():
+        blurred: Any = cv2.filter2D(grey, -1, kernel, borderType=cv2.BORDER_REFLECT)
+        here = slice(max(0, -y), height - max(0, y)), slice(max(0, -x), width - max(0, x))
+        there = slice(max(0, y), height - max(0, -y)), slice(max(0, x), width - max(0, -x))
+        shares.append(_lost(*(np.abs(each[there] - each[here]) for each in (grey, blurred))))
+    return shares
 
 
 @cache
-def _edge_kernel() -> npt.NDArray[np.float32]:
-    kernel = np.full((3, 3), -1, np.float32)
-    kernel[1, 1] = 8
-    return kernel
+def _lines() -> tuple[tuple[tuple[int, int], npt.NDArray[np.float32]], ...]:
+    """Return, for each direction, the neighbouring pixel in it and the kernel of a blur along it."""
+    lines = []
+    middle = _LINE // 2
+    for angle in np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS:
+        step = np.array([np.cos(angle), np.sin(angle)])
+        start, end = (np.rint(middle + sign * middle * step).astype(int).tolist() for sign in (-1, 1))
+        kernel = np.zeros((_LINE, _LINE), np.float32)
+        cv2.line(kernel, start, end, 1.0, 1)
+        x, y = np.rint(step).astype(int).tolist()
+        lines.append(((x, y), kernel / kernel.sum()))
+    return tuple(lines)
 
 
-def _edges(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the Laplacian, clipped to 0–255; border pixels are unchanged, as in Pillow's FIND_EDGES."""
-    edges = grey.copy()
-    if min(grey.shape) >= 3:
-        edges[1:-1, 1:-1] = cv2.filter2D(grey, -1, _edge_kernel())[1:-1, 1:-1]
-    return edges
+def _lost(steps: Floats, remaining: Floats) -> float:
+    """Return the share of steps that is lost; 1 for an image without steps, which is empty rather than blurred."""
+    whole = float(steps.sum(dtype=np.float64))
+    if whole < _FEWEST_STEPS * max(1, steps.size):
+        return 1.0
+    return min(1.0, float(np.maximum(steps - remaining, 0).sum(dtype=np.float64)) / whole)
 
 
 BLUR = IssueType(
-    "blur", "variation of edges, 0 blurred to 1 sharp", 0.29, worst=0.0, measure=_sharpness, column="sharpness"
+    "blur",
+    "share of brightness steps that another blur takes away, 0 blurred to 1 sharp",
+    _LIMIT,
+    worst=0.0,
+    measure=_acutance,
+    column="acutance",
 )

@@ -5,12 +5,17 @@ import numpy as np
 from framedex.core.arrays import Floats
 from framedex.issue_types.base import Derived, IssueType
 
+_USUAL_FACTOR = 3.0
+_RANGES = 3.0
+
 
 def size_distance(width: Floats, height: Floats) -> Floats:
     """Return the distance of each image's size from the usual sizes; sizes above 0.5 are odd.
 
-    The size is √(width·height). The limit of 0.5 lies 3.5 interquartile ranges from the middle of the quartiles, which
-    is three ranges beyond each quartile (as in CleanVision 0.3.7). If the quartiles are equal, every other size is odd.
+    The size is √(width·height), the distance that of its logarithm from the median. A size is odd if it differs from
+    the median by more than a factor of three, and by more than three interquartile ranges of the logarithms (Tukey's
+    outer fences, as in J. W. Tukey, "Exploratory Data Analysis", 1977). So the usual mixture of landscape, portrait and
+    cropped photos has no odd sizes, even where half of them have equal sizes.
 
     Args:
         width: float32, shape (N,), pixels; NaN if unknown.
@@ -19,16 +24,15 @@ def size_distance(width: Floats, height: Floats) -> Floats:
     Returns:
         float32, shape (N,), from 0; NaN if unknown.
     """
-    size = np.sqrt(width.astype(np.float64) * height)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.log(width.astype(np.float64) * height) / 2
     is_known = np.isfinite(size)
     if not is_known.any():
         return np.full(len(size), np.nan, dtype=np.float32)
-    low, high = np.quantile(size[is_known], (0.25, 0.75))
-    middle, reach = (low + high) / 2, 7 * (high - low)
-    distance = np.abs(size - middle)
-    if reach > 0:
-        return np.asarray(distance / reach, dtype=np.float32)
-    return np.where(distance > 0, 0.5 + distance / middle, np.where(is_known, 0.0, np.nan)).astype(np.float32)
+    low, median, high = np.quantile(size[is_known], (0.25, 0.5, 0.75))
+    reach = max(np.log(_USUAL_FACTOR), _RANGES * (high - low))
+    distance = np.where(is_known, np.abs(size - median), np.nan)
+    return np.asarray(0.5 * distance / reach, dtype=np.float32)
 
 
 ODD_SIZE = IssueType(

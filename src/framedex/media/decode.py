@@ -3,16 +3,17 @@
 import io
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from types import TracebackType
 from typing import Any, Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+import simplejpeg
 
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
@@ -25,12 +26,7 @@ _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _SMALL = 1_000_000
-# The flags for reduced decoding are bits; with the bit for RGB the result is in colour.
-_REDUCED = {
-    2: cv2.IMREAD_REDUCED_GRAYSCALE_2 | cv2.IMREAD_COLOR_RGB,
-    4: cv2.IMREAD_REDUCED_GRAYSCALE_4 | cv2.IMREAD_COLOR_RGB,
-    8: cv2.IMREAD_REDUCED_GRAYSCALE_8 | cv2.IMREAD_COLOR_RGB,
-}
+_END_OF_IMAGE = b"\xff\xd9"
 
 
 @dataclass(frozen=True)
@@ -45,6 +41,8 @@ class DecodedImage:
         width: the displayed width of the whole image in pixels.
         height: its displayed height.
         format: the file format in lower case, for example ``jpeg``.
+        damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
+        larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
     """
 
     pixels: Pixels
@@ -53,6 +51,8 @@ class DecodedImage:
     width: int
     height: int
     format: str
+    damage: str | None = None
+    larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
 
 
 class Budget(Protocol):
@@ -131,17 +131,19 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
         check_size(width, height, max_pixels)
         factor = _reduction(min(width, height), detail)
         with reserve_pixels(budget, width * height // factor**2):
-            pixels = _decode_jpeg(data, factor)
-            if pixels is not None:
+            if (image := _decode_jpeg(data, header, factor)) is not None:
+                pixels, damage = image
                 small, sample = reduced(pixels, detail), subsample(pixels)
-                return DecodedImage(small, sample, header.components, width, height, "jpeg")
+                larger = None if detail is None else partial(_larger_jpeg, data, header, detail, small)
+                return DecodedImage(small, sample, header.components, width, height, "jpeg", damage, larger)
     return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
 
 
 def decoded(pixels: Pixels, *, detail: int | None, file_format: str) -> DecodedImage:
     """Return decoded pixels, such as a video frame, in the form of the results of :func:`decode`."""
     height, width = pixels.shape[:2]
-    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format)
+    larger = None if detail is None else partial(reduced, pixels, 2 * detail)
+    return DecodedImage(reduced(pixels, detail), subsample(pixels), 3, width, height, file_format, larger=larger)
 
 
 def reserve_pixels(budget: Budget | None, pixels: int) -> AbstractContextManager[None]:
@@ -174,14 +176,40 @@ def reduced(pixels: Pixels, detail: int | None) -> Pixels:
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def _decode_jpeg(data: bytes, reduction: int) -> Pixels | None:
-    """Return RGB pixels; None if OpenCV refuses the file, for example because it is truncated."""
-    flag = _REDUCED.get(reduction, cv2.IMREAD_COLOR_RGB)
+def _decode_jpeg(data: bytes, header: jpeg.Header, reduction: int) -> tuple[Pixels, str | None] | None:
+    """Return upright RGB pixels of a JPEG and a description of its damage; None if it needs another decoder.
+
+    libjpeg repairs most damage with a warning, which simplejpeg reports as an error. A file that lacks only its end
+    marker is intact. One that ends early is left to Pillow, which refuses it.
+    """
+    size = {"min_height": -(-header.height // reduction), "min_width": -(-header.width // reduction)}
     try:
-        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
-    except cv2.error:
+        return _upright(simplejpeg.decode_jpeg(data, "RGB", **size), header.orientation), None
+    except ValueError as error:
+        damage = str(error)
+    has_end = data.find(_END_OF_IMAGE, header.end) >= 0
+    try:
+        if has_end:
+            return _upright(simplejpeg.decode_jpeg(data, "RGB", strict=False, **size), header.orientation), damage
+        return _upright(simplejpeg.decode_jpeg(data + _END_OF_IMAGE, "RGB", **size), header.orientation), None
+    except ValueError:
         return None
-    return None if pixels is None else np.asarray(pixels, dtype=np.uint8)
+
+
+def _larger_jpeg(data: bytes, header: jpeg.Header, detail: int, small: Pixels) -> Pixels:
+    """Return a JPEG at twice the detail; the given pixels if it cannot be decoded again."""
+    image = _decode_jpeg(data, header, _reduction(min(header.width, header.height), 2 * detail))
+    return small if image is None else reduced(image[0], 2 * detail)
+
+
+def _upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Return pixels turned as their Exif orientation says (Exif 2.3, tag 0x0112)."""
+    upright: Any = cv2.transpose(pixels) if orientation >= 5 else pixels
+    is_mirrored = orientation in (2, 3, 6, 7)
+    is_flipped = orientation in (3, 4, 7, 8)
+    if is_mirrored or is_flipped:
+        upright = cv2.flip(upright, -1 if is_mirrored and is_flipped else int(is_mirrored))
+    return np.asarray(upright, dtype=np.uint8)
 
 
 def check_size(width: int, height: int, max_pixels: int) -> None:
@@ -234,6 +262,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
                 ImageOps.exif_transpose(image, in_place=True)
                 pixels = _to_rgb(image)
                 small, sample = reduced(pixels, detail), subsample(pixels)
+                larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
@@ -242,7 +271,11 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
     except Exception as error:  # decoders raise errors of every kind on damaged data
         reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise CannotDecode(reason) from None
-    return DecodedImage(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format)
+    return DecodedImage(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format, larger=larger)
+
+
+def _same(pixels: Pixels) -> Pixels:
+    return pixels
 
 
 def _check_filled(image: Any, size: int) -> None:

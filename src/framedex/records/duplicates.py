@@ -15,9 +15,9 @@ class DuplicateGroup(Record):
     parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
 
     ``keep`` is the id of the member that is best to keep, and ``keep_reason`` names the criterion that decided. The
-    criteria, in order: the most pixels, the highest ``sharpness``, the most bytes per pixel, the oldest time of the
+    criteria, in order: the most pixels, the highest acutance, the most bytes per pixel, the oldest time of the
     last change (UTC), the first. Each criterion keeps all members that are as good as the best one, within 1 % of the
-    pixels, 0.02 of sharpness, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known ones. In a filtered
+    pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known ones. In a filtered
     group, ``keep`` is the best of the members that the filter leaves. ``confidence``, in [0, 1], is the lowest
     similarity of a member to the image most similar to it.
     """

@@ -20,7 +20,7 @@ from tests.analysis.arrays import Vectors, clustered, uniform
 from tests.jobs.fakes import StopAt
 
 CUTS = (0.02, 0.05, 0.1, 0.3, 0.6)
-MEASURES = ("sharpness", "highlights", "shadows", "aspect_ratio", "entropy", "colourfulness")
+MEASURES = ("acutance", "highlights", "exposure", "aspect_ratio", "information", "colourfulness")
 GOOD = dict(zip(MEASURES, (0.6, 0.9, 0.1, 0.75, 0.7, 0.5), strict=True))
 ISSUES = [issue.confidence_column for issue in issue_types().values()]
 
@@ -134,11 +134,11 @@ def test_index__thousands_of_copies(path: Path) -> None:
 def test_index__issues_by_the_rules(path: Path) -> None:
     """Each measure beyond its limit is an issue of its row only, with a confidence."""
     cases = {
-        "blur": ("sharpness", 0.1),
+        "blur": ("acutance", 0.1),
         "dark": ("highlights", 0.1),
-        "bright": ("shadows", 0.99),
+        "bright": ("exposure", 0.99),
         "odd_aspect_ratio": ("aspect_ratio", 0.1),
-        "low_information": ("entropy", 0.1),
+        "low_information": ("information", 0.1),
         "grayscale": ("colourfulness", 0.0),
     }
     count = len(cases) + 3
@@ -156,7 +156,7 @@ def test_index__issues_by_the_rules(path: Path) -> None:
 
 def test_index__of_a_table_without_a_measure(path: Path) -> None:
     """A table without a newer measure is indexed, without issues of that measure."""
-    table = build(path, list(uniform(6, 16)), sharpness=[0.1] * 6, colourfulness=[0.0] * 6)
+    table = build(path, list(uniform(6, 16)), acutance=[0.1] * 6, colourfulness=[0.0] * 6)
     older = Table(path, tables.drop_columns(table, ["colourfulness"]))
     columns, limits = indexed(older)
     assert columns["issue_grayscale"].null_count == 6

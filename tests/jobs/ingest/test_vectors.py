@@ -112,7 +112,7 @@ def test_columns__all_of_them(path: Path) -> None:
     assert (first["caption"], first["labels"]) == ("a cat", ["cat", "pet"])
     assert (second["width"], second["height"], second["aspect_ratio"]) == (None, 5, None)
     assert (second["caption"], second["labels"]) == (None, None)
-    assert (first["size_bytes"], first["content_hash"], first["sharpness"]) == (None, None, None)
+    assert (first["size_bytes"], first["content_hash"], first["acutance"]) == (None, None, None)
 
 
 def test_columns__of_a_data_frame_with_gaps(path: Path) -> None:

@@ -63,7 +63,7 @@ def issue_columns(table: Table, columns: Columns, limits: dict[str, float]) -> C
     results[DUPLICATE_ISSUE.confidence_column] = np.where(
         columns[DUPLICATES[0]] >= 0, np.clip(columns["duplicate_similarity"], 0, 1), np.nan
     ).astype(np.float32)
-    is_corrupted = rows_read.column("error").is_valid().to_numpy()
+    is_corrupted = rows_read.column("error").is_valid().to_numpy() | (values.get(str(CORRUPTED.column), missing) > 0)
     results[CORRUPTED.confidence_column] = np.where(is_corrupted, 1, np.nan).astype(np.float32)
     return results
 

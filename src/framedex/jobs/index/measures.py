@@ -112,5 +112,13 @@ def _measured(job: JobContext, table: Table, incomplete: npt.NDArray[np.bool_]) 
 
 
 def _measure(_row: Any, image: DecodedImage) -> _Array:
-    measures = measure(image.pixels, width=image.width, height=image.height, sample=image.sample, bands=image.bands)
+    measures = measure(
+        image.pixels,
+        width=image.width,
+        height=image.height,
+        sample=image.sample,
+        bands=image.bands,
+        is_damaged=image.damage is not None,
+        larger=image.larger,
+    )
     return np.array([measures[name] for name in measure_columns()], dtype=np.float32)  # NaN for None

@@ -206,6 +206,8 @@ class FileDecoder:
                 height=image.height,
                 sample=image.sample,
                 bands=image.bands,
+                is_damaged=image.damage is not None,
+                larger=image.larger,
             ),
             "prepared": self.encoder.prepare(image.pixels),
         }
