@@ -37,12 +37,12 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     columns = [each.confidence_column for each in types.values() if each.confidence_column in columns_present]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
-    limits = media.generation.summary.issue_thresholds
+    summary = media.generation.summary
     return [
         IssueSummary(
             issue_type=name,
             count=row.get(issue.confidence_column, 0),
-            threshold=limits.get(name),
+            threshold=summary.limit(name),
             meaning=issue.meaning,
         )
         for name, issue in sorted(types.items())
@@ -106,7 +106,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     )
     columns = ["media_id", "path", column, value or "error", *details]
     rows = media.query(text, condition, columns)
-    threshold = media.generation.summary.issue_thresholds.get(issue.name)
+    threshold = media.generation.summary.limit(issue.name)
     arrays = {
         "file_name": pa.array([file_name(path) for path in rows["file_name"].to_pylist()], pa.string()),
         "issue_type": pa.repeat(pa.scalar(issue.name), len(rows)),

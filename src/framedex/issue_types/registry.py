@@ -117,3 +117,25 @@ IssueName = Annotated[
 
 Names of plugins are allowed, so the JSON Schema lists the built-in names as examples only.
 """
+
+
+def _check_valued(name: str) -> str:
+    if find_issue_type(name).column is None:
+        valued = sorted(each for each, issue in issue_types().items() if issue.column is not None)
+        raise ValueError(f"the issue {name!r} has no value; those with a value: {', '.join(valued)}")
+    return name
+
+
+ValuedIssueName = Annotated[
+    str,
+    AfterValidator(_check_name),
+    AfterValidator(_check_valued),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "title": "ValuedIssueName",
+            "examples": sorted(name for name, issue in _BUILT_IN.items() if issue.column is not None),
+        }
+    ),
+]
+"""The name of an issue type with a value, for pydantic models; see :data:`IssueName`."""
