@@ -1,6 +1,5 @@
 """Limits of issues that users set: they hold at once, everywhere and for good, until they are reset."""
 
-import json
 import re
 import zipfile
 from collections.abc import Sequence
@@ -13,9 +12,11 @@ import pytest
 from framedex import Conflict, Dataset, InvalidInput, NotIndexed, ReadOnly, Workspace, vql
 from framedex.issue_types import issue_types, valued_types
 from framedex.records import DUPLICATE_LEVELS, DatasetStatus
+from tests.enrichments import ENCODE, TAG, Hues, register_models
 from tests.gallery import SETTINGS, Gate, make_gallery
 from tests.growth import columns_of, families, ids_of, part
 from tests.image_files import encode, photo
+from tests.objects import paint_scenes, scenes, write_table
 from tests.processes import finish, start
 
 ISSUE_COLUMNS = [each.confidence_column for each in issue_types().values()]
@@ -367,7 +368,7 @@ def test_set_limits__killed_before_the_commit(workspace: Workspace, dataset: Dat
 
 
 def test_values__in_tables_and_exports(dataset: Dataset, tmp_path: Path) -> None:
-    """The value of each issue type of each image is a column, and is in JSON and Parquet."""
+    """The value of each issue type of each image is a column of tables and of Parquet files."""
     pq = pytest.importorskip("pyarrow.parquet")
     names = list(valued_types())
     table = dataset.to_arrow()
@@ -382,20 +383,61 @@ def test_values__in_tables_and_exports(dataset: Dataset, tmp_path: Path) -> None
         archive.extract("metadata.parquet", tmp_path)
     exported = pq.read_table(tmp_path / "metadata.parquet")
     assert exported.select(names).to_pylist() == table.select(names).to_pylist()
-    dataset.export(tmp_path / "j.zip", format="json")
-    with zipfile.ZipFile(tmp_path / "j.zip") as archive:
-        items = json.loads(archive.read("metadata.json"))["media_items"]
-    for item, row in zip(items, table.select(names).to_pylist(), strict=True):
-        (quality,) = [each["properties"] for each in item["metadata_items"] if each["type"] == "quality"] or [{}]
-        if row["blur"] is None:
-            assert all(value is None for value in quality.values())
-        else:
-            assert quality == {
-                name: value if value is None else pytest.approx(value, abs=1e-6) for name, value in row.items()
-            }
 
 
 def test_values__and_custom_fields(dataset: Dataset) -> None:
     """A new custom field cannot have the name of an issue type with a value."""
     with pytest.raises(InvalidInput, match="'blur'"):
         dataset.add_field("blur", "float")
+
+
+def test_set_limits__of_objects(workspace: Workspace, tmp_path: Path) -> None:
+    """Limits hold for objects, too: their issues change with those of the media, also of objects that come later."""
+    things = scenes(tmp_path / "scenes")
+    dataset = workspace.create_dataset("scenes", tmp_path / "scenes", "gist")
+    objects = dataset.objects
+    values = objects.to_arrow(["media_id", "blur", "outliers"]).to_pylist()
+    limit = middle([row["blur"] for row in values])
+    before = objects.issues().to_pylist()
+    dataset.set_limits(blur=limit, outliers=0)
+    blurred = {row["media_id"] for row in values if row["blur"] < np.float32(limit)}
+    assert set(objects.issues("blur")["media_id"].to_pylist()) == blurred
+    assert set(objects.where(vql.issues("blur")).media_ids()) == blurred
+    assert set(objects.where(vql.quality("blur", "lt", limit)).media_ids()) == blurred
+    assert objects.issues("blur")["threshold"].to_pylist() == [pytest.approx(limit)] * len(blurred)
+    outliers = {row["media_id"] for row in values if row["outliers"] > 0}
+    assert set(objects.issues("outliers")["media_id"].to_pylist()) == outliers
+    assert objects.histogram("blur").limit == limit
+    assert sum(objects.histogram("blur").counts) == len(things) == len(values)
+    more = paint_scenes(tmp_path / "more", ["later.png"], seed=40)
+    write_table(tmp_path / "more" / "object_annotations.csv", more)
+    dataset.add_media(tmp_path / "more")
+    rows = objects.to_arrow(["media_id", "blur"]).to_pylist()
+    assert len(rows) == len(values) + 3
+    blurred = {row["media_id"] for row in rows if row["blur"] < np.float32(limit)}
+    assert set(objects.issues("blur")["media_id"].to_pylist()) == blurred
+    dataset.delete_media(dataset.where(vql.file_name("is", "later.png")).media_ids())
+    dataset.reindex()
+    dataset.reset_limits()
+    assert objects.issues().to_pylist() == before
+
+
+@pytest.mark.parametrize("models", [ENCODE, TAG, {**ENCODE, **TAG}])
+def test_limits__of_an_enriched_dataset(workspace: Workspace, dataset: Dataset, models: dict[str, str]) -> None:
+    """A dataset with the output of other models keeps the limits, and its issues follow from them."""
+    register_models(workspace, Hues())
+    dataset.set_limits(blur=0.6, outliers=0.001, label_outlier=0.2, mislabels=0)
+    enriched = dataset.enrich(models)
+    assert {name for name, each in enriched.limits.items() if each.is_set} == {
+        "blur", "outliers", "label_outlier", "mislabels",
+    }  # fmt: skip
+    for name in ("blur", "outliers", "label_outlier"):
+        values, limit, above = values_of(enriched, name), enriched.limits[name].limit, issue_types()[name].above
+        assert limit is not None
+        expected = {
+            media_id
+            for media_id, value in values.items()
+            if value is not None and (value > np.float32(limit) if above else value < np.float32(limit))
+        }
+        assert with_issue(enriched, name) == expected
+    assert with_issue(enriched, "mislabels") == set()

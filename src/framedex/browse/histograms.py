@@ -14,6 +14,7 @@ from framedex.storage.condition import Condition
 from framedex.storage.media import Media
 
 MAX_BINS = 1000
+_LARGEST = 1e38  # values are float32
 _VALUES = "(SELECT {column}::DOUBLE AS value FROM chosen WHERE isfinite({column}))"
 _Edges = npt.NDArray[np.float64]
 
@@ -70,7 +71,8 @@ def _checked_edges(bins: Any) -> _Edges | None:
         edges = np.asarray([] if isinstance(bins, str | bytes) else bins, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         edges = np.empty(0)
-    if edges.ndim == 1 and 2 <= len(edges) <= MAX_BINS + 1 and np.isfinite(edges).all() and (np.diff(edges) > 0).all():
+    is_list = edges.ndim == 1 and 2 <= len(edges) <= MAX_BINS + 1
+    if is_list and (np.abs(edges) <= _LARGEST).all() and (np.diff(edges) > 0).all():
         return edges
     raise InvalidInput(
         f"bins must be a whole number from 1 to {MAX_BINS:,}, or their edges in ascending order, not {bins!r:.200}"

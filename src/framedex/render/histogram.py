@@ -1,6 +1,7 @@
 """Histograms as SVG text, in light and dark colours, with a line at a limit."""
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 
 from framedex.render.plot import svg_text
@@ -53,6 +54,8 @@ def _down(count: float, most: int) -> float:
 def round_steps(low: float, high: float, count: int) -> list[float]:
     """Return round numbers from *low* to *high*, at equal steps of 1, 2 or 5 times a power of ten, about *count*."""
     raw = (high - low) / count
+    if raw < sys.float_info.min:
+        return [low]
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= raw * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
