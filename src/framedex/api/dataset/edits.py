@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
+import numpy as np
+
 from framedex.api.view import View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
@@ -140,7 +142,7 @@ class DatasetEdits:
         """
         return limit_edits.dataset_limits(self._context, self.id)
 
-    def set_limits(self, **limits: float | None) -> None:
+    def set_limits(self, **limits: float | np.floating[Any] | None) -> None:
         """Set limits of issue types: ``set_limits(blur=0.4, dark=None)``; None returns to the default.
 
         The issues of all media and objects change at once, without a reindex. Additions and reindexes use the limits;
