@@ -145,7 +145,7 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         schema = schema.append(pa.field(name, pa.string()))
     embedding = media.table.schema.field("embedding")
     of_objects = media.parents is not None
-    schema = pa.schema([*schema, *(OF_BOXES if of_objects else ()), *value_fields(media)])
+    schema = pa.schema([*schema, *value_fields(media), *(OF_BOXES if of_objects else ())])
     if columns is None:
         return schema
     if isinstance(columns, str):

@@ -90,7 +90,7 @@ class IssueType:
     """Quality problem that an image can have.
 
     The value of a pixel *measure* is stored when the image is ingested. It is compared with the limit when the dataset
-    is indexed, so a changed threshold only needs a reindex.
+    is indexed, or when a user sets another limit, so a changed threshold only needs a reindex.
 
     Attributes:
         name: the name in results, filters and exports: lower-case letters, digits and ``_``.
