@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from framedex import Conflict, Dataset, InvalidInput, NotIndexed, ReadOnly, Workspace, vql
@@ -369,7 +371,6 @@ def test_set_limits__killed_before_the_commit(workspace: Workspace, dataset: Dat
 
 def test_values__in_tables_and_exports(dataset: Dataset, tmp_path: Path) -> None:
     """The value of each issue type of each image is a column of tables and of Parquet files."""
-    pq = pytest.importorskip("pyarrow.parquet")
     names = list(valued_types())
     table = dataset.to_arrow()
     assert [name for name in table.column_names if name in names] == names
@@ -441,3 +442,23 @@ def test_limits__of_an_enriched_dataset(workspace: Workspace, dataset: Dataset, 
         }
         assert with_issue(enriched, name) == expected
     assert with_issue(enriched, "mislabels") == set()
+
+
+def test_values__beside_an_older_custom_field(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A custom field that had the name of an issue type before comes first; the other values stay columns."""
+    dataset = workspace.create_dataset("d", part(families(4)))
+    monkeypatch.setattr("framedex.jobs.edits.fields.reserved_names", frozenset)
+    first = dataset.where([]).media_ids()[0]
+    dataset.add_field("outliers", "string", values={first: "far"})
+    monkeypatch.undo()
+    assert dataset.to_arrow(["outliers"])["outliers"].to_pylist() == ["far", *[None] * (dataset.count() - 1)]
+    assert "outliers" not in dataset.to_arrow().column_names
+    assert dataset.to_arrow(["duplicates"])["duplicates"].null_count == 0
+    dataset.export(tmp_path / "p.zip", format="parquet")
+    with zipfile.ZipFile(tmp_path / "p.zip") as archive:
+        schema = pq.read_schema(archive.open("metadata.parquet"))
+    assert schema.names.count("outliers") == schema.names.count("duplicates") == 1
+    assert schema.field("outliers").type == pa.string()
+    assert dataset.where(vql.quality("outliers", "ge", 0)).count() == dataset.count()
