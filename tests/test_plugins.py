@@ -61,6 +61,12 @@ def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
                 exported = archive.read("metadata.json").decode()
             red = ds.where([{"issues": {"op": "issue", "value": "red_cast", "confidence_min": 0.5}}])
             plan = ds.plan_cleanup(issues="red_cast").to_arrow().to_pylist()
+            values = ds.to_arrow(["file_name", "red_cast", "wide"]).to_pylist()
+            with_value = ds.where([{"quality": {"of": "red_cast", "op": "gt", "value": -1}}]).count()
+            ds.set_limits(red_cast=0.99, wide=0.5)
+            limited = [ds.issues(kind).num_rows for kind in ("red_cast", "wide")]
+            bounds = [ds.limits[kind].default for kind in ("red_cast", "wide")]
+            ds.reset_limits()
             enriched = ds.enrich({"OBJECT_DETECTION": "bright_spot"})
             print(json.dumps({
                 "encoder": ds.embedding_config.encoder,
@@ -73,6 +79,7 @@ def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
                 },
                 "exported": exported.count('"red_cast"'),
                 "removed": [row["path"] for row in plan if row["action"] == "remove"],
+                "values": [values, with_value, limited, bounds, ds.histogram("wide", bins=2).counts],
                 "models": {model.id: model.status for model in ds.list_models()},
                 "objects": [(row["label"], row["bbox"]) for row in enriched.objects.to_arrow().to_pylist()],
             }))
@@ -88,6 +95,11 @@ def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
     assert [Path(path).name for path in found["filtered"]] == found["removed"] == ["red.png"]
     assert {Path(path).name for path, names in found["table"].items() if "wide" in names} == {"spot.png"}
     assert found["exported"] >= 1
+    values, with_value, limited, bounds, counts = found["values"]
+    assert with_value == len(values) == sum(counts)
+    assert {row["file_name"]: row["wide"] for row in values}["spot.png"] == 3
+    assert all(row["red_cast"] is not None for row in values)
+    assert (limited, bounds) == ([0, len(values)], [0.4, 2])
     assert found["models"]["bright_spot"] == "Active"
     assert found["objects"] == [["spot", [50, 20, 30, 20]]]
 

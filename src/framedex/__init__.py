@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from framedex import vql as vql
     from framedex.api.dataset import Dataset
     from framedex.api.disk_usage import DiskUsage
+    from framedex.api.histogram import Histogram
     from framedex.api.ranked_view import RankedView
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.search_benchmark import SearchBenchmark
@@ -60,6 +61,7 @@ __all__ = [
     "ExportTask",
     "Forbidden",
     "FormatTooNew",
+    "Histogram",
     "InvalidEmbedding",
     "InvalidFilter",
     "InvalidInput",
@@ -87,6 +89,7 @@ _MODULES = {
     "Encoder": "framedex.encoders",
     "ExplorePage": "framedex.api.result_pages",
     "ExportTask": "framedex.tasks",
+    "Histogram": "framedex.api.histogram",
     "RankedView": "framedex.api.ranked_view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",

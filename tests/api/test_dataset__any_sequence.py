@@ -21,6 +21,11 @@ from tests.laws import examples
 
 PLACES = st.lists(st.integers(0, 40), max_size=6)
 TAGS = st.sampled_from(["good", "bad", "odd"])
+LIMITS = st.dictionaries(
+    st.sampled_from(["outliers", "duplicates", "label_outlier", "mislabels"]),
+    st.sampled_from([0.96, 0.99, 1.0, None]),
+    min_size=1,
+)
 VECTORS = st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 3)), min_size=1, max_size=6)
 
 
@@ -44,12 +49,14 @@ class Model:
         tags: the names of tags.
         partial: whether additions are not settled.
         has_field: whether there is the custom field ``score``.
+        limits: of issues, by type.
     """
 
     items: dict[str, Item]
     tags: set[str] = field(default_factory=set)
     partial: bool = False
     has_field: bool = False
+    limits: dict[str, float] = field(default_factory=dict)
 
 
 class Life(RuleBasedStateMachine):
@@ -168,6 +175,12 @@ class Life(RuleBasedStateMachine):
         for uri in uris:
             model.items[uri].score = score
 
+    @rule(which=st.integers(0, 5), limits=LIMITS)
+    def set_limits(self, which: int, limits: dict[str, float | None]) -> None:
+        dataset, model = self._pick(which)
+        dataset.set_limits(**limits)
+        model.limits = {name: limit for name, limit in {**model.limits, **limits}.items() if limit is not None}
+
     @rule(which=st.integers(0, 5))
     def snapshot(self, which: int) -> None:
         dataset, model = self._pick(which)
@@ -247,6 +260,14 @@ class Life(RuleBasedStateMachine):
             assert sum(cluster.n_images for cluster in clusters) == len(model.items)
         together = [set(group.media_ids) for group in dataset.duplicates()]
         assert all(len(group) > 1 for group in together)
+        assert {name: each.limit for name, each in dataset.limits.items() if each.is_set} == model.limits
+        assert _issues(dataset, "duplicates") == {
+            media_id
+            for group in dataset.duplicates(model.limits.get("duplicates", 0.96))
+            for media_id in group.media_ids
+        }
+        for name in ("outliers", "label_outlier"):
+            assert _issues(dataset, name) == _above(dataset, name)
         shown = {each.snapshot_id: each for each in dataset.snapshots()}
         assert set(shown) == set(self.kept[dataset.id])
         assert [each for each, record in shown.items() if record.is_current] == [self.current[dataset.id]]
@@ -257,6 +278,19 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.workspace.close()
         shutil.rmtree(self.home)
+
+
+def _issues(dataset: Dataset, name: str) -> set[str]:
+    """Return the media with an issue."""
+    return set(dataset.issues(name)["media_id"].to_pylist())
+
+
+def _above(dataset: Dataset, name: str) -> set[str]:
+    """Return the media whose value is above the current limit of an issue type."""
+    limit = dataset.limits[name].limit
+    rows = dataset.to_arrow(["media_id", name]).to_pylist()
+    known = [(row["media_id"], row[name]) for row in rows if limit is not None and row[name] is not None]
+    return {media_id for media_id, value in known if value > np.float32(limit or 0)}
 
 
 def _seen(dataset: Dataset, has_field: bool) -> dict[str, tuple[Any, ...]]:

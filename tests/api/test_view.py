@@ -44,6 +44,17 @@ COLUMNS = pa.schema(
         "cluster_2": pa.string(),
         "cluster_3": pa.string(),
         "cluster_4": pa.string(),
+        "blur": pa.float32(),
+        "dark": pa.float32(),
+        "bright": pa.float32(),
+        "odd_aspect_ratio": pa.float32(),
+        "odd_size": pa.float32(),
+        "low_information": pa.float32(),
+        "grayscale": pa.float32(),
+        "duplicates": pa.float32(),
+        "outliers": pa.float32(),
+        "mislabels": pa.float32(),
+        "label_outlier": pa.float32(),
     }
 )
 ELEMENTS = st.sampled_from(
@@ -54,13 +65,14 @@ ELEMENTS = st.sampled_from(
         {"issues": {"op": "issue", "value": "duplicates", "mode": "out"}},
         {"duplicates": {"op": "duplicates", "value": 0.99}},
         {"uniqueness": {"op": "uniqueness", "value": 0.2}},
+        {"quality": {"of": "blur", "op": "lt", "value": 0.5}},
     ]
 )
 FILTERS = st.lists(ELEMENTS, max_size=3)
 
 
 def test_to_arrow__columns(gallery: Gallery) -> None:
-    """The table has the columns of the Parquet export and the clusters of each level, with a row a media item."""
+    """The table has the columns of the Parquet export, clusters of each level and values, with a row a media item."""
     table = gallery.dataset.to_arrow()
     assert table.schema == COLUMNS
     assert table.num_rows == len(NAMES)

@@ -119,6 +119,53 @@ def test_issues__have_a_percentile(run: Run) -> None:
     assert " 90.0 " in run("issues", "pets", "--type", "duplicates")[1]
 
 
+def test_issues__have_value_and_limit(run: Run) -> None:
+    """Each issue is shown with its value and the limit of its type."""
+    status, out, _ = run("issues", "pets", "--type", "duplicates")
+    assert status == 0
+    header, *rows = out.splitlines()
+    assert header.split() == ["issue", "file", "value", "limit", "percentile", "confidence", "reason"]
+    assert rows
+    assert all(row.split()[-3] == "0.96" for row in rows)
+
+
+def test_limits__are_set_and_reset(run: Run) -> None:
+    """Limits are listed with their defaults; an option sets some and resets others in one edit."""
+    before = {each["issue_type"]: each for each in _json(run, "limits", "pets")}
+    assert not any(each["is_set"] for each in before.values())
+    changed = _json(run, "limits", "pets", "--set", "blur=0.99", "--set", "duplicates=0.98")
+    assert {each["issue_type"]: each["limit"] for each in changed if each["is_set"]} == {
+        "blur": 0.99,
+        "duplicates": 0.98,
+    }
+    assert len({row["path"] for row in _json(run, "issues", "pets", "--type", "blur")}) > 0
+    status, out, _ = run("limits", "pets", "--set", "dark=0", "--reset", "blur", "--reset", "duplicates")
+    assert status == 0
+    rows = {line.split()[0]: line.split()[1:4] for line in out.splitlines()}
+    assert rows["issue"] == ["limit", "default", "issue"]
+    assert rows["dark"] == ["0", f"{before['dark']['default']:.3g}", "below"]
+    after = _json(run, "limits", "pets", "--reset", "dark")
+    assert {each["issue_type"]: each for each in after} == before
+
+
+def test_histogram__is_shown_as_bars(run: Run) -> None:
+    """Bars stand for the values of a filter, and the bin with the limit is marked."""
+    limit = next(each["limit"] for each in _json(run, "limits", "pets") if each["issue_type"] == "duplicates")
+    counts = _json(run, "histogram", "pets", "duplicates", "--bins", "5")
+    assert (sum(counts["counts"]), counts["missing"], counts["limit"]) == (6, 1, limit)
+    status, out, _ = run("histogram", "pets", "duplicates", "--bins", "5")
+    assert status == 0
+    title, header, *rows, last = out.splitlines()
+    assert title == "duplicates: cosine similarity to the most similar image"
+    assert header.split() == ["from", "to", "images"]
+    assert [int(row.split()[2]) for row in rows] == counts["counts"]
+    assert [("█" in row) for row in rows] == [count > 0 for count in counts["counts"]]
+    assert sum("◀ limit" in row for row in rows) == 1
+    assert last == "limit 0.96, issue above · 1 without a value"
+    chosen = '[{"file_name": {"op": "is", "value": "p1.png"}}]'
+    assert sum(_json(run, "histogram", "pets", "blur", "--vql", chosen)["counts"]) == 1
+
+
 def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
     """An export says what it wrote."""
     written = _json(run, "export", "pets", str(tmp_path / "pets.zip"), "--include-images")
@@ -165,6 +212,14 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("reindex", "pets", "--threshold", "0.5"), "thresholds must be five ascending cosine distances"),
         (("not-duplicates", "pets", "a", "b"), "no media 'a' in this dataset"),
         (("not-duplicates", "pets", "a"), "two or more different media ids"),
+        (("limits", "pets", "--set", "blur"), "--set must be ISSUE=LIMIT, as blur=0.4, not 'blur'"),
+        (("limits", "pets", "--set", "blur=high"), "the limit of 'blur' must be a number, not 'high'"),
+        (("limits", "pets", "--set", "blur=2"), "the limit of 'blur' must be a finite number from 0 to 1, not 2.0"),
+        (("limits", "pets", "--set", "blur=nan"), "the limit of 'blur' must be a finite number from 0 to 1, not nan"),
+        (("limits", "pets", "--set", "ugly=1"), "no issue 'ugly'; there are: "),
+        (("limits", "pets", "--set", "blur=0.1", "--reset", "blur"), "the limit of 'blur' is given twice"),
+        (("histogram", "pets", "corrupted"), "the issue 'corrupted' has no value"),
+        (("histogram", "pets", "blur", "--bins", "0"), "bins must be a whole number from 1 to 1000, not 0"),
     ],
 )
 def test_errors__are_one_line_and_a_status(

@@ -24,6 +24,7 @@ from framedex.export.formats import FORMATS
 from framedex.export.images import _copy
 from framedex.export.items import size_texts
 from framedex.export.zip_writer import ZipWriter
+from framedex.issue_types import valued_types
 from framedex.operations.context import open_media
 from framedex.records import ExportResult
 from framedex.storage.condition import Condition
@@ -104,15 +105,28 @@ def test_json__item(exported: dict[str, Any], gallery: Gallery) -> None:
         "metadata_items": [
             {"type": "image_label", "properties": {"original_id": None, "category_name": "town", "source": "import"}},
             {"type": "caption", "properties": {"text": "a street, number 03", "source": "import"}},
+            {"type": "quality", "properties": found["metadata_items"][-1]["properties"]},
         ],
     }
     assert 0 <= found["uniqueness_score"] <= 1
 
 
+def test_json__values(exported: dict[str, Any], gallery: Gallery) -> None:
+    """An item has the value of each issue type, as the columns of tables have them; a broken file has no such item."""
+    names = list(valued_types())
+    rows = gallery.dataset.to_arrow(["media_id", *names]).to_pylist()
+    for row in rows:
+        items = next(each for each in exported["media_items"] if each["media_id"] == row["media_id"])["metadata_items"]
+        values = [each["properties"] for each in items if each["type"] == "quality"]
+        expected = {name: None if row[name] is None else pytest.approx(row[name], abs=1e-6) for name in names}
+        assert values == ([expected] if any(each is not None for each in expected.values()) else [])
+    assert sum(row["blur"] is not None for row in rows) == len(NAMES) - len(BROKEN)
+
+
 def test_json__issue_items(exported: dict[str, Any], gallery: Gallery) -> None:
     """An issue has a type and a confidence; that of a duplicate also its group and the similarity of that."""
-    (dark,) = item(exported, gallery, "bad/dark.png")["metadata_items"]
-    assert dark["type"] == "issue"
+    dark, values = item(exported, gallery, "bad/dark.png")["metadata_items"]
+    assert (dark["type"], values["type"]) == ("issue", "quality")
     assert list(dark["properties"]) == ["issue_type", "confidence"]
     assert dark["properties"]["issue_type"] == "dark"
     assert 0.5 < dark["properties"]["confidence"] <= 1
@@ -261,7 +275,7 @@ def test_json__odd_text(workspace: Workspace, tmp_path: Path) -> None:
     dataset.export(tmp_path / "out.zip")
     metadata = read_json(tmp_path / "out.zip")
     assert metadata["info"]["dataset"] == 'a "name" & 猫'
-    label, caption = (each["properties"] for each in metadata["media_items"][0]["metadata_items"])
+    label, caption, _ = (each["properties"] for each in metadata["media_items"][0]["metadata_items"])
     assert caption["text"] == text
     assert label["category_name"] == text.strip()
 

@@ -17,6 +17,7 @@ from framedex import Dataset, InvalidInput, NotFound, Workspace
 from framedex.core.ids import Kind, group_id
 from framedex.export.formats import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
+from framedex.issue_types import valued_types
 from framedex.operations.context import open_media
 from framedex.records import ExportStatus
 from framedex.storage.objects import objects_of
@@ -151,7 +152,11 @@ def test_parquet__objects_of_media(dataset: Dataset, tmp_path: Path) -> None:
     rows = {row["image_filename"]: row for row in parquet(exported(dataset, tmp_path, "parquet"))}
     assert {name: row["n_objects"] for name, row in rows.items()} == {"a.png": 2, "b.png": 0, "c.png": 3}
     assert rows["b.png"]["objects"] == []
-    assert list(rows["a.png"]["objects"][0]) == OBJECT.names
+    assert list(rows["a.png"]["objects"][0]) == [*OBJECT.names, *valued_types()]
+    values = dataset.objects.to_arrow(["media_id", *valued_types()]).to_pylist()
+    objects = {each["object_id"]: each for row in rows.values() for each in row["objects"]}
+    for row in values:
+        assert [objects[row["media_id"]][name] for name in valued_types()] == [row[name] for name in valued_types()]
     found = {name: [(each["label"], each["bbox"]) for each in row["objects"]] for name, row in rows.items()}
     assert found == {name: [(label, box) for label, box, *_ in BOXES.get(name, [])] for name in NAMES}
     assert [each["confidence"] for each in rows["a.png"]["objects"]] == [None, 0.75]
@@ -160,8 +165,13 @@ def test_parquet__objects_of_media(dataset: Dataset, tmp_path: Path) -> None:
 def test_parquet__a_row_an_object(dataset: Dataset, tmp_path: Path) -> None:
     """In an export of objects, a row is an object, with its image's id and name."""
     files = exported(dataset, tmp_path, "parquet", entity_type="OBJECTS")
-    assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == OBJECT_ROWS.names
+    assert pq.read_schema(io.BytesIO(files["metadata.parquet"])).names == [*OBJECT_ROWS.names, *valued_types()]
     rows = parquet(files)
+    names = ["blur", "outliers"]
+    values = dataset.objects.to_arrow(["media_id", *names]).to_pylist()
+    assert {row["object_id"]: [row[each] for each in names] for row in rows} == {
+        row["media_id"]: [row[each] for each in names] for row in values
+    }
     ids, media = object_ids(dataset), dict(zip(dataset.where([]).media_ids(), NAMES, strict=True))
     assert {(row["image_filename"], row["label"], tuple(row["bbox"])): row["object_id"] for row in rows} == ids
     assert all(media[row["media_id"]] == row["image_filename"] for row in rows)

@@ -40,6 +40,6 @@ def test_issue_types__columns() -> None:
 @pytest.mark.parametrize("name", ["blurry", "", None, 3, ["blur"]])
 def test_find_issue_type__unknown(name: Any) -> None:
     """An unknown name is refused with the list of known names."""
-    assert find_issue_type("blur").column == "sharpness"
+    assert find_issue_type("blur").column == "acutance"
     with pytest.raises(InvalidInput, match=r"no issue .*; there are: blur, bright, "):
         find_issue_type(name)

@@ -22,6 +22,7 @@ from framedex.vql.keys.issues import IssuesTest
 from framedex.vql.keys.labels import LabelsTest
 from framedex.vql.keys.media import MediaTest
 from framedex.vql.keys.objects import ObjectsTest
+from framedex.vql.keys.quality import QualityTest
 from framedex.vql.keys.size import SizeTest
 from framedex.vql.keys.source import SourceTest
 from framedex.vql.keys.tags import TagsTest
@@ -78,6 +79,24 @@ def _issues(test: IssuesTest, row: Row, _scope: Scope) -> bool:
     value = row.get(f"issue_{test.value}")
     inside = value is not None and bool(np.float32(test.confidence_min) <= value <= np.float32(test.confidence_max))
     return inside != (test.mode == "out")
+
+
+def _quality(test: QualityTest, row: Row, _scope: Scope) -> bool:
+    column = {"blur": "acutance", "outliers": "outlier_distance"}[test.of]
+    value, values = row.get(column), [np.float32(each) for each in listed(test.value)]
+    if value is None:
+        return False
+    match test.op:
+        case "lt":
+            return bool(value < values[0])
+        case "le":
+            return bool(value <= values[0])
+        case "gt":
+            return bool(value > values[0])
+        case "ge":
+            return bool(value >= values[0])
+        case _:
+            return bool(values[0] <= value <= values[-1])
 
 
 def _duplicates(test: DuplicatesTest, row: Row, _scope: Scope) -> bool:
@@ -188,6 +207,7 @@ TESTS: Mapping[type[KeyTest], Callable[[Any, Row, Scope], bool]] = {
     LabelsTest: _labels,
     TagsTest: _tags,
     IssuesTest: _issues,
+    QualityTest: _quality,
     DuplicatesTest: _duplicates,
     UniquenessTest: _uniqueness,
     FieldTest: _field,

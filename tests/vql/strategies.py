@@ -18,6 +18,8 @@ NAMES = ("cat", "dog", "", "it's", 'a"b', "$1", "naïve", "%", "a;b", "nul\0here
 TAGS = {"7d1f": 0, "naïve": 0, "keep": 1, "'; --": 2}
 """Numbers of tags by id and by name; ``gone`` is none of them, and ``untagged`` means that there is none."""
 ISSUES = ("blur", "dark", "duplicates")
+VALUES = {"blur": "acutance", "outliers": "outlier_distance"}
+"""Columns of values by issue type."""
 LEVELS = range(len(DUPLICATE_LEVELS))
 OPTIONS = ("low", "it's", "🐈‍⬛")
 FIELDS = {
@@ -56,6 +58,7 @@ numbers = st.one_of(
     st.integers(-3, 3),
     st.floats(allow_nan=False, allow_infinity=False),
 )
+measured = st.one_of(shares, st.sampled_from((-0.0, 5e-324, -1e38, 1e38, 0.1, 1)), st.floats(-2, 2))
 sizes = st.one_of(st.integers(0, 3), st.integers(0, 2**53))
 _zones = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-12))])
 _near = st.integers(-1, 1).map(lambda us: ADDED[2] + timedelta(microseconds=us))
@@ -134,6 +137,10 @@ KINDS: dict[str, tuple[st.SearchStrategy[dict[str, Any]], tuple[str, ...]]] = {
     "labels": (_labels(), ("labels",)),
     "tags": (_tags(), ("tags",)),
     "issues": (_issues(), tuple(f"issue_{issue}" for issue in ISSUES)),
+    **{
+        f"quality of {name}": (_ordered("quality", measured, None, of=st.just(name)), (column,))
+        for name, column in VALUES.items()
+    },
     "uniqueness": (_single("uniqueness", shares), ("uniqueness",)),
     "duplicates": (
         _single("duplicates", st.one_of(shares, st.sampled_from(DUPLICATE_LEVELS), st.floats(0.95, 1.0))),
@@ -193,6 +200,7 @@ _CELLS = {
     "labels": _maybe(st.lists(names, max_size=3, unique=True)),
     "tags": _maybe(st.lists(st.integers(0, 3), max_size=3, unique=True)),
     "uniqueness": _maybe_share,
+    **dict.fromkeys(VALUES.values(), _maybe(st.one_of(stored_shares, st.floats(-2, 2, width=32)))),
     **{f"issue_{issue}": _maybe_share for issue in ISSUES},
     **{f"duplicate_{level}": _maybe(st.integers(0, 3)) for level in LEVELS},
     **{known.column: _values(known) for known in FIELDS.values()},
@@ -236,6 +244,7 @@ SCHEMA = pa.schema(
         pa.field("labels", pa.list_(pa.string())),
         pa.field("tags", pa.list_(pa.int32())),
         pa.field("uniqueness", pa.float32()),
+        *(pa.field(name, pa.float32()) for name in VALUES.values()),
         *(pa.field(f"issue_{issue}", pa.float32()) for issue in ISSUES),
         *(pa.field(f"duplicate_{level}", pa.int32()) for level in LEVELS),
         *(_column(known) for known in FIELDS.values()),

@@ -22,6 +22,11 @@ BUILT: list[tuple[vql.Expression, dict[str, Any]]] = [
         {"issues": {"op": "issue", "value": "dark", "mode": "out", "confidence_min": 0, "confidence_max": 0.5}},
     ),
     (vql.duplicates(), {"duplicates": {"op": "duplicates", "value": 0.96}}),
+    (vql.quality("blur", "lt", 0.4), {"quality": {"of": "blur", "op": "lt", "value": 0.4}}),
+    (
+        vql.quality("outliers", "between", (0.2, 1)),
+        {"quality": {"of": "outliers", "op": "between", "value": [0.2, 1]}},
+    ),
     (vql.uniqueness(0.5), {"uniqueness": {"op": "uniqueness", "value": 0.5}}),
     (vql.text("fts", "red car"), {"text": {"op": "fts", "value": "red car"}}),
     (vql.text("semantic", "car", 0.25), {"text": {"op": "semantic", "value": "car", "threshold": 0.25}}),
@@ -67,6 +72,11 @@ def test_builders__are_there_for_all_keys() -> None:
     ("build", "path"),
     [
         (lambda: vql.issues("ugly"), "$[0].issues.value"),
+        (lambda: vql.quality("ugly", "lt", 0.5), "$[0].quality.of"),
+        (lambda: vql.quality("corrupted", "lt", 0.5), "$[0].quality.of"),
+        (lambda: vql.quality("blur", "lt", float("nan")), "$[0].quality.value"),
+        (lambda: vql.quality("blur", "between", [0.5, 0.25]), "$[0].quality.value"),
+        (lambda: vql.quality("blur", "below", 0.5), "$[0].quality.op"),  # type: ignore[arg-type] # that is the mistake
         (lambda: vql.labels(3), "$[0].labels.value"),  # type: ignore[arg-type] # that is the mistake
         (lambda: vql.uniqueness(float("nan")), "$[0].uniqueness.value"),
         (lambda: vql.size("between", 3), "$[0].size.value"),

@@ -18,7 +18,7 @@ from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
 from framedex.core.arrays import Mask
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
-from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
+from framedex.issue_types import LabelLimits
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -36,6 +36,7 @@ _N_SAME_LABEL = 3  # an item is compared with this number of nearest items of it
 _UNRELATED = 1.0  # cosine distance of unrelated items
 _MIN_MEMBERS = 10  # labels with fewer members have no limit
 _BLOCK = 1_000_000  # votes in memory at a time, about 100 MB
+_DEFAULT_LIMITS = LabelLimits()
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def label_quality(
     inverse: npt.NDArray[np.integer],
     labels: Labels,
     *,
+    limits: LabelLimits = _DEFAULT_LIMITS,
     progress: ShareProgress = ignore_progress,
 ) -> LabelQuality:
     """Return the label quality of all items: probable label errors and label outliers.
@@ -94,6 +96,7 @@ def label_quality(
         graph: neighbours among M distinct rows.
         inverse: int, shape (N,): the distinct row of each item.
         labels: labels of the N items.
+        limits: limits of both issues.
         progress: called between blocks of rows.
 
     Raises:
@@ -106,13 +109,13 @@ def label_quality(
     own, other, code = _votes(graph, entries, lambda share: progress(0.7 * share))
     coherent, typical = _coherent(entries, own)
     typical[~coherent] = np.nan
-    support, confidence, suggestion = _mislabels(graph, entries, own, (other, code), typical)
+    support, confidence, suggestion = _mislabels(graph, entries, own, (other, code), typical, limits.support)
     suggested = np.full(len(inverse), -1, dtype=np.int32)
     suggested[entries.item] = suggestion
     distances = _distances(graph, entries, lambda share: progress(0.7 + 0.3 * share))
     relative = _relative_distances(entries, distances, coherent)
     with np.errstate(invalid="ignore", divide="ignore"):
-        distance = np.where(relative > OUTLIER_LIMIT, 1 - 0.5 * OUTLIER_LIMIT / relative, np.nan)
+        distance = np.where(relative > limits.distance, 1 - 0.5 * limits.distance / relative, np.nan)
     return LabelQuality(
         support=entries.by_item(support),
         mislabel_confidence=entries.by_item(confidence),
@@ -380,7 +383,12 @@ def _coherent(entries: _LabelEntries, own: Floats) -> tuple[Mask, Floats]:
 
 
 def _mislabels(
-    graph: NeighbourGraph, entries: _LabelEntries, own: Floats, votes: tuple[Floats, Ints], typical: Floats
+    graph: NeighbourGraph,
+    entries: _LabelEntries,
+    own: Floats,
+    votes: tuple[Floats, Ints],
+    typical: Floats,
+    limit: float,
 ) -> tuple[Floats, Floats, Ints]:
     """Return (support, confidence, suggested) of labelled items, as in :class:`LabelQuality`.
 
@@ -391,12 +399,13 @@ def _mislabels(
     lowest = np.minimum.reduceat(own[entries.entry], entries.first)
     support = (lowest + _BALANCE) / (lowest + other + 2 * _BALANCE)
     expected = np.where(code >= 0, typical[code], np.nan)
-    issue = (support < MISLABEL_LIMIT) & (other >= np.maximum(_MIN_SUPPORT, _TYPICAL * expected))
+    issue = (support < limit) & (other >= np.maximum(_MIN_SUPPORT, _TYPICAL * expected))
     candidates = np.flatnonzero(issue)
     issue[candidates] = (
         _voters(graph, entries, entries.row[entries.entry[entries.first[candidates]]], code[candidates]) >= _MIN_VOTES
     )
-    confidence = 0.5 + 0.5 * (1 - support / MISLABEL_LIMIT) * np.minimum(1, other / expected)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a limit of 0, below which no support is
+        confidence = 0.5 + 0.5 * (1 - support / limit) * np.minimum(1, other / expected)
     return support, np.where(issue, confidence, np.nan), np.where(issue, code, -1)
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
+from framedex.api.histogram import Histogram
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
 from framedex.browse.explore import check_arguments, check_entity_type, explore, file_name
+from framedex.browse.histograms import value_histogram
 from framedex.browse.similar_videos import similar_videos
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
@@ -101,7 +103,9 @@ class View(exporting.Exportable):
                 columns ``media_type, video_id, video_name, frame_number, frame_timestamp``, and ``cluster_0`` (finest)
                 to ``cluster_4``. Objects also have ``parent_id`` (the id of the image that contains the object),
                 ``label``, ``confidence`` (null if unknown), ``source`` and ``bbox`` (x, y, width, height in pixels of
-                that image). On request only: ``file_name`` and ``path`` (relative to the source), as in
+                that image). The value of each issue type is a column with the name of the type (``blur``, ``dark``,
+                ``outliers``, …; float32, null where it could not be measured), except where a column or a custom field
+                has that name. On request only: ``file_name`` and ``path`` (relative to the source), as in
                 :meth:`issues`; ``embedding`` (float32 lists of unit length); and, for media, custom fields by name.
 
         Raises:
@@ -226,7 +230,8 @@ class View(exporting.Exportable):
         The columns are ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason,
         suggested_label``. ``path`` is relative to the source, and ``file_name`` is its last part. ``percentile`` is the
         rank of the value among all media of the dataset, not only those of the view: 0 is the best, 100 the worst;
-        equal values share their mean rank.
+        equal values share their mean rank. ``threshold`` is the current limit of the issue type
+        (:meth:`Dataset.set_limits`).
 
         Args:
             issue_type: return only this issue type.
@@ -243,6 +248,20 @@ class View(exporting.Exportable):
         """Return the count and the threshold of each issue type."""
         media = self._media()
         return issue_search.issue_summaries(media, self._condition(media))
+
+    def histogram(self, issue_type: str, *, bins: int | Sequence[float] = 20) -> Histogram:
+        """Return the histogram of the values of an issue type, with its limit. A notebook displays it as a plot.
+
+        Args:
+            issue_type: the issue type, as ``blur``.
+            bins: the number of bins of equal width between the least and the greatest value, 1 to 1,000; or their
+                edges, ascending.
+
+        Raises:
+            InvalidInput: the issue type is unknown or has no value, or the bins are neither a number nor edges.
+        """
+        media = self._media()
+        return Histogram.of(value_histogram(media, self._condition(media), issue_type, bins=bins))
 
     def duplicates(
         self,

@@ -38,12 +38,12 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     columns = [each.confidence_column for each in types.values() if each.confidence_column in columns_present]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
-    limits = media.generation.summary.issue_thresholds
+    summary = media.generation.summary
     return [
         IssueSummary(
             issue_type=name,
             count=row.get(issue.confidence_column, 0),
-            threshold=limits.get(name),
+            threshold=summary.limit(name),
             meaning=issue.meaning,
         )
         for name, issue in sorted(types.items())
@@ -93,7 +93,7 @@ def check_limit(limit: int | None) -> None:
 
 def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int | None) -> pa.Table:
     is_corrupted = issue.judged_by is JudgedBy.ERROR
-    value = None if is_corrupted else issue.column
+    value = issue.column if issue.has_value else None
     column, present = issue.confidence_column, set(media.table.schema.names)
     if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
@@ -109,7 +109,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     )
     columns = ["media_id", "path", column, value or "error", *details]
     rows = media.query(text, condition, columns)
-    threshold = media.generation.summary.issue_thresholds.get(issue.name)
+    threshold = media.generation.summary.limit(issue.name)
     arrays = {
         "file_name": pa.array([file_name(path) for path in rows["file_name"].to_pylist()], pa.string()),
         "issue_type": pa.repeat(pa.scalar(issue.name), len(rows)),
@@ -127,7 +127,7 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
 
 def _percentiles(media: Media, issue: IssueType, values: pa.ChunkedArray) -> pa.Array:
     """Return the percentiles of values within the whole dataset; null without a value."""
-    if issue.column is None or issue.judged_by is JudgedBy.ERROR or not len(values):
+    if issue.column is None or not issue.has_value or not len(values):
         return pa.nulls(len(values), pa.float32())
     measured = _floats(media.table.scan([issue.column]).read_all().column(0))
     ranks = percentiles(_floats(values), measured[~np.isnan(measured)], above=issue.above)

@@ -1,4 +1,4 @@
-"""Commands that edit tags and decisions about duplicates."""
+"""Commands that edit tags, decisions about duplicates and limits of issues."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +12,11 @@ from framedex.cli.options import (
     TagArgument,
     VqlOption,
     WorkspaceOption,
+    number,
     open_workspace,
     parse_vql,
 )
-from framedex.cli.output import counted, print_json, print_table, say
+from framedex.cli.output import counted, print_json, print_table, say, short_number
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -76,6 +77,53 @@ def tags(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
             return
         rows = [(r.name, r.count, f"{r.created_at:%Y-%m-%d %H:%M}", r.created_by, r.tag_id) for r in records]
         print_table(("tag", "images", "created (UTC)", "by", "id"), rows)
+
+
+def limits(
+    name: NameArgument,
+    new: Annotated[
+        list[str] | None, typer.Option("--set", metavar="ISSUE=LIMIT", help="Set a limit, as blur=0.4. Repeatable.")
+    ] = None,
+    reset: Annotated[
+        list[str] | None, typer.Option(metavar="ISSUE", help="Return a limit to its default. Repeatable.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the limits of issues, after changing those that are given."""
+    changes = _limit_changes(new or [], reset or [])
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        if changes:
+            dataset.set_limits(**changes)
+        records = dataset.limits.values()
+        if as_json:
+            print_json(list(records))
+            return
+        rows = [
+            (
+                record.issue_type,
+                "none" if record.limit is None else short_number(record.limit),
+                "none" if record.default is None else short_number(record.default),
+                "above" if record.above else "below",
+                record.meaning,
+            )
+            for record in records
+        ]
+        print_table(("issue", "limit", "default", "issue if", "value"), rows)
+
+
+def _limit_changes(new: list[str], reset: list[str]) -> dict[str, float | None]:
+    """Return the limits of options by issue type; None for the default."""
+    changes: dict[str, float | None] = dict.fromkeys(reset)
+    for text in new:
+        issue_type, equals, limit = text.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set must be ISSUE=LIMIT, as blur=0.4, not {text!r}")
+        if issue_type in changes:
+            raise InvalidInput(f"the limit of {issue_type!r} is given twice")
+        changes[issue_type] = number(f"the limit of {issue_type!r}", limit)
+    return changes
 
 
 def _show_tag(record: "Tag", *, as_json: bool) -> None:

@@ -19,7 +19,10 @@ from framedex.cli.options import (
 from framedex.cli.output import print_json, print_table, say, short_number
 
 if TYPE_CHECKING:
+    from framedex import Histogram
     from framedex.records import DuplicateGroup
+
+_BAR = 40  # characters of the longest bar of a histogram
 
 
 def explore(
@@ -120,13 +123,55 @@ def issues(
                 row["issue_type"],
                 row["path"],
                 short_number(row["value"]),
+                short_number(row["threshold"]),
                 "" if row["percentile"] is None else f"{row['percentile']:.1f}",
                 f"{row['confidence']:.2f}",
                 row["reason"] or (row["suggested_label"] and f"suggested label: {row['suggested_label']}") or "",
             )
             for row in found
         ]
-        print_table(("issue", "file", "value", "percentile", "confidence", "reason"), rows)
+        print_table(("issue", "file", "value", "limit", "percentile", "confidence", "reason"), rows)
+
+
+def histogram(
+    name: NameArgument,
+    issue_type: Annotated[str, typer.Argument(metavar="ISSUE", help="Issue type, as blur.")],
+    bins: Annotated[int, typer.Option(help="Number of bins, 1 to 1000.")] = 20,
+    objects: Annotated[bool, typer.Option("--objects", help="Count objects instead of images.")] = False,
+    vql: VqlOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the values of an issue type as bars, with its limit."""
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        view = dataset.objects if objects else dataset.where([])
+        result = view.where(parse_vql(vql) or []).histogram(issue_type, bins=bins)
+        if as_json:
+            print_json(result)
+            return
+        say(f"{result.issue_type}: {result.meaning}")
+        rows = list(zip(result.edges, result.edges[1:], result.counts, strict=False))
+        most = max(1, *result.counts)
+        print_table(
+            ("from", "to", "objects" if objects else "images", ""),
+            [
+                (short_number(start), short_number(end), count, _bar(count, most) + _limit_mark(result, start, end))
+                for start, end, count in rows
+            ],
+        )
+        say(" · ".join([result.limit_words or "no limit", f"{result.missing:,} without a value"]))
+
+
+def _bar(count: int, most: int) -> str:
+    return "█" * (max(1, round(_BAR * count / most)) if count else 0)
+
+
+def _limit_mark(result: "Histogram", start: float, end: float) -> str:
+    """Return a mark in the bin with the limit."""
+    is_last = end == result.edges[-1]
+    within = result.limit is not None and (start <= result.limit < end or (is_last and result.limit == end))
+    return " ◀ limit" if within else ""
 
 
 def export(

@@ -9,9 +9,9 @@ import typer
 from framedex import __version__
 from framedex.cli.datasets import add, add_objects, create, ls, reindex, rm, show
 from framedex.cli.demo import demo
-from framedex.cli.edits import not_duplicates, tag, tags, untag
+from framedex.cli.edits import limits, not_duplicates, tag, tags, untag
 from framedex.cli.enrich import enrich, models
-from framedex.cli.inspect import duplicates, explore, export, issues, report
+from framedex.cli.inspect import duplicates, explore, export, histogram, issues, report
 from framedex.cli.maintenance import check, cleanup, du, recover, retry, vacuum
 from framedex.cli.output import printable, say
 from framedex.cli.plugins import plugins
@@ -24,8 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command_function in (
-    create, add, add_objects, reindex, models, enrich, not_duplicates, tag, untag, tags, ls, show, explore, search,
-    similar, duplicates, issues, export, report, cleanup, du, check, recover, retry, vacuum, rm, plugins, demo,
+    create, add, add_objects, reindex, models, enrich, not_duplicates, limits, tag, untag, tags, ls, show, explore,
+    search, similar, duplicates, issues, histogram, export, report, cleanup, du, check, recover, retry, vacuum, rm,
+    plugins, demo,
 ):  # fmt: skip
     app.command()(_command_function)
 

@@ -16,7 +16,7 @@ from framedex.errors import InvalidInput
 from framedex.export.locations import file_paths, image_names, uris
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_column, stored_name
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
-from framedex.issue_types import IssueType, issue_types
+from framedex.issue_types import IssueType, issue_types, valued_types
 from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS
@@ -80,7 +80,9 @@ RESERVED = frozenset(
         "n_objects",
     }
 )
-"""Column names that a custom field cannot have."""
+"""Column names that a custom field cannot have, in addition to the names of issue types."""
+_OF_OBJECTS = frozenset({*OF_BOXES.names, "object_id", "original_id", "iscrowd", "truncated", "difficult"})
+_VALUE_OF = b"issue_value"  # metadata that marks the columns of values
 _BLOCK_ROWS = 32_768
 _BLOCK_BYTES = 32 * 2**20
 _HEX = np.frombuffer("".join(f"{octet:02x}" for octet in range(256)).encode(), np.uint16)
@@ -100,6 +102,36 @@ _PATHS: dict[str, Callable[[Media, pa.Table], Any]] = {
 }
 
 
+def reserved_names() -> frozenset[str]:
+    """Return the column names that a new custom field cannot have."""
+    return RESERVED | valued_types().keys()
+
+
+def value_fields(media: Media) -> list[pa.Field]:
+    """Return a column for the values of each issue type, named like the type: float32, null for missing values.
+
+    A type of a plugin can have the name of another column or of an older custom field: these come first.
+    """
+    fields = [] if media.parents is not None else custom_fields(media)
+    taken = RESERVED | _OF_OBJECTS | {field.name for field in fields}
+    return [
+        pa.field(name, pa.float32(), metadata={_VALUE_OF: issue.column})
+        for name, issue in valued_types().items()
+        if name not in taken
+    ]
+
+
+def is_value(field: pa.Field) -> bool:
+    """Return whether a column is one of :func:`value_fields`."""
+    return _value_column(field) is not None
+
+
+def _value_column(field: pa.Field) -> str | None:
+    """Return the name of the stored column of an issue type's values; None for other columns."""
+    name = (field.metadata or {}).get(_VALUE_OF)
+    return None if name is None else name.decode()
+
+
 def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
     """Return the schema of ``to_arrow``: the requested columns in order, or all columns except the embedding.
 
@@ -113,8 +145,7 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
         schema = schema.append(pa.field(name, pa.string()))
     embedding = media.table.schema.field("embedding")
     of_objects = media.parents is not None
-    if of_objects:
-        schema = pa.schema([*schema, *OF_BOXES])
+    schema = pa.schema([*schema, *value_fields(media), *(OF_BOXES if of_objects else ())])
     if columns is None:
         return schema
     if isinstance(columns, str):
@@ -173,8 +204,9 @@ _STORED = {
 
 def required_columns(media: Media, schema: pa.Schema) -> list[str]:
     """Return the stored columns that a schema depends on. Columns of edits exist after the first edit only."""
-    names = {stored_name(field) or field.name for field in schema}
-    stored = {stored for name in names for stored in _STORED.get(name, (name,))}
+    values = {name for field in schema if (name := _value_column(field)) is not None}
+    names = {stored_name(field) or field.name for field in schema if _value_column(field) is None}
+    stored = values | {stored for name in names for stored in _STORED.get(name, (name,))}
     if "issues" in names:
         stored |= {DUPLICATES[0], *(issue.confidence_column for issue in issue_types().values())}
     without = frozenset() if media.has_videos else frozenset(OF_VIDEOS.names)
@@ -185,6 +217,8 @@ def column_of(media: Media, block: pa.Table, field: pa.Field) -> Any:
     """Return a column, computed from a block with the stored columns of :func:`required_columns`."""
     if (edited := edited_column(media, block, field)) is not None:
         return edited
+    if (stored := _value_column(field)) is not None:
+        return block[stored] if stored in block.column_names else pa.nulls(len(block), field.type)
     match field.name:
         case name if name in _PATHS:
             return _PATHS[name](media, block)

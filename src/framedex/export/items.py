@@ -1,12 +1,14 @@
 """Media as items of the JSON export."""
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
 from framedex.annotations.output import column
-from framedex.export.columns import EXPORTED, URL
+from framedex.export.columns import EXPORTED, URL, is_value, value_fields
 from framedex.export.object_columns import FLAGS, OBJECT_ITEM
 from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.user_edits import TAG_DATES, custom_fields, edited_items
@@ -24,8 +26,10 @@ def item_columns(media: Media, objects: Media | None = None) -> pa.Schema:
         objects: the exported objects in them, or None.
     """
     model_caption = _model_caption(media)
-    lists = [] if objects is None else [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects)]))]
-    return pa.schema([*EXPORTED, URL, *model_caption, TAG_DATES, *custom_fields(media), *lists])
+    lists = []
+    if objects is not None:
+        lists = [objects_field(pa.schema([*OBJECT_ITEM, *_model_caption(objects), *value_fields(objects)]))]
+    return pa.schema([*EXPORTED, URL, *model_caption, TAG_DATES, *value_fields(media), *custom_fields(media), *lists])
 
 
 def _model_caption(media: Media) -> list[pa.Field]:
@@ -57,7 +61,8 @@ def _metadata_items(block: pa.Table) -> pa.Array:
     by_model = column(block, MODEL_CAPTION.name) if MODEL_CAPTION.name in block.column_names else None
     captions = _captions(column(block, "caption"), by_model)
     objects = [_objects(column(block, OBJECTS))] if OBJECTS in block.column_names else []
-    kinds = [_issues(column(block, "issues")), _labels(block), *objects, *edited_items(block), captions]
+    values = _values({field.name: column(block, field.name) for field in block.schema if is_value(field)})
+    kinds = [_issues(column(block, "issues")), _labels(block), *objects, *edited_items(block), captions, values]
     return _arrays([*kinds, _video_infos(block)])
 
 
@@ -85,6 +90,13 @@ def _issues(issues: pa.ListArray) -> pa.Array:
     return json.join_lists(_item("issue", texts), issues)
 
 
+def _values(values: dict[str, pa.Array]) -> pa.Array:
+    """Return the values of issue types, by name, as one item; null for rows without any value."""
+    is_measured = functools.reduce(pc.or_, (pc.is_valid(each) for each in values.values()))
+    item = _item("quality", json.object_texts({name: json.decimals(each) for name, each in values.items()}))
+    return pc.if_else(is_measured, item, None)
+
+
 def _labels(block: pa.Table) -> pa.Array:
     labels = column(block, "labels")
     names = json.strings(labels.flatten())
@@ -106,6 +118,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
     numbers = json.join_lists(json.exact(edges.flatten()), edges)
     is_told = values.type.get_field_index(MODEL_CAPTION.name) >= 0
     captions = _captions(values.field("caption"), values.field(MODEL_CAPTION.name) if is_told else None)
+    quality = _values({field.name: values.field(field.name) for field in values.type if is_value(field)})
     properties = {
         "object_id": json.quoted(values.field("object_id")),
         "original_id": json.strings(values.field("original_id")),
@@ -117,7 +130,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         "uniqueness_score": json.decimals(values.field("uniqueness_score")),
         "url": json.strings(values.field("url")),
         "cluster_id": json.quoted(values.field("cluster_id")),
-        "metadata_items": _arrays([_issues(values.field("issues")), captions]),
+        "metadata_items": _arrays([_issues(values.field("issues")), captions, quality]),
     }
     return json.join_lists(_item("object_label", json.object_texts(properties)), objects)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from framedex.core.progress import ShareProgress
-from framedex.export.columns import EXPORTED
+from framedex.export.columns import EXPORTED, value_fields
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
 from framedex.export.locations import image_names
@@ -33,14 +33,18 @@ _BUFFERED_BYTES = 4 * 2**20
 
 def write_parquet(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
-    of_objects = [N_OBJECTS, objects_field(OBJECT)] if contents.with_objects else []
-    schema = OBJECT_ROWS if contents.boxes_only else pa.schema([*EXPORTED, *custom_fields(contents.media), *of_objects])
+    objects = [] if contents.objects is None else value_fields(contents.objects.objects)
+    values = objects if contents.boxes_only else value_fields(contents.media)
+    of_objects = [N_OBJECTS, objects_field(pa.schema([*OBJECT, *objects]))] if contents.with_objects else []
+    others = [] if contents.boxes_only else [*custom_fields(contents.media), *of_objects]
+    schema = pa.schema([*(OBJECT_ROWS if contents.boxes_only else EXPORTED), *values, *others])
+    ordered = [*ORDERED, *(field.name for field in values)]
     blocks = contents.object_blocks if contents.boxes_only else contents.blocks
     with (
         archive.member(FILE) as member,
         # Each write of Arrow waits for the interpreter lock, which the reading thread needs, too.
         pa.BufferedOutputStream(pa.PythonFile(_Sink(member), mode="w"), _BUFFERED_BYTES) as sink,
-        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ORDERED) as writer,
+        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=REPEATED, write_statistics=ordered) as writer,
     ):
         # Prepare the next row group while one is written.
         for rows in _row_groups(blocks(schema, progress, ahead=_BLOCKS_A_GROUP)):

@@ -1,12 +1,14 @@
 """Issue types: the quality problems of images that an index detects, one entry each."""
 
 from framedex.issue_types.base import Derived, ImageSample, IssueType, JudgedBy
-from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS
+from framedex.issue_types.labels import LABEL_OUTLIER, MISLABELS, LabelLimits
+from framedex.issue_types.limits import check_issue_limit, find_valued_type, valued_types
 from framedex.issue_types.registry import (
     CORRUPTED,
     DUPLICATES,
     OUTLIERS,
     IssueName,
+    ValuedIssueName,
     find_issue_type,
     is_built_in,
     issue_types,
@@ -25,9 +27,14 @@ __all__ = [
     "IssueName",
     "IssueType",
     "JudgedBy",
+    "LabelLimits",
+    "ValuedIssueName",
+    "check_issue_limit",
     "find_issue_type",
+    "find_valued_type",
     "is_built_in",
     "issue_types",
     "measure_columns",
     "measured_types",
+    "valued_types",
 ]

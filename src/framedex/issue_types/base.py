@@ -153,7 +153,7 @@ class IssueType:
     """Quality problem that an image can have.
 
     The value of a pixel *measure* is stored when the image is ingested. It is compared with the limit when the dataset
-    is indexed, so a changed threshold only needs a reindex.
+    is indexed, or when a user sets another limit, so a changed threshold only needs a reindex.
 
     Attributes:
         name: the name in results, filters and exports: lower-case letters, digits and ``_``.
@@ -199,6 +199,11 @@ class IssueType:
     def has_own_value(self) -> bool:
         """True if the type has a measure or a derived value."""
         return self.measure is not None or self.derived is not None
+
+    @property
+    def has_value(self) -> bool:
+        """True if the type has a value that a limit is compared with; false for one that is judged by errors."""
+        return self.column is not None and self.judged_by is not JudgedBy.ERROR
 
     @property
     def confidence_column(self) -> str:

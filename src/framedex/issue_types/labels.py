@@ -1,9 +1,25 @@
 """Wrong labels, detected by :mod:`framedex.analysis.labels` from the labels of the nearest images."""
 
+from dataclasses import dataclass
+
 from framedex.issue_types.base import IssueType, JudgedBy
 
 MISLABEL_LIMIT = 0.2  # support below it is an issue
 OUTLIER_LIMIT = 1.0  # relative distance above it is an issue
+
+
+@dataclass(frozen=True)
+class LabelLimits:
+    """Limits of the issues about labels.
+
+    Attributes:
+        support: a label with less support by neighbours is a mislabel, in [0, 1].
+        distance: a label with a larger relative distance is an outlier of the label, from 0.
+    """
+
+    support: float = MISLABEL_LIMIT
+    distance: float = OUTLIER_LIMIT
+
 
 MISLABELS = IssueType(
     "mislabels",

@@ -65,7 +65,7 @@ def _check(row: IssueType, _others: Mapping[str, IssueType]) -> None:
     """
     if row.judged_by is not JudgedBy.LIMIT or row.details or row.threshold is None:
         raise InvalidInput(f"the issue type {row.name!r} of a plugin must have a threshold and be judged by it alone")
-    values = sorted(each.column for each in _BUILT_IN.values() if each.column is not None)
+    values = sorted(str(each.column) for each in _BUILT_IN.values() if each.has_value)
     if row.has_own_value:
         if row.column != f"value_{row.name}":
             raise InvalidInput(f"the value of {row.name!r} must be in the column value_{row.name}, not {row.column!r}")
@@ -126,3 +126,25 @@ IssueName = Annotated[
 
 Names of plugins are allowed, so the JSON Schema lists the built-in names as examples only.
 """
+
+
+def _check_valued(name: str) -> str:
+    if not find_issue_type(name).has_value:
+        valued = sorted(each for each, issue in issue_types().items() if issue.has_value)
+        raise ValueError(f"the issue {name!r} has no value; those with a value: {', '.join(valued)}")
+    return name
+
+
+ValuedIssueName = Annotated[
+    str,
+    AfterValidator(_check_name),
+    AfterValidator(_check_valued),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "title": "ValuedIssueName",
+            "examples": sorted(name for name, issue in _BUILT_IN.items() if issue.has_value),
+        }
+    ),
+]
+"""The name of an issue type with a value, for pydantic models; see :data:`IssueName`."""

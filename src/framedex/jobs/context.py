@@ -1,6 +1,6 @@
 """The starting state of a job on a dataset."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +50,11 @@ class JobContext:
     def namespace(self) -> str:
         """The dataset id from which media ids are derived; for a clone, that of the original dataset."""
         return self.head.summary.namespace or self.dataset_id
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The limits of issues that users set, by issue type."""
+        return self.head.summary.limits
 
     @property
     def kept(self) -> dict[str, int]:

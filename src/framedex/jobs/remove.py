@@ -79,6 +79,7 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
         sums=read_sums(job.table, job.head),
         progress=progress,
         cannot_link=job.cannot_link,
+        limits=job.limits,
     )
 
 

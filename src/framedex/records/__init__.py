@@ -19,8 +19,10 @@ from framedex.records.explore import (
     EntityType,
     ExploreMetadata,
     ExploreResult,
+    IssueLimit,
     IssueSummary,
     Preview,
+    ValueHistogram,
 )
 from framedex.records.exports import ExportRecord, ExportResult, ExportStatus
 from framedex.records.maintenance import CheckResult, Finding, RecoveryResult, VacuumResult
@@ -56,6 +58,7 @@ __all__ = [
     "FieldType",
     "FieldValue",
     "Finding",
+    "IssueLimit",
     "IssueSummary",
     "ModelStatus",
     "Preview",
@@ -70,5 +73,6 @@ __all__ = [
     "TaskStatus",
     "TaskType",
     "VacuumResult",
+    "ValueHistogram",
     "Weights",
 ]

@@ -81,3 +81,36 @@ class IssueSummary(Record):
     count: int
     threshold: float | None
     meaning: str
+
+
+class IssueLimit(Record):
+    """The limit of an issue type in a dataset, in the unit of the type's value.
+
+    ``limit`` decides: the user's if ``is_set``, else ``default``. None stands for no limit: no value is an issue.
+    Values above the limit are an issue if ``above``, values below it otherwise; near-duplicates also at the limit.
+    """
+
+    issue_type: str
+    limit: float | None
+    default: float | None
+    is_set: bool
+    above: bool
+    meaning: str
+
+
+class ValueHistogram(Record):
+    """The distribution of the values of an issue type.
+
+    ``counts[i]`` is the number of values from ``edges[i]`` to below ``edges[i + 1]``; the last bin includes its end.
+    ``missing`` is the number of media without a value, ``outside`` that of values in none of the bins. ``limit`` and
+    ``above`` are those of :class:`IssueLimit`.
+    """
+
+    issue_type: str
+    meaning: str
+    edges: list[float]
+    counts: list[int]
+    missing: int
+    outside: int
+    limit: float | None
+    above: bool

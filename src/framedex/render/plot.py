@@ -102,9 +102,9 @@ def line_plot(lines: Sequence[Line], *, title: str, x_label: str, y_label: str, 
     ]
     return (
         f"<svg class='fdp' xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {_HEIGHT}' width='{_WIDTH}' "
-        f"role='img' style='max-width:100%;height:auto'><title>{_text(title)}</title><style>{_style()}</style>"
+        f"role='img' style='max-width:100%;height:auto'><title>{svg_text(title)}</title><style>{_style()}</style>"
         f"<rect class='bg' width='{_WIDTH}' height='{_HEIGHT}' rx='6'/>"
-        f"<text class='head' x='{_LEFT}' y='21'>{_text(title)}</text>{''.join(body)}</svg>"
+        f"<text class='head' x='{_LEFT}' y='21'>{svg_text(title)}</text>{''.join(body)}</svg>"
     )
 
 
@@ -128,7 +128,7 @@ def _x_axis(scale: _Shares, label: str) -> Iterable[str]:
         yield f"<path class='grid' d='M{at:.1f} {_TOP}V{bottom}'/>"
         yield f"<text x='{at:.1f}' y='{bottom + 17}' text-anchor='middle'>{tick:g}</text>"
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    yield f"<text x='{middle:.0f}' y='{_HEIGHT - 13}' text-anchor='middle'>{_text(label)}</text>"
+    yield f"<text x='{middle:.0f}' y='{_HEIGHT - 13}' text-anchor='middle'>{svg_text(label)}</text>"
 
 
 def _y_axis(scale: _Logarithms, label: str) -> Iterable[str]:
@@ -137,7 +137,7 @@ def _y_axis(scale: _Logarithms, label: str) -> Iterable[str]:
         yield f"<path class='grid' d='M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}'/>"
         yield f"<text x='{_LEFT - 7}' y='{at + 4:.1f}' text-anchor='end'>{_number(tick)}</text>"
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
-    yield f"<text transform='translate(15 {middle:.0f}) rotate(-90)' text-anchor='middle'>{_text(label)}</text>"
+    yield f"<text transform='translate(15 {middle:.0f}) rotate(-90)' text-anchor='middle'>{svg_text(label)}</text>"
 
 
 def _drawn(line: Line, number: int, x: _Shares, y: _Logarithms) -> Iterable[str]:
@@ -149,7 +149,7 @@ def _drawn(line: Line, number: int, x: _Shares, y: _Logarithms) -> Iterable[str]
     for index, ((across, down), (_, _, tooltip)) in enumerate(zip(positions, line.points, strict=True)):
         ring = "<circle class='ring' r='8'/>" if index in line.marked else ""
         yield (
-            f"<g transform='translate({across:.1f} {down:.1f})'><title>{_text(tooltip)}</title>"
+            f"<g transform='translate({across:.1f} {down:.1f})'><title>{svg_text(tooltip)}</title>"
             f"<path class='dot' d='{_SHAPES[number % len(_SHAPES)]}'/>{ring}</g>"
         )
     yield "</g>"
@@ -160,12 +160,13 @@ def _legend(lines: Sequence[Line], mark: str) -> Iterable[str]:
     for number, line in enumerate(lines):
         yield (
             f"<g class='c{number % len(_LIGHT)}' transform='translate({across} {down + 20 * number})'>"
-            f"<path class='dot' d='{_SHAPES[number % len(_SHAPES)]}'/><text x='12' y='4'>{_text(line.name)}</text></g>"
+            f"<path class='dot' d='{_SHAPES[number % len(_SHAPES)]}'/>"
+            f"<text x='12' y='4'>{svg_text(line.name)}</text></g>"
         )
     if mark:
         yield (
             f"<g class='c5' transform='translate({across} {down + 20 * len(lines)})'>"
-            f"<circle class='ring' r='7'/><text x='12' y='4'>{_text(mark)}</text></g>"
+            f"<circle class='ring' r='7'/><text x='12' y='4'>{svg_text(mark)}</text></g>"
         )
 
 
@@ -173,6 +174,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def _text(value: str) -> str:
+def svg_text(value: str) -> str:
+    """Return a text for SVG: escaped, without control characters."""
     shown = "".join(each if each >= " " else " " for each in value)
     return escape(shown.encode("utf-8", "backslashreplace").decode())

@@ -86,6 +86,8 @@ class Summary(IndexSummary):
             that of its source.
         next_numbers: the least number of a tag or field that was never used, by the table of definitions.
         enrichment_models: the ids of the applied models, by type of enrichment.
+        limits: the limits that users set, by issue type, for media and objects alike; other types have the limits of
+            ``issue_thresholds``.
         captioned_by: the weights of the captioner that wrote captions last.
         objects_captioned_by: the weights of the captioner that wrote captions of objects last.
     """
@@ -102,8 +104,22 @@ class Summary(IndexSummary):
     namespace: str | None = None
     next_numbers: dict[str, int] = {}
     enrichment_models: dict[str, str] = {}
+    limits: dict[str, float] = {}
     captioned_by: Weights | None = None
     objects_captioned_by: Weights | None = None
+
+    def default_limit(self, issue_type: str, default: float | None = None) -> float | None:
+        """Return the limit of an issue type that no user set; None if it is infinite.
+
+        Args:
+            issue_type: the name of the type.
+            default: the limit of a type that the index does not know.
+        """
+        return self.issue_thresholds.get(issue_type, default)
+
+    def limit(self, issue_type: str, default: float | None = None) -> float | None:
+        """Return the limit of an issue type, which a user set or else :meth:`default_limit` returns."""
+        return self.limits.get(issue_type, self.default_limit(issue_type, default))
 
     def of_objects(self) -> Self:
         """Return a copy with the index of the objects in the place of that of the media."""

@@ -12,6 +12,7 @@ from framedex.vql.keys.issues import IssuesTest, issues
 from framedex.vql.keys.labels import LabelsTest, labels
 from framedex.vql.keys.media import MediaTest, media
 from framedex.vql.keys.objects import ObjectsTest, objects
+from framedex.vql.keys.quality import QualityTest, quality
 from framedex.vql.keys.similarity import SimilarityTest, similarity
 from framedex.vql.keys.size import SizeTest, size
 from framedex.vql.keys.source import SourceTest, source
@@ -31,6 +32,7 @@ __all__ = [
     "labels",
     "media",
     "objects",
+    "quality",
     "similarity",
     "size",
     "source",
@@ -44,6 +46,7 @@ TESTS: tuple[type[KeyTest], ...] = (
     LabelsTest,
     TagsTest,
     IssuesTest,
+    QualityTest,
     DuplicatesTest,
     UniquenessTest,
     FieldTest,

@@ -14,6 +14,7 @@ from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
+from framedex.api.histogram import Histogram
 from framedex.api.report import report_html
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
@@ -148,6 +149,10 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
         """Return a row for each issue, worst first; see :meth:`View.issues`."""
         return self._view().issues(issue_type, limit=limit)
+
+    def histogram(self, issue_type: str, *, bins: int | Sequence[float] = 20) -> Histogram:
+        """Return the histogram of the values of an issue type; see :meth:`View.histogram`."""
+        return self._view().histogram(issue_type, bins=bins)
 
     def duplicates(
         self,

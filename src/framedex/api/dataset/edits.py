@@ -1,15 +1,18 @@
-"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields."""
+"""Editing methods of :class:`framedex.Dataset`: tags, labels, captions, custom fields, limits of issues."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
+import numpy as np
+
 from framedex.api.view import View
 from framedex.errors import InvalidInput
 from framedex.operations import edits as editing
+from framedex.operations import limits as limit_edits
 from framedex.operations.context import Context
 from framedex.operations.edits import Selection
 from framedex.operations.starting import wait_for
-from framedex.records import Field, FieldResult, FieldValue, Tag
+from framedex.records import Field, FieldResult, FieldValue, IssueLimit, Tag
 from framedex.tasks import Task
 
 Selected = View | str | Sequence[str]
@@ -129,6 +132,40 @@ class DatasetEdits:
             Conflict: a task is running.
         """
         self._set_value(name, selection, value, "set_value")
+
+    @property
+    def limits(self) -> dict[str, IssueLimit]:
+        """The limit of each issue type with a value, by name, with its default.
+
+        Limits hold for media and objects alike. The default of ``outliers`` depends on the data: here it is that of the
+        media.
+        """
+        return limit_edits.dataset_limits(self._context, self.id)
+
+    def set_limits(self, **limits: float | np.floating[Any] | None) -> None:
+        """Set limits of issue types: ``set_limits(blur=0.4, dark=None)``; None returns to the default.
+
+        The issues of all media and objects change at once, without a reindex. Additions and reindexes use the limits;
+        snapshots and clones keep them. The other limits stay.
+
+        Args:
+            limits: by issue type, in the unit of its value. The limit of ``duplicates`` is one of the similarities of
+                :meth:`duplicates`.
+
+        Raises:
+            InvalidInput: a type is unknown or has no limit, or a limit is outside of the values of its type.
+            Conflict: a task is running.
+        """
+        limit_edits.set_limits(self._context, self.id, limits)
+
+    def reset_limits(self, *issue_types: str) -> None:
+        """Return limits to their defaults: those of the given issue types, or all.
+
+        Raises:
+            InvalidInput: a type is unknown or has no limit.
+            Conflict: a task is running.
+        """
+        limit_edits.reset_limits(self._context, self.id, issue_types)
 
     def fields(self) -> list[Field]:
         """Return the custom fields, oldest first."""

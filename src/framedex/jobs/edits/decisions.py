@@ -15,7 +15,7 @@ from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
-from framedex.jobs.index.columns import Columns, to_batches
+from framedex.jobs.index.columns import Columns, duplicate_column, to_batches
 from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
@@ -101,7 +101,7 @@ def _apply(
     assert version is not None, "a head has a media table"
     media = Table(table, version)
     positions, count = _positions(media, changed, must_exist=must_exist), media.count()
-    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary.first_free)
+    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary)
     written = tables.put_columns(
         media, to_batches(columns, count, _COLUMNS), pa.schema([index_schema().field(name) for name in _COLUMNS])
     )
@@ -131,7 +131,7 @@ def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDA
 
 
 def _regrouped(
-    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], first_free: Mapping[str, int]
+    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], summary: Summary
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns about duplicates after regrouping some media, and the next free group numbers.
 
@@ -165,11 +165,12 @@ def _regrouped(
         old = columns[name].astype(np.int32)
         previous = np.full(len(original), -1, dtype=np.int32)
         previous[members] = old[members]
-        next_free = first_free.get(name, FIRST_NUMBERS[name])
+        next_free = summary.first_free.get(name, FIRST_NUMBERS[name])
         numbers, free[name] = keep_numbers(previous, group_of_row, first_free=next_free)
         old[members] = numbers[members]
         columns[name] = old
-    return _scored(columns, members, similarity, groups[:, 0] >= 0), free
+    limit = summary.limit(DUPLICATE_ISSUE.name) or DUPLICATE_LEVELS[0]
+    return _scored(columns, members, similarity, groups >= 0, duplicate_column(limit)), free
 
 
 def _scored(
@@ -177,13 +178,24 @@ def _scored(
     members: npt.NDArray[np.int64],
     similarity: npt.NDArray[np.float32],
     grouped: npt.NDArray[np.bool_],
+    level: int,
 ) -> Columns:
-    """Return the columns with the similarity and the confidence of regrouped media."""
+    """Return the columns with the similarity and the confidence of regrouped media.
+
+    Args:
+        columns: changed in place.
+        members: int64, shape (M,): the rows of these media.
+        similarity: float32, shape (M,): to the most similar other one.
+        grouped: bool, shape (M, levels): true for members of a group of the level.
+        level: the level that the limit of the issue stands for.
+    """
     new = columns["duplicate_similarity"]
     # Media beyond the related rows are less similar than the coarsest level, so similarities above it are exact.
-    new[members] = np.where(grouped, similarity, np.minimum(np.maximum(similarity, new[members]), DUPLICATE_LEVELS[0]))
+    new[members] = np.where(
+        grouped[:, 0], similarity, np.minimum(np.maximum(similarity, new[members]), DUPLICATE_LEVELS[0])
+    )
     confidence = columns[DUPLICATE_ISSUE.confidence_column]
-    confidence[members] = np.where(grouped, np.clip(similarity, 0, 1), np.nan)
+    confidence[members] = np.where(grouped[:, level], np.clip(similarity, 0, 1), np.nan)
     return columns
 
 

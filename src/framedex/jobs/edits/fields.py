@@ -9,7 +9,7 @@ from framedex.core.checks import check_flag
 from framedex.core.ids import new_id
 from framedex.core.naming import check_name
 from framedex.errors import InvalidInput, NotFound
-from framedex.export.columns import RESERVED
+from framedex.export.columns import reserved_names
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.context import JobContext
 from framedex.jobs.edits.field_values import RowOutcome, read_values
@@ -50,7 +50,7 @@ def check_spec(name: Any, field_type: Any, enum_options: Any, is_multi: Any) -> 
     Raises:
         InvalidInput: the type is unknown, or the options or the name are invalid.
     """
-    check_name("field", name, reserved=RESERVED)
+    check_name("field", name, reserved=reserved_names())
     try:
         kind = FieldType(field_type)
     except ValueError:
@@ -82,7 +82,7 @@ def check_name_free(fields: Sequence[FieldDefinition], name: str) -> None:
         InvalidInput: the name is not valid.
         Conflict: a field has this name.
     """
-    check_name("field", name, taken=[field.name for field in fields], reserved=RESERVED)
+    check_name("field", name, taken=[field.name for field in fields], reserved=reserved_names())
 
 
 def add_field(job: JobContext, spec: FieldSpec, rows: Sequence[Any], *, progress: TaskProgress) -> Commit:

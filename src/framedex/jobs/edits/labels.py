@@ -3,22 +3,23 @@
 import pyarrow as pa
 
 from framedex.analysis.labels import label_quality
-from framedex.issue_types import JudgedBy, issue_types
+from framedex.issue_types import JudgedBy, LabelLimits, issue_types
 from framedex.jobs.index.columns import label_columns, read_indexed_rows, read_label_codes, to_batches
 from framedex.storage import tables
 from framedex.storage.media_rows import index_schema
 from framedex.storage.tables import Table
 
 
-def judge_labels(table: Table) -> int:
+def judge_labels(table: Table, limits: LabelLimits) -> int:
     """Compute the label issues of all media from their stored neighbours; return the new version of the media table.
 
     Args:
-        table: the media table, at its newest version, with labels that have changed since it was indexed.
+        table: the table of media or objects, at its newest version, with labels that have changed since it was indexed.
+        limits: limits of the issues.
     """
     indexed = read_indexed_rows(table, None, 0.0)
     labelled = read_label_codes(table, indexed.positions)
-    quality = label_quality(indexed.graph, indexed.inverse, labelled.labels)
+    quality = label_quality(indexed.graph, indexed.inverse, labelled.labels, limits=limits)
     count = table.count()
     columns = label_columns(quality, labelled.names, indexed.positions, count)
     judged = [each for each in issue_types().values() if each.judged_by is JudgedBy.LABELS]

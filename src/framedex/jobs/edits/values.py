@@ -5,6 +5,7 @@ import pyarrow as pa
 from framedex.editable_values import EditableValue
 from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import Indices, write_values
+from framedex.jobs.index.columns import label_limits
 from framedex.storage import tables
 from framedex.storage.generation import Generation
 from framedex.storage.table_names import MEDIA
@@ -27,6 +28,6 @@ def update_values(
     """
     version = write_values(media, value.field, values, indices)
     if value.decides_label_issues:
-        version = judge_labels(Table(media.path, version))
+        version = judge_labels(Table(media.path, version), label_limits(head.summary.limits))
     tables.sync(media.path)
     return {**head.tables, MEDIA: version}

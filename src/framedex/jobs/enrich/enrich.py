@@ -18,6 +18,7 @@ from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import read_batches
 from framedex.jobs.enrich.columns import write_embeddings, write_model_captions
 from framedex.jobs.enrich.objects import ObjectRun
+from framedex.jobs.index.columns import label_limits
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
 from framedex.jobs.ingest.image_pass import run_model
@@ -139,6 +140,7 @@ def enrich(
         config.thresholds,
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
+        limits=source.limits,
     )
     tables.sync(layout.dataset(dataset_id))
     others = job.kept
@@ -202,7 +204,7 @@ class _Run:
                 table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
-            version = judge_labels(Table(path, version))
+            version = judge_labels(Table(path, version), label_limits(self.job.limits))
         return version
 
     def objects(self, progress: Progress) -> ObjectChange | None:

@@ -118,6 +118,13 @@ class ObjectRun:
         free = summary.first_free
         return finish_objects(
             self.job,
-            index(table, thresholds, progress=progress, first_free=free, cannot_link=self.job.cannot_link),
+            index(
+                table,
+                thresholds,
+                progress=progress,
+                first_free=free,
+                cannot_link=self.job.cannot_link,
+                limits=self.job.limits,
+            ),
             self.path,
         )

@@ -1,6 +1,6 @@
 """Index update after rows were appended to an indexed table, without rebuilding the index."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +19,14 @@ from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress
 from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
+    NO_LIMITS,
     Columns,
     IndexedRows,
     Positions,
     graph_columns,
     issue_columns,
     label_columns,
+    label_limits,
     read_indexed_rows,
     read_label_codes,
     scatter,
@@ -48,6 +50,7 @@ def index_added(
     sums: ClusterSums | None,
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
+    limits: Mapping[str, float] = NO_LIMITS,
 ) -> WrittenIndex:
     """Compute and write the index columns of appended rows, and of rows with an appended row as a neighbour.
 
@@ -63,6 +66,7 @@ def index_added(
         sums: sums of large clusters, as the last index left them.
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
+        limits: limits of issues that users set, by issue type.
     """
     count = table.count()
     progress("reading the index", 0.0)
@@ -81,18 +85,19 @@ def index_added(
         extended.graph,
         extended.inverse,
         codes.labels,
+        limits=label_limits(limits),
         progress=stage_progress(progress, "checking labels", 0.8, 0.9),
     )
     columns |= label_columns(quality, codes.names, positions, count)
     limit = summary.issue_thresholds[OUTLIERS.name]
-    limits = {OUTLIERS.name: np.inf if limit is None else limit}
-    columns |= issue_columns(table, columns, limits)
+    defaults = {OUTLIERS.name: np.inf if limit is None else limit}
+    columns |= issue_columns(table, columns, defaults, limits)
     progress("writing", 0.9)
     schema = index_schema()
     version = tables.put_columns(table, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
     settled = indexed.rows if summary.settled is None else summary.settled
-    return WrittenIndex(version, finite(limits), scale, free, settled, extended.graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, settled, extended.graph, sums)
 
 
 @dataclass(frozen=True)

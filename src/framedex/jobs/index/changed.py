@@ -50,6 +50,7 @@ def index_changed(
                 sums=sums,
                 progress=progress,
                 cannot_link=job.cannot_link,
+                limits=job.limits,
             )
             table, summary, sums = Table(job.table, removed.version), summary.with_index(removed.summary), removed.sums
         summary = summary.with_(settled=int(np.count_nonzero(~replaced[: job.head.summary.settled])))
@@ -63,6 +64,7 @@ def index_changed(
         sums=sums,
         progress=progress,
         cannot_link=job.cannot_link,
+        limits=job.limits,
     )
 
 
@@ -79,5 +81,6 @@ def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: In
         first_free=summary.first_free,
         settled=summary.settled,
         cannot_link=job.cannot_link,
+        limits=job.limits,
     )
     return replace(indexed, unread=unread)

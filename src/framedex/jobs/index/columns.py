@@ -1,8 +1,10 @@
 """Index columns of the media table: conversion from arrays to Arrow, and back to arrays for index updates."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,18 @@ from framedex.analysis.issues import issue_confidence
 from framedex.analysis.labels import LabelQuality, Labels
 from framedex.analysis.neighbours import NeighbourGraph
 from framedex.core.arrays import Floats, Vectors
-from framedex.issue_types import CORRUPTED, LABEL_OUTLIER, MISLABELS, IssueType, JudgedBy, is_built_in, issue_types
-from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
+from framedex.issue_types import (
+    CORRUPTED,
+    LABEL_OUTLIER,
+    MISLABELS,
+    IssueType,
+    JudgedBy,
+    LabelLimits,
+    is_built_in,
+    issue_types,
+)
+from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema, judged_columns
 from framedex.storage.tables import Table
 
@@ -23,6 +35,9 @@ _LOG = logging.getLogger("framedex")
 _ROWS = 65536
 Columns = dict[str, Any]
 Positions = npt.NDArray[np.int64]
+BY_LIMIT = (JudgedBy.LIMIT, JudgedBy.GROUP)
+"""Sources of decisions that :func:`limited_confidence` makes."""
+NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 
 
 def scatter(values: npt.NDArray[Any], positions: Positions, count: int) -> npt.NDArray[Any]:
@@ -33,15 +48,18 @@ def scatter(values: npt.NDArray[Any], positions: Positions, count: int) -> npt.N
     return out
 
 
-def issue_columns(table: Table, columns: Columns, limits: dict[str, float]) -> Columns:
-    """Return the columns of confidences and derived values; the limit of each issue is added to *limits*.
+def issue_columns(
+    table: Table, columns: Columns, defaults: dict[str, float], limits: Mapping[str, float] = NO_LIMITS
+) -> Columns:
+    """Return the columns of confidences and derived values; the default limit of each issue is added to *defaults*.
 
     A measure without a column, in a table of an older version of the program, gives no issues.
 
     Args:
         table: the media table.
         columns: the index columns with the values of issues, one value per row.
-        limits: limits that were computed from the dataset; changed in place.
+        defaults: default limits that were computed from the dataset; changed in place.
+        limits: limits that users set, which replace the defaults.
     """
     types = issue_types().values()
     inputs = {name for each in types for name in (each.derived.inputs if each.derived else (each.column or "",))}
@@ -55,17 +73,55 @@ def issue_columns(table: Table, columns: Columns, limits: dict[str, float]) -> C
             results[str(issue.column)] = _derived(issue, [values.get(name, missing) for name in issue.derived.inputs])
     values |= results
     for issue in types:
-        if issue.column is not None:
-            limit = limits.setdefault(issue.name, np.inf if issue.threshold is None else issue.threshold)
-            if issue.judged_by is JudgedBy.LIMIT:
-                results[issue.confidence_column] = issue_confidence(values.get(issue.column, missing), issue, limit)
-    # A near-duplicate exactly at the level counts; the confidence is its similarity.
-    results[DUPLICATE_ISSUE.confidence_column] = np.where(
-        columns[DUPLICATES[0]] >= 0, np.clip(columns["duplicate_similarity"], 0, 1), np.nan
-    ).astype(np.float32)
+        if issue.has_value:
+            default = defaults.setdefault(issue.name, np.inf if issue.threshold is None else issue.threshold)
+            if issue.judged_by in BY_LIMIT:
+                limit = limits.get(issue.name, default)
+                results[issue.confidence_column] = limited_confidence(issue, values, limit, missing)
     is_corrupted = rows_read.column("error").is_valid().to_numpy() | (values.get(str(CORRUPTED.column), missing) > 0)
     results[CORRUPTED.confidence_column] = np.where(is_corrupted, 1, np.nan).astype(np.float32)
     return results
+
+
+def limited_confidence(issue: IssueType, values: Mapping[str, Any], limit: float, missing: Floats) -> Floats:
+    """Return the confidences of an issue whose type is judged by one of :data:`BY_LIMIT`; NaN without an issue.
+
+    The confidence of a near-duplicate is its similarity.
+
+    Args:
+        issue: the issue type.
+        values: columns by name: the value of the type and, for near-duplicates, the numbers of their groups.
+        limit: the limit of the type.
+        missing: float32, shape (N,), NaN: the values of a column that the table lacks.
+    """
+    value = values.get(str(issue.column), missing)
+    if issue.judged_by is JudgedBy.LIMIT:
+        return issue_confidence(value, issue, limit)
+    groups = values.get(DUPLICATES[duplicate_column(limit)], missing)
+    return np.where(groups >= 0, np.clip(value, 0, 1), np.nan).astype(np.float32)
+
+
+def duplicate_column(limit: float) -> int:
+    """Return the index of the duplicate level of a similarity, or of the next stricter one."""
+    return min(bisect_left(DUPLICATE_LEVELS, limit), len(DUPLICATE_LEVELS) - 1)
+
+
+def limited_columns(issue: IssueType, limit: float) -> list[str]:
+    """Return the stored columns that :func:`limited_confidence` takes."""
+    groups = [DUPLICATES[duplicate_column(limit)]] if issue.judged_by is JudgedBy.GROUP else []
+    return [str(issue.column), *groups]
+
+
+def read_columns(table: Table, names: Collection[str]) -> Columns:
+    """Read columns of numbers, as far as the table has them, with -1 or NaN for null."""
+    present = sorted(set(names) & set(table.schema.names))
+    rows_read = table.scan(present).read_all() if present else pa.table({})
+    return {name: _values(rows_read.column(name)) for name in present}
+
+
+def label_limits(limits: Mapping[str, float]) -> LabelLimits:
+    """Return the limits of the issues about labels among the limits that users set, with the defaults of the others."""
+    return LabelLimits(limits.get(MISLABELS.name, MISLABEL_LIMIT), limits.get(LABEL_OUTLIER.name, OUTLIER_LIMIT))
 
 
 def _derived(issue: IssueType, inputs: Sequence[Floats]) -> Floats:

@@ -17,13 +17,15 @@ from framedex.analysis.stability import keep_numbers
 from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress, ShareProgress
-from framedex.issue_types import OUTLIERS
+from framedex.issue_types import OUTLIERS, LabelLimits
 from framedex.jobs.index.columns import (
+    NO_LIMITS,
     Columns,
     Positions,
     graph_columns,
     issue_columns,
     label_columns,
+    label_limits,
     read_label_codes,
     scatter,
     to_batches,
@@ -43,7 +45,7 @@ class WrittenIndex:
 
     Attributes:
         version: version of the media table.
-        thresholds: the limit of each issue in this dataset; None if it could not be computed.
+        thresholds: the default limit of each issue in this dataset; None if it could not be computed.
         uniqueness_scale: the distance with uniqueness 1.
         first_free: by column of clusters and groups: the lowest number that was never used.
         settled: the number of the table's first rows that were grouped by the last rebuild; further rows were added
@@ -82,6 +84,7 @@ def index(
     first_free: Mapping[str, int] | None = None,
     settled: int | None = None,
     cannot_link: Sequence[Sequence[str]] = (),
+    limits: Mapping[str, float] = NO_LIMITS,
 ) -> WrittenIndex:
     """Compute and write all index columns of a media table.
 
@@ -94,6 +97,7 @@ def index(
         first_free: by column of clusters and groups: lower numbers were used before.
         settled: the number of rows in the last rebuild; by default all rows.
         cannot_link: sets of media ids; no two of a set are duplicates.
+        limits: limits of issues that users set, by issue type.
     """
     count = table.count()
     progress("loading vectors", 0.0)
@@ -102,7 +106,9 @@ def index(
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
-    columns, limits, scale = _graph_results(table, vectors, graph, positions, inverse, cannot_link, progress, count)
+    columns, defaults, scale = _graph_results(
+        table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count
+    )
     weights = np.bincount(inverse, minlength=len(first))
     clusters = average_linkage(
         vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.9)
@@ -117,13 +123,13 @@ def index(
     progress("writing", 0.9)
     columns |= graph_columns(graph, first, inverse, positions, count)
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
-    columns |= issue_columns(table, columns, limits)
+    columns |= issue_columns(table, columns, defaults, limits)
     progress("writing", 0.92)
     unindexed = Table(table.path, tables.compact(table, without=index_columns_of(table.schema.names)))
     schema = index_schema()
     version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(limits), scale, free, count, graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums)
 
 
 def _graph_results(
@@ -133,10 +139,11 @@ def _graph_results(
     positions: Positions,
     inverse: Positions,
     cannot_link: Sequence[Sequence[str]],
+    limits_of_labels: LabelLimits,
     progress: Progress,
     count: int,
 ) -> tuple[Columns, dict[str, float], float]:
-    """Return the columns computed from the neighbours, the limits of issues, and the scale of uniqueness."""
+    """Return the columns computed from the neighbours, the default limits of issues, and the scale of uniqueness."""
     progress("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
         VectorsInMemory(vectors),
@@ -148,7 +155,11 @@ def _graph_results(
     )
     labels = read_label_codes(table, positions)
     quality = label_quality(
-        graph, inverse, labels.labels, progress=stage_progress(progress, "checking labels", 0.45, 0.5)
+        graph,
+        inverse,
+        labels.labels,
+        limits=limits_of_labels,
+        progress=stage_progress(progress, "checking labels", 0.45, 0.5),
     )
     distances = neighbour_distances(graph, inverse)
     outliers, limit = outlier_values(distances)

@@ -1,6 +1,6 @@
 """Index update after rows were deleted from an indexed table, without rebuilding the index."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +19,14 @@ from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress
 from framedex.issue_types import OUTLIERS
 from framedex.jobs.index.columns import (
+    NO_LIMITS,
     Columns,
     IndexedRows,
     Positions,
     graph_columns,
     issue_columns,
     label_columns,
+    label_limits,
     read_indexed_rows,
     read_label_codes,
     scatter,
@@ -52,6 +54,7 @@ def index_removed(
     sums: ClusterSums | None,
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
+    limits: Mapping[str, float] = NO_LIMITS,
 ) -> WrittenIndex:
     """Compute and write the index columns of the remaining rows.
 
@@ -67,6 +70,7 @@ def index_removed(
         sums: sums of large clusters, as the last index left them.
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
+        limits: limits of issues that users set, by issue type.
     """
     progress("reading the index", 0.0)
     indexed = read_indexed_rows(before, centroids, summary.reach or 0.0)
@@ -87,19 +91,20 @@ def index_removed(
         remaining.graph,
         remaining.inverse,
         codes.labels,
+        limits=label_limits(limits),
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
     columns |= label_columns(quality, codes.names, positions, count)
     limit = summary.issue_thresholds[OUTLIERS.name]
-    limits = {OUTLIERS.name: np.inf if limit is None else limit}
-    columns |= issue_columns(after, columns, limits)
+    defaults = {OUTLIERS.name: np.inf if limit is None else limit}
+    columns |= issue_columns(after, columns, defaults, limits)
     progress("writing", 0.9)
     schema = index_schema()
     version = tables.put_columns(after, to_batches(columns, count, schema.names), schema)
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
-    return WrittenIndex(version, finite(limits), scale, free, settled, remaining.graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,12 @@ def _update_index(
     summary = objects_job.head.summary.objects
     free = None if summary is None else summary.first_free
     return index(
-        table, objects_job.config.thresholds, progress=progress, first_free=free, cannot_link=objects_job.cannot_link
+        table,
+        objects_job.config.thresholds,
+        progress=progress,
+        first_free=free,
+        cannot_link=objects_job.cannot_link,
+        limits=objects_job.limits,
     )
 
 

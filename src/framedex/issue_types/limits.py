@@ -1,0 +1,76 @@
+"""Limits of issue types: which types have one, and which values a user may set."""
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+
+from framedex.errors import InvalidInput
+from framedex.issue_types.base import IssueType, JudgedBy
+from framedex.issue_types.registry import find_issue_type, is_built_in, issue_types
+from framedex.records import DUPLICATE_LEVELS
+
+_LARGEST = 1e38  # values are float32
+
+
+def valued_types() -> Mapping[str, IssueType]:
+    """Return the issue types with a value, and so with a limit, by name."""
+    return {name: each for name, each in issue_types().items() if each.has_value}
+
+
+def find_valued_type(name: object) -> IssueType:
+    """Return the issue type with a name and a value.
+
+    Raises:
+        InvalidInput: the name is unknown, or the type has no value.
+    """
+    issue = find_issue_type(name)
+    if not issue.has_value:
+        raise InvalidInput(
+            f"the issue {name!r} has no value and no limit; those with a value: {', '.join(sorted(valued_types()))}"
+        )
+    return issue
+
+
+def check_issue_limit(name: object, limit: object) -> float:
+    """Return the limit that a user sets for an issue type.
+
+    The bounded values of built-in types are shares from 0 to 1, and the others distances from 0. Near-duplicates are
+    grouped at eight similarities, so their limit is one of these.
+
+    Raises:
+        InvalidInput: the type is unknown or has no limit, or the limit is outside of the type's values.
+    """
+    issue = find_valued_type(name)
+    low, high = _limit_range(issue)
+    number = _finite(limit)
+    if number is None or not low <= number <= high:
+        allowed = "a finite number" + (f" from {low:g}" if low > -_LARGEST else "")
+        allowed += f" to {high:g}" if high < _LARGEST else ""
+        raise InvalidInput(f"the limit of {issue.name!r} must be {allowed}, not {limit!r:.80}")
+    if issue.judged_by is JudgedBy.GROUP and number not in DUPLICATE_LEVELS:
+        levels = ", ".join(map(str, DUPLICATE_LEVELS))
+        raise InvalidInput(f"the limit of {issue.name!r} must be one of {levels}, not {limit!r}")
+    return number
+
+
+def _finite(value: object) -> float | None:
+    """Return a finite number as float; None for other values."""
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _limit_range(issue: IssueType) -> tuple[float, float]:
+    """Return the least and the greatest limit of an issue type."""
+    if issue.judged_by is JudgedBy.GROUP:
+        return DUPLICATE_LEVELS[0], DUPLICATE_LEVELS[-1]
+    if is_built_in(issue):
+        return 0.0, _LARGEST if issue.worst is None else 1.0
+    worst = -_LARGEST if issue.worst is None else issue.worst
+    if issue.above:
+        return -_LARGEST, _LARGEST if issue.worst is None else worst
+    return worst, _LARGEST
