@@ -266,5 +266,5 @@ def test_read__several_files_are_joined(tmp_path: Path) -> None:
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,pet,one\n")
     table = pa.table({"filename": ["a.jpg"], "label": ["cat"], "caption": ["two"]})
     pq.write_table(table, tmp_path / "image_annotations.parquet")
-    assert len(label_files()) == 3
+    assert len(label_files()) == 4
     assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat", "dog", "pet"), "one\ntwo")

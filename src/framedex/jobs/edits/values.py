@@ -6,6 +6,7 @@ from framedex.editable_values import EditableValue
 from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import Indices, write_values
 from framedex.storage import tables
+from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -29,4 +30,5 @@ def update_values(
     if value.decides_label_issues:
         version = judge_labels(Table(media.path, version))
     tables.sync(media.path)
-    return {**head.tables, MEDIA: version}
+    versions = {**head.tables, MEDIA: version}
+    return write_classes(media.path, head.tables, versions) if value.decides_label_issues else versions
