@@ -150,16 +150,17 @@ def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:
     return pc.index_in(lists.flatten(), value_set=labels)
 
 
-def boxes_by_image(block: pa.Table) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
+def boxes_by_image(block: pa.Table, *, every: bool = False) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
     """Yield (file name, (width, height) in pixels, boxes) of each image with boxes in a block.
 
     The size is None for an image that could not be decoded.
 
     Args:
         block: with ``file_name``, ``width``, ``height`` and ``objects``.
+        every: also yield the images without boxes.
     """
     lists = column(block, OBJECTS)
-    some = pc.greater(pc.list_value_length(lists), 0)
+    some = pc.greater_equal(pc.list_value_length(lists), 0 if every else 1)
     columns = (column(block, name).filter(some).to_pylist() for name in (FILE_NAME, "width", "height"))
     for name, width, height, objects in zip(*columns, lists.filter(some).to_pylist(), strict=True):
         size = None if width is None or height is None else (width, height)

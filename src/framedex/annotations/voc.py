@@ -184,12 +184,13 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
 
     The files lie in ``annotations`` beside ``images``. In exports without image files, they lie beside the images'
     paths in the source. A table beside them has the labels and captions of whole images. Control characters in labels
-    become U+FFFD.
+    become U+FFFD. If the images are divided, lists name those of each part, and images without boxes have a file, too:
+    readers open one for each name.
     """
     fractional = 0
     if images.with_boxes:
         for block in images.blocks(["file_name", "width", "height", "objects"], part(progress, 0.0, 0.9)):
-            for name, size, boxes in boxes_by_image(block):
+            for name, size, boxes in boxes_by_image(block, every=bool(images.splits)):
                 path = f"annotations/{stem(name)}{_SUFFIX}" if images.folder else _path(name)
                 files.add(path, _file_text(name, boxes, size or (0, 0)).encode())
                 fractional += sum(not all(map(float.is_integer, _sides(box))) for box in boxes)

@@ -53,23 +53,25 @@ def yolo_names(contents: ExportContents, progress: ShareProgress) -> Names:
     if not contents.include_images:
         return _distinct(contents, progress, readable_names, label_stems)
 
-    def names(media: Media, block: pa.Table) -> pa.Array:
-        # Each alternative takes one slash, so that neighbouring folders are left out, too.
-        return pc.replace_substring_regex(readable_names(media, block), r"(^|/)(?:images/)+", r"\1")
+    return _in_splits(contents, _distinct(contents, progress, _without_images, stems))
 
-    return _in_splits(contents, _distinct(contents, progress, names, stems))
+
+def _without_images(media: Media, block: pa.Table) -> pa.Array:
+    """Return :func:`readable_names` without folders called ``images``."""
+    return pc.replace_substring_regex(readable_names(media, block), r"(^|/)(?:images/)+", r"\1")
 
 
 def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
     An image's annotation file has its name with another suffix, below ``annotations`` beside ``images``. So folders
-    called ``annotations`` get another name. Without image files, the annotation files have the paths that the source
-    would have, with unchanged folder names. The check for equal names takes eight bytes of memory an image.
+    called ``annotations`` get another name, and those called ``images`` are left out. Without image files, the
+    annotation files have the paths that the source would have, with unchanged folder names. The check for equal names
+    takes eight bytes of memory an image.
     """
-    distinct = _distinct(contents, progress, readable_names, stems)
     if not contents.include_images:
-        return distinct
+        return _distinct(contents, progress, readable_names, stems)
+    distinct = _distinct(contents, progress, _without_images, stems)
 
     def names(media: Media, block: pa.Table) -> pa.Array:
         readable = distinct(media, block)
