@@ -52,8 +52,12 @@ def test_coco__shapes_come_back(workspace: Workspace, tmp_path: Path) -> None:
     assert dataset.box_problems == []
     expected = [{"image_id": 9, "category_id": 3, **each} for each in ANNOTATIONS]
     expected[4]["num_keypoints"] = 2
-    found = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])["annotations"]
+    content = json.loads(exported(dataset, tmp_path, "coco")["annotations.json"])
+    found = content["annotations"]
     assert found == expected
+    assert content["categories"] == [
+        {"id": 3, "name": "cat", "supercategory": "", "keypoints": [], "skeleton": []}
+    ]  # pycocotools looks the skeleton up wherever there are key points
     again = make(workspace, tmp_path / "two", found)
     assert json.loads(exported(again, tmp_path, "coco")["annotations.json"])["annotations"] == expected
 

@@ -135,10 +135,21 @@ def _labels_of(path: Path, position: int, item: Any, names: _Names) -> ImageLabe
 def read_captions(path: Path) -> Iterator[ImageLabels]:
     """Yield the captions of a COCO file, without labels: one row for each annotation with a caption.
 
+    A file without an array ``images`` is of another kind, as some tools write captions under the same name. It has no
+    captions.
+
     Raises:
-        InvalidInput: the file is not in COCO format, or an image or a caption is malformed.
+        InvalidInput: an image or a caption is malformed.
     """
-    return (row._replace(labels=(), complete=False) for row in read_labels(path) if row.caption is not None)
+    rows = read_labels(path) if _has_images(path) else iter(())
+    return (row._replace(labels=(), complete=False) for row in rows if row.caption is not None)
+
+
+def _has_images(path: Path) -> bool:
+    try:
+        return any(key == "images" for key, _, _ in read_items(path))
+    except InvalidInput:
+        return False
 
 
 # Reading classes and ids of images
@@ -162,13 +173,18 @@ def read_lists(path: Path) -> Iterator[SourceClass | SourceImage]:
         elif name := label_of(item.get("name")):
             number = int(identifier) if re.fullmatch(_NUMBER, identifier) else None
             above = item.get("supercategory")
-            details = {each: item[each] for each in _DETAILS if isinstance(item.get(each), list)}
+            details = {each: item[each] for each in _DETAILS if item.get(each) and isinstance(item[each], list)}
             yield SourceClass(
                 name,
                 number,
                 storable(above) if isinstance(above, str) and above else None,
                 storable(plain_json.dumps(details)) if details else None,
             )
+
+
+def read_caption_lists(path: Path) -> Iterator[SourceClass | SourceImage]:
+    """Yield the images of a file of captions as :func:`read_lists` does; nothing for a file of another kind."""
+    return read_lists(path) if _has_images(path) else iter(())
 
 
 # Reading boxes
@@ -309,7 +325,8 @@ def _write_file(
         member.write(b'{"info": ' + plain_json.dumps(info, ensure_ascii=False).encode() + b', "licenses": []')
         if classes is not None:
             member.write(b', "categories": [')
-            member.write(json.join_rows(_category_texts(classes)))
+            with_keypoints = images.with_boxes and images.box_counts(["keypoints"])["keypoints"] > 0
+            member.write(json.join_rows(_category_texts(classes, with_keypoints=with_keypoints)))
             member.write(b"]")
         with_labels = classes is not None and images.with_boxes and images.with_labels
         for name, texts_of in (
@@ -327,14 +344,23 @@ def _write_file(
         member.write(b"}\n")
 
 
-def _category_texts(classes: pa.Table) -> pa.Array:
+def _category_texts(classes: pa.Table, *, with_keypoints: bool) -> pa.Array:
+    """Return the categories as JSON texts. If there are key points, all have their lists, which readers look up."""
     fields = {
         "id": json.integers(column(classes, "id")),
         "name": json.strings(column(classes, "name")),
         "supercategory": json.strings(pc.fill_null(column(classes, "supercategory"), "")),
     }
     plain = json.object_texts(fields, end=json.LINE_END)
-    details = column(classes, "details")
+    details = pa.array(
+        [
+            plain_json.dumps({**{key: [] for key in _DETAILS}, **plain_json.loads(text or "{}")})
+            if with_keypoints
+            else text
+            for text in classes["details"].to_pylist()
+        ],
+        pa.string(),
+    )
     detailed = pc.binary_join_element_wise(
         pc.utf8_rtrim(json.object_texts(fields), "}"), pc.utf8_slice_codeunits(details, 1), ", "
     )

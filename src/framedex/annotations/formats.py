@@ -84,7 +84,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         "a COCO file of captions (.json)",
         read_labels=coco.read_captions,
         labels_file=coco.CAPTIONS_FILE,
-        read_lists=coco.read_lists,
+        read_lists=coco.read_caption_lists,
     ),
     AnnotationFormat(
         "csv",
