@@ -83,6 +83,8 @@ def compare(checks: Checks, name: str, source: Path, dataset: Dataset, out: Path
         checks.add(name, "pycocotools", "ids of images", ids, read["images"])
         for key, expected in _expected_shapes(content).items():
             checks.add(name, "pycocotools", key, expected, read[key])
+        of_source = _run(pythons["pycocotools"], "pycocotools", source)
+        checks.add(name, "pycocotools", "areas of outlines and masks", of_source["mask areas"], read["mask areas"])
         captions = json.loads((source / "captions.json").read_text())["annotations"]
         checks.add(name, "pycocotools", "captions", len(captions), read["captions"])
     read = _run(pythons["torchvision"], "torchvision_coco", out / "coco")
@@ -162,7 +164,7 @@ def _shape(number: int, bbox: list[float], image: dict[str, Any]) -> dict[str, A
 
 
 def _expected_shapes(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of shapes of a COCO file; areas of masks are those of run lengths and of drawn triangles."""
+    """Return the numbers of crowds, classes of animals and visible key points of a COCO file."""
     annotations = content["annotations"]
     return {
         "crowds": sum(each.get("iscrowd", 0) for each in annotations),
