@@ -3,7 +3,7 @@
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,17 @@ def parts_of(files: dict[str, bytes]) -> dict[str, str]:
     return {name.split("/")[2]: name.split("/")[1] for name in files if name.startswith("images/")}
 
 
+def check_sizes(sizes: Mapping[str, int]) -> None:
+    """Check that parts have their shares of all images, up to one image, as two copies stay together."""
+    assert sum(sizes.values()) == COUNT
+    assert all(abs(sizes[part] - COUNT * share) <= 1 for part, share in SHARES.items())
+
+
 def test_yolo__folders_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
-    """Images and label files lie in folders of one name, which the class file names, in exact shares."""
+    """Images and label files lie in folders of one name, which the class file names."""
     files = files_of(dataset, tmp_path, "yolo", include_images=True, split=SHARES)
     parts = parts_of(files)
-    assert Counter(parts.values()) == {"train": 14, "val": 4, "test": 2}
+    check_sizes(Counter(parts.values()))
     labels = {name for name in files if name.startswith("labels/")}
     assert labels == {f"labels/{part}/{name.replace('.png', '.txt')}" for name, part in parts.items()}
     assert files["data.yaml"].decode().splitlines()[:3] == [f"{part}: images/{part}" for part in SHARES]
@@ -112,7 +118,7 @@ def test_voc__lists_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
     """The names of each part are in a list, without suffix."""
     files = files_of(dataset, tmp_path, "voc", include_images=True, split=SHARES)
     lists = {part: files[f"ImageSets/Main/{part}.txt"].decode().split() for part in SHARES}
-    assert {part: len(names) for part, names in lists.items()} == {"train": 14, "val": 4, "test": 2}
+    check_sizes({part: len(names) for part, names in lists.items()})
     assert {f"annotations/{name}.xml" for names in lists.values() for name in names} <= set(files)
 
 
@@ -124,7 +130,7 @@ def test_split__leaves_out_the_others(dataset: Dataset, tmp_path: Path) -> None:
     assert (result.total_media_items, result.total_objects, result.images) == (15, 15, 15)
     assert "; train 12, val 3; 5 media are in no part and left out" in result.message
     result = dataset.export(tmp_path / "out.zip", "coco", split={"train": 0.5})
-    assert (result.total_media_items, result.total_objects) == (10, 10)
+    assert 9 <= result.total_media_items == result.total_objects <= 11
     objects = dataset.objects.export(tmp_path / "out.zip", "coco", split={"val": vql.tags("val")})
     assert (objects.total_media_items, objects.total_objects) == (3, 3)
 
