@@ -124,7 +124,7 @@ def make_coco(source: Path, folder: Path) -> Path:
         each["file_name"] = name
         del each["media_id"], each["labels"]
     for category in content["categories"]:
-        category["id"] = new[category["id"]]
+        category |= {"id": new[category["id"]], "keypoints": ["head", "hand", "foot"], "skeleton": [[1, 2], [1, 3]]}
         category["supercategory"] = "animal" if category["name"] in ("cat", "dog", "horse", "zebra") else "thing"
     for number, each in enumerate(content["annotations"]):
         image = images[each["image_id"]]
