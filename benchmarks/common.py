@@ -60,6 +60,22 @@ PINS = {
     "qdrant-client": ("qdrant-client==1.20.0", "numpy==2.4.6"),
     "tantivy": ("tantivy==0.27.0",),
     "rank-bm25": ("rank-bm25==0.2.2", "numpy==2.4.6"),
+    "pycocotools": ("pycocotools==2.0.11", "matplotlib==3.11.2", "numpy==2.4.6", "pillow==13.0.0"),
+    "torchvision": (
+        "torchvision==0.28.0",
+        "numpy==2.4.6",
+        "pillow==13.0.0",
+        "pycocotools==2.0.11",
+        "torch==2.13.0",
+    ),
+    "ultralytics": (
+        "ultralytics==8.4.190",
+        "numpy==2.4.6",
+        "opencv-python==5.0.0.93",
+        "pillow==13.0.0",
+        "torch==2.13.0",
+        "torchvision==0.28.0",
+    ),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }
 # fastdup reports usage over the network unless it is told not to.

@@ -136,6 +136,31 @@ def test_old_workspace__takes_additions_and_restores(home: Path, old: Workspace)
     assert contents(dataset)["tags"] == then["tags"]
 
 
+def coco_of(dataset: Any, home: Path) -> dict[str, Any]:
+    """Return the COCO file of an export."""
+    dataset.export(home / "out.json", "coco")
+    found: dict[str, Any] = json.loads((home / "out.json").read_text())
+    return found
+
+
+def test_old_workspace__exports_its_classes(home: Path, old: Workspace) -> None:
+    """Without a class list, classes count in the alphabetical order of the whole dataset; later ones follow."""
+    dataset = old.dataset("old")
+    cars = dataset.objects.where([{"labels": {"op": "is", "value": "dog"}}])
+    found = coco_of(dataset, home)
+    classes = {each["name"]: each["id"] for each in found["categories"]}
+    everything = sorted({"car", "dog", *(label for row in contents(dataset)["rows"] for label in row["labels"])})
+    assert classes == {name: everything.index(name) + 1 for name in ("car", "dog")}
+    assert coco_of(cars, home)["categories"] == found["categories"]
+    assert [each["segmentation"] for each in found["annotations"]] == [[], [], []]
+    dataset.export(home / "out.zip", "yolo", include_images=True)
+    dataset.export(home / "all.json")
+    (home / "more.csv").write_text("filename,col_x,row_y,width,height,label\n03.png,5,5,20,20,ant\n")
+    dataset.add_objects(home / "more.csv")
+    found = coco_of(dataset, home)
+    assert {each["name"]: each["id"] for each in found["categories"]} == {**classes, "ant": len(everything) + 1}
+
+
 def test_old_workspace__reindexes(home: Path, old: Workspace) -> None:
     """A reindex needs no image for what was measured already: all may be gone, and what is known of them stays."""
     shutil.rmtree(home / "images")

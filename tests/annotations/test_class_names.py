@@ -116,7 +116,9 @@ def test_names__of_any_size(tmp_path: Path, name: str) -> None:
 def test_data_yaml__comes_back(names: list[str]) -> None:
     """Names of any text are restored."""
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "data.yaml").write_bytes(data_yaml(names).encode())
+        (Path(folder) / "data.yaml").write_bytes(
+            data_yaml(names, {"train": ["images"], "val": ["images/a", "b: c"]}).encode()
+        )
         assert read_class_names(Path(folder) / "data.yaml") == dict(enumerate(names))
 
 

@@ -41,7 +41,7 @@ def note(**changes: Any) -> dict[str, Any]:
 
 def test_read__all_there_is(tmp_path: Path) -> None:
     """Numbers, ids, names, scores and crowds are read; annotations may precede the images."""
-    content = coco(note(), note(id=7, image_id=90, category_id=17, iscrowd=1, score=0.25, segmentation=[[1, 2]]))
+    content = coco(note(), note(id=7, image_id=90, category_id=17, iscrowd=1, score=0.25))
     found, problems = read(tmp_path, content)
     assert found == [
         Box("a.jpg", 1, 2.5, 3, 4, "cat", original_id="5"),
@@ -177,7 +177,7 @@ def test_write__numbers_boxes_without_an_id(tmp_path: Path) -> None:
 
 
 def test_write__labels_beside_boxes(tmp_path: Path) -> None:
-    """An image lists its labels; labels without a box and captions are annotations."""
+    """An image lists its labels, boxes alone are annotations, and captions have a file of their own."""
     images = ImagesInMemory(
         {"a.jpg": (9, 9)}, [box(label="cat")], labels={"a.jpg": ["dog", "cat"]}, captions={"a.jpg": "a pair"}, folder=""
     )
@@ -186,10 +186,11 @@ def test_write__labels_beside_boxes(tmp_path: Path) -> None:
     assert found.find("a.jpg") == (("dog", "cat"), "a pair")
     content = json.loads((tmp_path / FILE).read_text())
     assert [sorted(each) for each in content["annotations"]] == [
-        ["category_id", "id", "image_id"],
-        ["area", "bbox", "category_id", "id", "image_id", "iscrowd"],
-        ["caption", "id", "image_id"],
+        ["area", "bbox", "category_id", "id", "image_id", "iscrowd", "segmentation"]
     ]
+    captions = json.loads((tmp_path / "captions.json").read_text())
+    assert captions["annotations"] == [{"id": 1, "image_id": 1, "caption": "a pair"}]
+    assert "categories" not in captions
 
 
 def test_write__without_images(tmp_path: Path) -> None:

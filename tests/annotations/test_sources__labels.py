@@ -260,11 +260,37 @@ def test_parquet__needs_its_columns(tmp_path: Path) -> None:
         read_annotations(str(tmp_path))
 
 
+def test_captions__in_a_file_of_their_own(tmp_path: Path) -> None:
+    """A COCO file of captions beside the annotations gives captions and ids; several captions are joined."""
+    write_coco(tmp_path, changed(annotations=[COCO["annotations"][0]]))
+    texts = [{"id": 1, "image_id": 1, "caption": "one"}, {"id": 2, "image_id": 1, "caption": "two"}]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": COCO["images"], "annotations": texts}))
+    found = read_annotations(str(tmp_path))
+    assert found.find("a.jpg") == (("cat",), "one\ntwo")
+    assert found.lists.image_id("x/a.jpg") == "1"
+
+
+@pytest.mark.parametrize("text", ['{"a.jpg": "a cat"}', '[{"image": "a.jpg"}]', "no JSON", ""])
+def test_captions__of_another_kind(tmp_path: Path, text: str) -> None:
+    """A file of another tool under the name of the captions is ignored."""
+    (tmp_path / "captions.json").write_text(text)
+    found = read_annotations(str(tmp_path))
+    assert (found.find("a.jpg"), found.unmatched) == (((), None), 0)
+
+
+def test_captions__malformed(tmp_path: Path) -> None:
+    """A COCO file with a caption of no image is an error that names the file."""
+    content = {"images": COCO["images"], "annotations": [{"id": 1, "image_id": 9, "caption": "one"}]}
+    (tmp_path / "captions.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidInput, match=r"captions\.json.*names no image"):
+        read_annotations(str(tmp_path))
+
+
 def test_read__several_files_are_joined(tmp_path: Path) -> None:
     """The annotations of an image in three files are joined."""
     write_coco(tmp_path, COCO)
     (tmp_path / "image_annotations.csv").write_text("filename,label,caption\na.jpg,pet,one\n")
     table = pa.table({"filename": ["a.jpg"], "label": ["cat"], "caption": ["two"]})
     pq.write_table(table, tmp_path / "image_annotations.parquet")
-    assert len(label_files()) == 3
+    assert len(label_files()) == 4
     assert read_annotations(str(tmp_path)).find("a.jpg") == (("cat", "dog", "pet"), "one\ntwo")

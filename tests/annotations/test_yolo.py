@@ -173,7 +173,9 @@ def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
     """An export is restored in pixels of the same images, in the same order."""
     with tempfile.TemporaryDirectory() as folder:
         given_boxes = [*given_boxes, Box("z.jpg", 1, 1, 2, 2, "cat", source="yolo")]
-        write(FolderFiles(Path(folder)), ImagesInMemory(SIZES | {"z.jpg": (9, 9)}, given_boxes), no_progress)
+        images = ImagesInMemory(SIZES | {"z.jpg": (9, 9)}, given_boxes)
+        images.with_confidences = True
+        write(FolderFiles(Path(folder)), images, no_progress)
         found, problems = read(Path(folder))
     names = {name.removesuffix(".jpg"): name for name in (*SIZES, "z.jpg")}
     again = []
@@ -191,7 +193,9 @@ def test_round_trip__to_a_billionth_of_a_pixel(given_boxes: list[Box]) -> None:
 def test_round_trip__a_box_around_all_of_an_image(tmp_path: Path, confidence: float | None) -> None:
     """A box around the whole image stays a box; written exactly, it would become a label of the image."""
     whole = Box("a.jpg", 0, 0, 640, 427, "cat", confidence, source="yolo")
-    write(FolderFiles(tmp_path), ImagesInMemory({"a.jpg": (640, 427)}, [whole]), no_progress)
+    images = ImagesInMemory({"a.jpg": (640, 427)}, [whole])
+    images.with_confidences = True
+    write(FolderFiles(tmp_path), images, no_progress)
     found, _ = read(tmp_path)
     assert not found[0].is_whole
     index = BoxIndex(Problems())

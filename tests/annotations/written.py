@@ -1,5 +1,6 @@
 """Annotated images in memory, and a folder that files are written to."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,9 @@ import pyarrow as pa
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.output import IMAGES, Output
+from framedex.annotations.shapes import ObjectShape
 from framedex.core.progress import ShareProgress
+from framedex.storage.classes import SCHEMA
 
 _BOX = pa.struct(
     [
@@ -17,12 +20,17 @@ _BOX = pa.struct(
         pa.field("confidence", pa.float64()),
         pa.field("original_id", pa.string()),
         *(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult")),
+        pa.field("segmentation", pa.string()),
+        pa.field("keypoints", pa.string()),
+        pa.field("area", pa.float64()),
     ]
 )
 _SCHEMA = pa.schema(
     [
         pa.field("file_name", pa.string()),
         pa.field("media_id", pa.string()),
+        pa.field("source_id", pa.string()),
+        pa.field("split", pa.string()),
         pa.field("width", pa.int32()),
         pa.field("height", pa.int32()),
         pa.field("labels", pa.list_(pa.string())),
@@ -42,9 +50,13 @@ class ImagesInMemory:
         captions: their captions, by file name.
         with_boxes: whether the images are ones with boxes, even where there are none.
         folder: where the image files are: ``images/``, or nowhere.
+        classes: the class list, with ids from 1; by default the labels in alphabetical order.
+        source_ids: the ids of images in their source, by file name.
+        splits: the parts of all images, by file name.
     """
 
     title, author, with_labels = "pets", "tester@example.org", True
+    with_confidences, with_outlines = False, False
 
     def __init__(
         self,
@@ -55,14 +67,22 @@ class ImagesInMemory:
         captions: Mapping[str, str] | None = None,
         with_boxes: bool = True,
         folder: str = IMAGES,
+        classes: Sequence[str] | None = None,
+        source_ids: Mapping[str, str] | None = None,
+        splits: Mapping[str, str] | None = None,
     ) -> None:
         assert {box.name for box in boxes} <= set(sizes)
         self._boxes, self.with_boxes, self.folder = list(boxes), with_boxes, folder
         self._labels = {name: list((labels or {}).get(name, ())) for name in sizes}
+        names = {each for labels in self._labels.values() for each in labels} if not with_boxes else set()
+        self._classes = sorted(names | {box.label for box in boxes}) if classes is None else list(classes)
+        self.splits = tuple(dict.fromkeys((splits or {}).values()))
         rows = [
             {
                 "file_name": name,
                 "media_id": f"id-{number}",
+                "source_id": (source_ids or {}).get(name),
+                "split": (splits or {}).get(name),
                 "width": size and size[0],
                 "height": size and size[1],
                 "labels": self._labels[name],
@@ -79,15 +99,22 @@ class ImagesInMemory:
             yield self._table.select(columns).slice(start, 2)
         progress(1.0)
 
-    def image_labels(self, progress: ShareProgress) -> pa.Array:
-        progress(1.0)
-        return pa.array(sorted({each for labels in self._labels.values() for each in labels}), pa.string())
+    def classes(self) -> pa.Table:
+        rows = [
+            {"id": number, "name": name, "supercategory": None, "details": None, "of_boxes": True}
+            for number, name in enumerate(self._classes, 1)
+        ]
+        return pa.Table.from_pylist(rows, schema=SCHEMA)
 
-    def box_labels(self) -> pa.Array:
-        return pa.array(sorted({box.label for box in self._boxes}), pa.string())
+    def image_ids(self, pattern: str) -> tuple[int, Mapping[str, str]]:
+        ids = [each for each in self._table["source_id"].to_pylist() if each is not None]
+        rows = reversed(self._table.to_pylist())
+        first = {row["source_id"]: row["media_id"] for row in rows}
+        shared = {each: first[each] for each in ids if ids.count(each) > 1}
+        return max((int(each) for each in ids if re.fullmatch(pattern, each)), default=0), shared
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
-        return {name: sum(getattr(box, name) not in (None, False) for box in self._boxes) for name in columns}
+        return {name: sum(_value(box, name) not in (None, False) for box in self._boxes) for name in columns}
 
     def highest_id(self, pattern: str) -> int:
         ids = pa.array([box.original_id for box in self._boxes], pa.string())
@@ -96,8 +123,13 @@ class ImagesInMemory:
 
 
 def _values(box: Box) -> dict[str, object]:
-    names = ("label", "confidence", "original_id", "iscrowd", "truncated", "difficult")
-    return {"bbox": [box.x, box.y, box.width, box.height], **{name: getattr(box, name) for name in names}}
+    names = ("label", "confidence", "original_id", "iscrowd", "truncated", "difficult", *ObjectShape._fields)
+    return {"bbox": [box.x, box.y, box.width, box.height], **{name: _value(box, name) for name in names}}
+
+
+def _value(box: Box, name: str) -> object:
+    """Return a value of a box or of its shape."""
+    return getattr(box.shape if name in ObjectShape._fields else box, name)
 
 
 class FolderFiles:

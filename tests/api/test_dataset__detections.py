@@ -1,5 +1,6 @@
 """Objects that detectors find, and what other models say of objects, in an enriched dataset."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,23 @@ def test_detect__beside_what_people_said(workspace: Workspace, hues: Hues, folde
     assert [row["media_id"] for row in rows_of(found)[: len(things)]] == [row["media_id"] for row in rows_of(source)]
     assert len(rows_of(found)) == len(things) + 2 * found.count()
     assert len(rows_of(found.enrich(DETECT))) == len(rows_of(found))
+
+
+def test_detect__classes_follow_those_of_the_source(workspace: Workspace, hues: Hues, folder: Path) -> None:
+    """Classes that a detector finds get the ids above those of the annotation file; its other classes stay."""
+    write(folder / "a.png", photo(1, width=320, height=200))
+    content = {
+        "images": [{"id": 40, "file_name": "a.png"}],
+        "categories": [{"id": 9, "name": "dog"}, {"id": 5, "name": "ape"}],
+        "annotations": [{"id": 1, "image_id": 40, "category_id": 9, "bbox": [1, 2, 30, 40]}],
+    }
+    (folder / "annotations.json").write_text(json.dumps(content))
+    detected = workspace.create_dataset("d", folder, hues).enrich(DETECT)
+    detected.export(folder / "out.json", "coco")
+    found = json.loads((folder / "out.json").read_text())
+    assert [(each["id"], each["name"]) for each in found["categories"]] == [(9, "dog"), (5, "ape"), (10, "cat")]
+    assert [each["category_id"] for each in found["annotations"]] == [9, 9, 10]
+    assert [each["id"] for each in found["images"]] == [40]
 
 
 def test_detect__in_frames(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:

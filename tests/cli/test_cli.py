@@ -1,6 +1,7 @@
 """The command line."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -182,6 +183,15 @@ def test_export__writes_a_zip(run: Run, tmp_path: Path) -> None:
     assert "voc.zip: 0 objects in 0 media\n" in out
 
 
+def test_export__in_parts(run: Run, tmp_path: Path) -> None:
+    """An export is divided by shares; the text says how many images each part has."""
+    status, out, _ = run("export", "pets", str(tmp_path / "y.zip"), "--format", "yolo", "--split", "train=0.5, val=0.5")
+    assert status == 0
+    assert re.search(r"y\.zip: 7 media; train [345], val [234]\n", out)
+    status, out, _ = run("export", "pets", str(tmp_path / "pets.json"))
+    assert json.loads((tmp_path / "pets.json").read_text())["info"]["total_media_items"] == 7
+
+
 def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
     """The report is one file that needs no other."""
     assert run("report", "pets", "-o", str(tmp_path / "page.html"))[0] == 0
@@ -202,6 +212,9 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("duplicates", "pets", "--threshold", "7"), "similarity must be a number from 0.96 to 1"),
         (("export", "pets", "no/such/folder/x.zip"), "no/such/folder/x.zip: No such file or directory"),
         (("export", "pets", "x.zip", "--format", "xml"), "csv, yolo or voc, not 'xml'"),
+        (("export", "pets", "x.zip", "--format", "yolo", "--split", "train"), "--split must be names with shares"),
+        (("export", "pets", "x.zip", "--format", "yolo", "--split", "a=0.1,a=0.2"), "--split names 'a' twice"),
+        (("export", "pets", "x.zip", "--split", "train=0.5,val=0.5"), "the format 'json' has no split"),
         (("create", "new", "."), "no images in"),
         (("create", "pets", "no/such/folder"), "a dataset named 'pets' exists already"),
         (("create", "new", "no/such/folder"), "there is nothing at"),

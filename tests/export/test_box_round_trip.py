@@ -80,7 +80,7 @@ def as_held(found: dict[bytes, Annotated], format_: str) -> dict[bytes, Annotate
 def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
     """Return the folder of an unpacked export with images."""
     folder.mkdir(exist_ok=True)
-    dataset.export(folder / "out.zip", format_, include_images=True)
+    dataset.export(folder / "out.zip", format_, include_images=True, confidences=format_ == "yolo")
     with zipfile.ZipFile(folder / "out.zip") as archive:
         assert len(set(archive.namelist())) == len(archive.namelist())
         archive.extractall(folder / "out")

@@ -27,6 +27,7 @@ def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, forma
         [("a.png", (edges.x, edges.y, edges.width, edges.height), edges.label)],
     )
     dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
+    dataset.set_captions(dict.fromkeys(dataset.where([]).media_ids(), "a caption"))
     dataset.export(tmp_path / "out.zip", format_, include_images=True)
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         names = {name for name in archive.namelist() if not name.startswith("images/")}

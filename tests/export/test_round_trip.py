@@ -152,8 +152,8 @@ def test_label_file__beside_the_original_images(
     shutil.copytree(gallery.folder, tmp_path / "copy")
     (tmp_path / "copy" / "image_annotations.csv").unlink()
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
-        (name,) = archive.namelist()
-        archive.extract(name, tmp_path / "copy")
+        assert archive.namelist()[0].endswith(("annotations.json", "image_annotations.csv"))
+        archive.extractall(tmp_path / "copy")
     again = workspace.create_dataset("again", tmp_path / "copy")
     columns = ["image_filename", "labels", "caption"]
     assert again.to_arrow(columns).equals(gallery.dataset.to_arrow(columns))
@@ -179,7 +179,7 @@ def test_yolo__files(gallery: Gallery, tmp_path: Path) -> None:
     result = gallery.dataset.export(tmp_path / "out.zip", "yolo")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert archive.read("data.yaml").decode() == (
-            'path: .\ntrain: images\nval: images\nnc: 3\nnames:\n  0: "animal"\n  1: "fur"\n  2: "town"\n'
+            'train: images\nval: images\nnc: 3\nnames:\n  0: "animal"\n  1: "fur"\n  2: "town"\n'
         )
         assert archive.read("labels/animals/00.txt") == b"0 0.5 0.5 1 1\n1 0.5 0.5 1 1\n"
         assert archive.read("labels/towns/03.txt") == b"2 0.5 0.5 1 1\n"
@@ -199,7 +199,7 @@ def test_csv__cells(workspace: Workspace, tmp_path: Path) -> None:
 
 
 def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
-    """Images, categories and annotations are numbered from 1; labels and captions are annotations without a box."""
+    """Numbers start with 1; labels have boxes around their images; captions have a file without categories."""
     from tests.export.test_archive import strict_json
 
     table = embedded(
@@ -208,20 +208,25 @@ def test_coco__parts(workspace: Workspace, tmp_path: Path) -> None:
     dataset = workspace.create_dataset("d", table)
     dataset.export(tmp_path / "out.zip", "coco", include_images=True)
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
-        found = strict_json(archive.read("annotations.json"))
+        found, captions = (strict_json(archive.read(name)) for name in ("annotations.json", "captions.json"))
     ids = dataset.where([]).media_ids()
+    label = {"iscrowd": 0, "segmentation": [], "image_label": True}
+    assert captions == {
+        **{key: found[key] for key in ("info", "licenses", "images")},
+        "annotations": [{"id": 1, "image_id": 2, "caption": "c"}],
+    }
     assert found == {
         "info": {"description": "d", "contributor": "tester@example.org"},
-        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+        "licenses": [],
+        "categories": [{"id": 1, "name": "a", "supercategory": ""}, {"id": 2, "name": "b", "supercategory": ""}],
         "images": [
             {"id": 1, "file_name": "images/0.jpg", "width": 3, "height": 2, "media_id": ids[0]},
             {"id": 2, "file_name": "images/1.jpg", "width": None, "height": None, "media_id": ids[1]},
         ],
         "annotations": [
-            {"id": 1, "image_id": 1, "category_id": 2},
-            {"id": 2, "image_id": 1, "category_id": 1},
-            {"id": 3, "image_id": 2, "category_id": 2},
-            {"id": 4, "image_id": 2, "caption": "c"},
+            {"id": 1, "image_id": 1, "category_id": 2, "bbox": [0, 0, 3, 2], "area": 6, **label},
+            {"id": 2, "image_id": 1, "category_id": 1, "bbox": [0, 0, 3, 2], "area": 6, **label},
+            {"id": 3, "image_id": 2, "category_id": 2, "bbox": [0, 0, 0, 0], "area": 0, **label},
         ],
     }
 

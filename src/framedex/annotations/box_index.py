@@ -10,14 +10,23 @@ import numpy.typing as npt
 
 from framedex.annotations.boxes import Box, fit_box
 from framedex.annotations.problems import Problem, Problems
-from framedex.annotations.relative_boxes import RelativeBox
+from framedex.annotations.relative_boxes import DIGITS, RelativeBox
+from framedex.annotations.shapes import (
+    NO_SHAPE,
+    ObjectShape,
+    outline_of_text,
+    outline_text,
+    shape_of_text,
+    shape_text,
+)
+from framedex.annotations.source_lists import SourceLists
+from framedex.annotations.text_file import TextFile
 from framedex.core.forks import cached_property
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62
 _NOBODY = -1
 _ANY_SIZE = (2**31, 2**31)
-_DIGITS = 9  # after the decimal point, in pixels: the precision of 64-bit fractions
 _CROWD, _TRUNCATED, _DIFFICULT, _RELATIVE = 1, 2, 4, 8
 
 
@@ -29,12 +38,16 @@ def _of_stem(stem: str) -> str:
 class BoxIndex:
     """Boxes by image name: the path within the source, or the base name. YOLO boxes have names without a suffix.
 
-    The index takes about 70 bytes a box and 150 bytes an image, so boxes may come in any order.
+    The index takes about 80 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
+    points are in a temporary file.
 
     Args:
         problems: collects the problems of boxes that :meth:`find` returns.
         loose: also match boxes by base name if no image has their path. This suits annotation files that lie in
             another folder than the images. A base name that several images share matches nothing.
+
+    Attributes:
+        lists: the class lists of the files, and the ids of their images.
     """
 
     def __init__(self, problems: Problems, *, loose: bool = False) -> None:
@@ -46,7 +59,9 @@ class BoxIndex:
         self._name_of, self._label_of, self._number_id = array("i"), array("i"), array("q")
         self._sides, self._confidence = array("d"), array("d")
         self._format, self._flags = array("b"), array("b")
+        self._shapes, self._shape_ends = TextFile(), array("q")
         self._matched = bytearray()
+        self.lists = SourceLists(loose=loose)
 
     def __len__(self) -> int:
         """Return the number of boxes."""
@@ -68,6 +83,9 @@ class BoxIndex:
         self._sides.extend((box.x, box.y, box.width, box.height))
         self._confidence.append(np.nan if box.confidence is None else box.confidence)
         self._keep_id(original)
+        text = shape_text(box.shape if isinstance(box, Box) else ObjectShape(outline_text(box.outline)))
+        end = self._shape_ends[-1] if self._shape_ends else 0
+        self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
         self._format.append(self._formats.setdefault(box.source, len(self._formats)))
 
@@ -127,14 +145,22 @@ class BoxIndex:
                 reason = "the size of the image is not known, of which the numbers are fractions"
                 self.problems.add(Problem(f"a box of {path!r}", label, reason))
                 return None
-            return RelativeBox(path, x, y, width, height, label, sure, source=source).in_pixels(path, *size)
+            outline = outline_of_text(self._shape(number).segmentation)
+            box = RelativeBox(path, x, y, width, height, label, sure, source=source, outline=outline)
+            return box.in_pixels(path, *size)
         flags, original = self._flags[number], self._ids.get(number)
         if original is None and self._number_id[number] != _NO_ID:
             original = str(self._number_id[number])
         return Box(
             path, x, y, width, height, label, sure, original, source,
             iscrowd=bool(flags & _CROWD), truncated=bool(flags & _TRUNCATED), difficult=bool(flags & _DIFFICULT),
+            shape=self._shape(number),
         )  # fmt: skip
+
+    def _shape(self, number: int) -> ObjectShape:
+        start = self._shape_ends[number - 1] if number else 0
+        end = self._shape_ends[number]
+        return shape_of_text(self._shapes.read(start, end)) if end > start else NO_SHAPE
 
     def _keys(self, path: str) -> list[int]:
         """Return the numbers of the names that match an image."""
@@ -181,5 +207,5 @@ class BoxIndex:
 
 def _rounded(box: Box) -> Box:
     """Return a box whose sides are rounded, so that whole pixels stay whole numbers."""
-    x, y, width, height = (round(side, _DIGITS) for side in (box.x, box.y, box.width, box.height))
+    x, y, width, height = (round(side, DIGITS) for side in (box.x, box.y, box.width, box.height))
     return replace(box, x=x, y=y, width=width, height=height)

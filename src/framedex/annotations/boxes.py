@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from framedex.annotations.labels import storable
 from framedex.annotations.problems import Problem
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 
 TOLERANCE = 1.0
 """Overhang in pixels that is cut off without a problem: rounding and inclusive edges cause it."""
@@ -14,7 +15,7 @@ TOLERANCE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One object of an image, as an annotation file gives it. Outlines (segmentations) are not stored.
+    """One object of an image, as an annotation file gives it.
 
     Attributes:
         name: the image's path within the source, or its base name, as written in the file.
@@ -29,6 +30,7 @@ class Box:
         iscrowd: the box surrounds a group of objects (COCO).
         truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
+        shape: outline or mask, and key points.
         location: the position in the file, for messages. Boxes are compared without it.
     """
 
@@ -44,6 +46,7 @@ class Box:
     iscrowd: bool = False
     truncated: bool = False
     difficult: bool = False
+    shape: ObjectShape = NO_SHAPE
     location: str = field(default="", compare=False)
 
 

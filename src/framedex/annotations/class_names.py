@@ -1,8 +1,9 @@
 """Class names of YOLO folders: ``names`` in a ``data.yaml``, or the lines of a ``classes.txt``."""
 
 import os
+import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +99,26 @@ def _pairs(names: Any) -> list[tuple[int, Any]] | None:
     return [(int(key), name) for key, name in names.items()]
 
 
-def data_yaml(names: Sequence[str]) -> str:
-    """Return the content of a ``data.yaml`` with class names, readable by :func:`read_class_names`."""
-    lines = ["path: .", "train: images", "val: images", f"nc: {len(names)}"]
+def data_yaml(names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> str:
+    """Return the content of a ``data.yaml``, readable by :func:`read_class_names`.
+
+    It has no ``path``: readers then take paths relative to the file, wherever they are started.
+
+    Args:
+        names: of the classes, by number.
+        parts: by name, such as ``train``, the folders or lists of its images, relative to the file.
+    """
+    lines = [f"{part}: {_plain(places)}" for part, places in parts.items()] + [f"nc: {len(names)}"]
     lines += (
         ["names:", *(f"  {number}: {_quoted(name)}" for number, name in enumerate(names))] if names else ["names: []"]
     )
     return "\n".join(lines) + "\n"
+
+
+def _plain(places: Sequence[str]) -> str:
+    """Return one place as a plain scalar, or several as a list."""
+    texts = [text if re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_/.-]*", text) else _quoted(text) for text in places]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _quoted(text: str) -> str:

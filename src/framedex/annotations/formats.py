@@ -11,12 +11,15 @@ from framedex.annotations.boxes import Box
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
+from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.plugins import Contributions
 
 ReadLabels = Callable[[Path], Iterator[ImageLabels]]
 """Yield the labels and captions of a file or folder; raise InvalidInput if it is malformed."""
 ReadBoxes = Callable[[Path, Problems], Iterator[Box] | Iterator[RelativeBox]]
 """Yield the boxes of a file or folder, and collect problems; raise InvalidInput if nothing can be read."""
+ReadLists = Callable[[Path], Iterator[SourceClass | SourceImage]]
+"""Yield the class list, and the images with ids, of a file or folder; raise InvalidInput if it is malformed."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class AnnotationFormat:
         labels_file: the name of the file with labels; None if *read_labels* takes the folder.
         boxes_file: the name of the file with boxes; None if *read_boxes* takes the folder. A file with the same suffix
             that a user passes has this format, too.
+        read_lists: reads the class list and the ids of images; None if the format has neither. It takes what
+            *read_boxes* takes, or else *read_labels*.
         has_boxes: returns whether a folder is in this format, if *read_boxes* takes folders.
         shown: a description of the format's file or folder of boxes, for messages.
     """
@@ -40,6 +45,7 @@ class AnnotationFormat:
     read_boxes: ReadBoxes | None = None
     labels_file: str | None = None
     boxes_file: str | None = None
+    read_lists: ReadLists | None = None
     has_boxes: Callable[[Path], bool] = lambda _folder: False
 
     def boxes_in(self, folder: Path) -> Path | None:
@@ -71,6 +77,14 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=coco.read_boxes,
         labels_file=coco.FILE,
         boxes_file=coco.FILE,
+        read_lists=coco.read_lists,
+    ),
+    AnnotationFormat(
+        "coco-captions",
+        "a COCO file of captions (.json)",
+        read_labels=coco.read_captions,
+        labels_file=coco.CAPTIONS_FILE,
+        read_lists=coco.read_caption_lists,
     ),
     AnnotationFormat(
         "csv",
@@ -94,6 +108,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         "a folder of YOLO files",
         read_labels=yolo.read_labels,
         read_boxes=yolo.read_boxes,
+        read_lists=yolo.read_lists,
         has_boxes=yolo.is_yolo,
     ),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from framedex.annotations.labels import parse_labels, storable
+from framedex.annotations.source_lists import SourceLists
 
 
 class ImageLabels(NamedTuple):
@@ -34,12 +35,14 @@ class Annotations:
         captions: captions by file; several are joined by newlines.
         of_stems: label names by path without its suffix, as YOLO folders give them.
         matched: the keys that lookups matched.
+        lists: the class lists of the files, and the ids of their images.
     """
 
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     captions: dict[str, str] = field(default_factory=dict)
     of_stems: dict[str, tuple[str, ...]] = field(default_factory=dict)
     matched: set[str] = field(default_factory=set)
+    lists: SourceLists = field(default_factory=SourceLists)
     _unannotated: set[str] = field(default_factory=set)  # files listed without labels and captions
     _complete: set[str | None] = field(default_factory=set)  # files whose labels are a complete list
     _with_slashes: dict[str, str] = field(default_factory=dict)  # names with backslashes, which may be separators

@@ -4,22 +4,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
+from framedex.annotations.shapes import ObjectShape
 from framedex.core.progress import ShareProgress
 
 IMAGES = "images/"
 """The folder of the image files, beside the annotation files."""
-FILE_NAME, OBJECTS = "file_name", "objects"
+FILE_NAME, OBJECTS, SPLIT = "file_name", "objects", "split"
 _LEFT_OUT = {
     "original_id": "ids",
     "confidence": "confidences",
     "iscrowd": "crowd flags",
     "truncated": "truncated flags",
     "difficult": "difficult flags",
+    "segmentation": "outlines and masks",
+    "keypoints": "sets of key points",
 }
 
 
@@ -52,6 +54,9 @@ class AnnotatedImages(Protocol):
         folder: :data:`IMAGES` if the image files are written too, otherwise empty.
         with_labels: whether labels and captions of whole images are written.
         with_boxes: whether boxes are written; their number may be 0.
+        with_confidences: whether YOLO lines have the confidence of their box as a last number.
+        with_outlines: whether YOLO lines are outlines instead of boxes.
+        splits: the names of the parts into which the images are divided, such as ``train``; empty for no parts.
     """
 
     @property
@@ -64,6 +69,12 @@ class AnnotatedImages(Protocol):
     def with_labels(self) -> bool: ...  # noqa: D102
     @property
     def with_boxes(self) -> bool: ...  # noqa: D102
+    @property
+    def with_confidences(self) -> bool: ...  # noqa: D102
+    @property
+    def with_outlines(self) -> bool: ...  # noqa: D102
+    @property
+    def splits(self) -> Sequence[str]: ...  # noqa: D102
 
     def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield some columns of the images, some ten thousand rows at a time.
@@ -72,17 +83,31 @@ class AnnotatedImages(Protocol):
             columns: some of ``file_name`` (without :attr:`folder`), ``media_id``, ``width``, ``height`` (in pixels,
                 null if unknown), ``labels`` (a list), ``caption`` (null if missing) and ``objects``: a list of structs
                 with ``label``, ``bbox`` (x, y, width, height in pixels), ``confidence``, ``original_id``,
-                ``iscrowd``, ``truncated`` and ``difficult``, as in :class:`framedex.annotations.boxes.Box`.
+                ``iscrowd``, ``truncated`` and ``difficult``, as in :class:`framedex.annotations.boxes.Box`, and
+                ``segmentation``, ``keypoints`` and ``area`` of :class:`framedex.annotations.shapes.ObjectShape`; also
+                ``source_id`` (the id of the image in its source, as text, or null) and ``split`` (its part).
             progress: called with the fraction that is done.
         """
         ...
 
-    def image_labels(self, progress: ShareProgress) -> pa.Array:
-        """Return the distinct labels of whole images, sorted."""
+    def classes(self) -> pa.Table:
+        """Return the classes of the whole dataset: those of boxes if boxes are written, otherwise all.
+
+        Their ids and their order do not depend on the selection. The columns are ``id`` (int64), ``name``,
+        ``supercategory`` and ``details``, as in :class:`framedex.annotations.source_lists.SourceClass`.
+        """
         ...
 
-    def box_labels(self) -> pa.Array:
-        """Return the distinct labels of boxes, sorted."""
+    def image_ids(self, pattern: str) -> tuple[int, Mapping[str, str]]:
+        """Return the highest image id of the source, and the ids that several images of the dataset share.
+
+        Args:
+            pattern: a regular expression for the ids that are numbers.
+
+        Returns:
+            highest: the highest id that is a number, or 0.
+            shared: by shared id, the media id of the first image that has it.
+        """
         ...
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
@@ -120,29 +145,22 @@ def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> 
     ]
 
 
-def all_labels(images: AnnotatedImages, progress: ShareProgress) -> pa.Array:
-    """Return the distinct labels of whole images and of boxes, as far as they are exported, sorted."""
-    labels = images.box_labels()
-    if images.with_labels:
-        labels = pc.unique(pa.concat_arrays([labels, images.image_labels(progress)]))
-    return labels.take(pc.sort_indices(labels))
-
-
 def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:
     """Return the position of each list value in *labels*, from 0."""
     return pc.index_in(lists.flatten(), value_set=labels)
 
 
-def boxes_by_image(block: pa.Table) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
+def boxes_by_image(block: pa.Table, *, every: bool = False) -> Iterator[tuple[str, tuple[int, int] | None, list[Box]]]:
     """Yield (file name, (width, height) in pixels, boxes) of each image with boxes in a block.
 
     The size is None for an image that could not be decoded.
 
     Args:
         block: with ``file_name``, ``width``, ``height`` and ``objects``.
+        every: also yield the images without boxes.
     """
     lists = column(block, OBJECTS)
-    some = pc.greater(pc.list_value_length(lists), 0)
+    some = pc.greater_equal(pc.list_value_length(lists), 0 if every else 1)
     columns = (column(block, name).filter(some).to_pylist() for name in (FILE_NAME, "width", "height"))
     for name, width, height, objects in zip(*columns, lists.filter(some).to_pylist(), strict=True):
         size = None if width is None or height is None else (width, height)
@@ -151,17 +169,5 @@ def boxes_by_image(block: pa.Table) -> Iterator[tuple[str, tuple[int, int] | Non
 
 def _box(name: str, values: dict[str, Any]) -> Box:
     x, y, width, height = values.pop("bbox")
-    return Box(name, x, y, width, height, **values)
-
-
-def labels_without_box(block: pa.Table) -> pa.ListArray:
-    """Return the labels of each image that none of its boxes has.
-
-    Args:
-        block: with ``objects`` and ``labels``.
-    """
-    labels, objects = column(block, "labels"), column(block, OBJECTS)
-    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(objects).to_numpy())])
-    names = objects.flatten().field("label").to_pylist()
-    rows = zip(labels.to_pylist(), ends[:-1], ends[1:], strict=True)
-    return pa.array([[each for each in own if each not in names[start:end]] for own, start, end in rows], labels.type)
+    shape = ObjectShape(*(values.pop(each) for each in ObjectShape._fields))
+    return Box(name, x, y, width, height, **values, shape=shape)

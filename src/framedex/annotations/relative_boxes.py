@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from framedex.annotations.boxes import Box
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, outline_in_pixels
 
+DIGITS = 9
+"""Digits after the decimal point of numbers in pixels: the precision of 64-bit fractions."""
 _WHOLE = (0.5, 0.5, 1.0, 1.0)
 
 
@@ -21,6 +24,7 @@ class RelativeBox:
         confidence: 0 to 1, or None if the file gives no confidence.
         location: the file and the line, for messages.
         source: the name of the file's format.
+        outline: the corners of the object's outline as x1, y1, x2, y2, … in fractions; empty for none.
     """
 
     stem: str
@@ -32,6 +36,7 @@ class RelativeBox:
     confidence: float | None = None
     location: str = ""
     source: str = "yolo"
+    outline: tuple[float, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -49,6 +54,7 @@ class RelativeBox:
             self.label,
             self.confidence,
             source=self.source,
+            shape=ObjectShape(outline_in_pixels(self.outline, width, height, DIGITS)) if self.outline else NO_SHAPE,
             location=self.location,
         )
 

@@ -43,6 +43,8 @@ def read_annotations(folder: str) -> Annotations:
         try:
             for row in each.read_labels(path):
                 annotations.add(row)
+            if each.labels_file is not None and each.read_lists is not None:
+                annotations.lists.add_all(each.read_lists(path))
         except InvalidInput:
             raise
         except (OSError, ValueError, RecursionError) as error:
@@ -107,11 +109,18 @@ def read_box_index(sources: Sequence[BoxSource], progress: Callable[[int], None]
     for source in _distinct(sources):
         try:
             index.add_all(_counted(source, problems, index, progress))
+            if source.format.read_lists is not None and not _has_labels(source):
+                index.lists.add_all(source.format.read_lists(source.path))
         except InvalidInput as error:
             if source.loose or source.path.is_file():
                 raise
             problems.add(problem(os.fspath(source.path), source.path.name, str(error)))
     return index
+
+
+def _has_labels(source: BoxSource) -> bool:
+    """Return whether :func:`read_annotations` reads the file, too: one that was discovered beside the images."""
+    return source.format.labels_file is not None and not source.loose
 
 
 def _distinct(sources: Sequence[BoxSource]) -> list[BoxSource]:

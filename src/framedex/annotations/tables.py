@@ -195,7 +195,8 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         return []
     write_label_table(files, images, part(progress, 0.0, 0.5))
     _write_boxes(files, images, part(progress, 0.5, 1.0))
-    return omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "CSV")
+    lacking = ("original_id", "iscrowd", "truncated", "difficult", "segmentation", "keypoints")
+    return omissions(images, lacking, "CSV")
 
 
 def write_label_table(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:

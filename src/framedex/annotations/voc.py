@@ -14,9 +14,20 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+import pyarrow.compute as pc
+
+from framedex.annotations import json_text as json
 from framedex.annotations.boxes import Box, finite_number, label_of
-from framedex.annotations.folders import image_finder, is_folder, list_files_below, replace_folder, stem, subfolders
-from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
+from framedex.annotations.folders import (
+    image_finder,
+    is_folder,
+    list_files_below,
+    replace_folder,
+    stem,
+    stems,
+    subfolders,
+)
+from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
@@ -173,15 +184,33 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
 
     The files lie in ``annotations`` beside ``images``. In exports without image files, they lie beside the images'
     paths in the source. A table beside them has the labels and captions of whole images. Control characters in labels
-    become U+FFFD.
+    become U+FFFD. If the images are divided, lists name those of each part, and images without boxes have a file, too:
+    readers open one for each name.
     """
+    fractional = 0
     if images.with_boxes:
         for block in images.blocks(["file_name", "width", "height", "objects"], part(progress, 0.0, 0.9)):
-            for name, size, boxes in boxes_by_image(block):
+            for name, size, boxes in boxes_by_image(block, every=bool(images.splits)):
                 path = f"annotations/{stem(name)}{_SUFFIX}" if images.folder else _path(name)
                 files.add(path, _file_text(name, boxes, size or (0, 0)).encode())
+                fractional += sum(not all(map(float.is_integer, _sides(box))) for box in boxes)
     write_label_table(files, images, part(progress, 0.9, 1.0))
-    return omissions(images, ("original_id", "confidence", "iscrowd"), "VOC") if images.with_boxes else []
+    _write_lists(files, images)
+    if not images.with_boxes:
+        return []
+    notes = omissions(images, ("original_id", "confidence", "iscrowd", "segmentation", "keypoints"), "VOC")
+    if fractional:
+        notes.append(f"{fractional:,} boxes have fractions of pixels, which some readers of VOC files refuse")
+    return notes
+
+
+def _write_lists(files: Files, images: AnnotatedImages) -> None:
+    """Write the image names of each part without suffixes, as ``ImageSets/Main`` of the VOC data sets has them."""
+    for split in images.splits:
+        with files.member(f"ImageSets/Main/{split}.txt", compressed=True) as member:
+            for block in images.blocks(["file_name", "media_id", SPLIT], lambda _share: None):
+                names = column(block, "file_name").filter(pc.equal(column(block, SPLIT), split))
+                member.write(json.join_rows(pc.binary_join_element_wise(stems(names), "\n", ""), end=""))
 
 
 def _path(name: str) -> str:
@@ -203,6 +232,10 @@ def _file_text(name: str, boxes: Iterable[Box], size: tuple[int, int]) -> str:
         "</annotation>\n",
     ]
     return "\n".join(lines)
+
+
+def _sides(box: Box) -> tuple[float, float, float, float]:
+    return float(box.x), float(box.y), float(box.width), float(box.height)
 
 
 def _object(box: Box) -> str:

@@ -4,9 +4,10 @@ Label files lie below a folder ``labels`` with the images in ``images`` beside i
 :mod:`framedex.annotations.class_names` has the class names.
 """
 
+import json as plain_json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,16 +27,19 @@ from framedex.annotations.folders import (
 )
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.output import (
+    SPLIT,
     AnnotatedImages,
     Files,
     boxes_by_image,
     column,
+    file_names,
     label_numbers,
     omissions,
 )
 from framedex.annotations.problems import Problem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.source_lists import SourceClass
 from framedex.annotations.tables import write_label_table
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import open_text, read_text
@@ -48,6 +52,8 @@ _FORMS = "class x y width height [confidence], or class and the corners of an ou
 _WHOLE = "0.5 0.5 1 1"
 _NEARLY_WHOLE = "0.5 0.5 1 0.9999999999999999"
 """The largest box that is not a label of the image; it is less than a billionth of a pixel smaller than the image."""
+_CORNERS = 6  # numbers of the smallest outline
+_BELOW_IMAGES = f"^((?:.*/)?){_IMAGES}/"
 _DIGITS = 14  # after the decimal point: a billionth of a pixel in an image of 100,000 pixels a side
 
 
@@ -58,7 +64,17 @@ def is_yolo(folder: Path) -> bool:
     )
 
 
-# Reading labels
+# Reading labels and classes
+
+
+def read_lists(folder: Path) -> Iterator[SourceClass]:
+    """Yield the classes of a folder in the order of their numbers.
+
+    Raises:
+        InvalidInput: a file of class names is malformed.
+    """
+    for number, name in sorted((class_names_of(folder) or {}).items()):
+        yield SourceClass(label_of(name), number)
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels]:
@@ -165,7 +181,9 @@ def _box(location: str, columns: list[str], image: str, names: Mapping[int, str]
         confidence = numbers[-1]
         if not is_confidence(confidence):
             return problem(location, columns[-1], "a confidence must be a number from 0 to 1")
-    return RelativeBox(image, *box, label, confidence, location)
+    corners = [each for each in numbers if each is not None][: len(numbers) // 2 * 2]
+    outline = tuple(corners) if len(corners) >= _CORNERS else ()
+    return RelativeBox(image, *box, label, confidence, location, outline=outline)
 
 
 def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
@@ -185,33 +203,114 @@ def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
     """Write ``data.yaml``, and a file below ``labels`` for each image with boxes.
 
+    Classes have the order of the dataset's class list. A label file has the path of its image with the last ``images``
+    replaced by ``labels``. Lines have five numbers; on request a confidence as the sixth, or outlines instead of boxes.
     A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
     becomes a box around the whole image instead (``class 0.5 0.5 1 1``), and captions are left out.
 
+    If the images are divided, ``data.yaml`` names the folder of each part; in an export without image files a list of
+    images, such as ``train.txt``.
+
     Returns:
         Sentences about the data that the files cannot hold.
+
+    Raises:
+        InvalidInput: the parts lack ``train`` or ``val``.
     """
-    if not images.with_boxes:
-        return _write_classes(files, images, progress)
-    labels = images.box_labels().to_pylist()
-    files.add(NAMES[0], data_yaml(labels).encode())
-    numbers, sizeless = {label: position for position, label in enumerate(labels)}, 0
-    for block in images.blocks(["file_name", "width", "height", "objects"], part(progress, 0.0, 0.9)):
+    if images.splits and not {"train", "val"} <= set(images.splits):
+        raise InvalidInput(
+            f"a split for YOLO needs the parts 'train' and 'val', and may have 'test', not {', '.join(images.splits)}"
+        )
+    names = column(images.classes(), "name").to_pylist()
+    parts = _write_lists(files, images, part(progress, 0.0, 0.2))
+    files.add(NAMES[0], data_yaml(names, parts).encode())
+    lines = part(progress, 0.2, 0.9)
+    notes = _write_boxes(files, images, names, lines) if images.with_boxes else _write_labels(files, images, lines)
+    if images.with_boxes:
+        write_label_table(files, images, part(progress, 0.9, 1.0))
+    return notes
+
+
+def label_stems(paths: pa.Array) -> pa.Array:
+    """Return the paths of the label files of images, without their suffix.
+
+    The last folder ``images`` becomes ``labels``; a path without such a folder is below ``labels``.
+    """
+    texts = stems(paths)
+    within = pc.match_substring_regex(texts, _BELOW_IMAGES)
+    beside = pc.replace_substring_regex(texts, f"(?s){_BELOW_IMAGES}(.*)$", rf"\1{_LABELS}/\2")
+    return pc.if_else(within, beside, pc.binary_join_element_wise(f"{_LABELS}/", texts, ""))
+
+
+def _write_lists(files: Files, images: AnnotatedImages, progress: ShareProgress) -> dict[str, list[str]]:
+    """Return the places of the images for ``data.yaml``, by part; write lists of images if no folder has the parts."""
+    if images.folder:
+        parts = {split: [f"{_IMAGES}/{split}"] for split in images.splits}
+        return parts or {"train": [_IMAGES], "val": [_IMAGES]}
+    if not images.splits:
+        folders: dict[str, None] = {}
+        for block in images.blocks(["file_name"], progress):
+            roots = pc.replace_substring_regex(column(block, "file_name"), f"(?s){_BELOW_IMAGES}.*$", rf"\1{_IMAGES}")
+            is_below = pc.match_substring_regex(column(block, "file_name"), _BELOW_IMAGES)
+            folders |= dict.fromkeys(pc.unique(pc.if_else(is_below, roots, _IMAGES)).to_pylist())
+        places = sorted(folders) or [_IMAGES]
+        return {"train": places, "val": places}
+    for split in images.splits:
+        with files.member(f"{split}{_SUFFIX}", compressed=True) as member:
+            for block in images.blocks(["file_name", "media_id", SPLIT], progress):
+                names = column(block, "file_name").filter(pc.equal(column(block, SPLIT), split))
+                member.write(json.join_rows(pc.binary_join_element_wise("./", names, "\n", ""), end=""))
+    return {split: [f"{split}{_SUFFIX}"] for split in images.splits}
+
+
+def _write_boxes(files: Files, images: AnnotatedImages, names: Sequence[str], progress: ShareProgress) -> list[str]:
+    numbers, sizeless, simplified = {name: position for position, name in enumerate(names)}, 0, 0
+    for block in images.blocks(["file_name", "width", "height", "objects"], progress):
         for name, size, boxes in boxes_by_image(block):
             if size is None:
                 sizeless += len(boxes)
-            else:
-                text = "".join(f"{_line(box, size, numbers)}\n" for box in boxes)
-                files.add(f"{_LABELS}/{stem(name)}{_SUFFIX}", text.encode())
-    write_label_table(files, images, part(progress, 0.9, 1.0))
-    without = [f"{sizeless:,} boxes are left out: the sizes of their images are not known"] if sizeless else []
-    return without + omissions(images, ("original_id", "iscrowd", "truncated", "difficult"), "YOLO")
+                continue
+            lines = []
+            for box in boxes:
+                places, is_simplified = _outline(box, size) if images.with_outlines else (_sides(box, size), False)
+                simplified += is_simplified
+                has_confidence = images.with_confidences and box.confidence is not None
+                lines.append(f"{numbers[box.label]} {places}{f' {box.confidence!r}' if has_confidence else ''}\n")
+            files.add(f"{_label_stem(images.folder + name)}{_SUFFIX}", "".join(lines).encode())
+    notes = [f"{sizeless:,} boxes are left out: the sizes of their images are not known"] if sizeless else []
+    if simplified:
+        notes.append(f"{simplified:,} outlines are simplified: a line of YOLO holds one polygon, and no mask")
+    lacking = ["original_id", "iscrowd", "truncated", "difficult", "keypoints"]
+    lacking += ["confidence"] * (not images.with_confidences) + ["segmentation"] * (not images.with_outlines)
+    return notes + omissions(images, lacking, "YOLO")
 
 
-def _line(box: Box, size: tuple[int, int], numbers: Mapping[str, int]) -> str:
+def _label_stem(path: str) -> str:
+    """Return the result of :func:`label_stems` for one path."""
+    text, count = re.subn(f"(?s){_BELOW_IMAGES}(.*)$", rf"\1{_LABELS}/\2", stem(path))
+    return text if count else f"{_LABELS}/{text}"
+
+
+def _sides(box: Box, size: tuple[int, int]) -> str:
     sides = " ".join(map(_text, relative(box, *size)))
-    confidence = "" if box.confidence is None else f" {box.confidence!r}"
-    return f"{numbers[box.label]} {_NEARLY_WHOLE if sides == _WHOLE else sides}{confidence}"
+    return _NEARLY_WHOLE if sides == _WHOLE else sides
+
+
+def _outline(box: Box, size: tuple[int, int]) -> tuple[str, bool]:
+    """Return the corners of the largest polygon of a box, or else of the box; and whether the shape had more."""
+    shape = plain_json.loads(box.shape.segmentation or "[]")
+    polygons = shape if isinstance(shape, list) else []
+    right, lower = box.x + box.width, box.y + box.height
+    corners = max(polygons, key=_area, default=[box.x, box.y, right, box.y, right, lower, box.x, lower])
+    inside = (min(max(each / size[place % 2], 0.0), 1.0) for place, each in enumerate(corners))
+    return " ".join(map(_text, inside)), isinstance(shape, dict) or len(polygons) > 1
+
+
+def _area(corners: Sequence[float]) -> float:
+    """Return the area of a polygon (shoelace formula)."""
+    points = list(zip(corners[::2], corners[1::2], strict=True))
+    following = zip(points, points[1:] + points[:1], strict=True)
+    return abs(sum(x * y_next - x_next * y for (x, y), (x_next, y_next) in following)) / 2
 
 
 def _text(fraction: float) -> str:
@@ -219,14 +318,12 @@ def _text(fraction: float) -> str:
     return f"{fraction:.{_DIGITS}f}".rstrip("0").rstrip(".")
 
 
-def _write_classes(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    labels = images.image_labels(part(progress, 0.0, 0.1))
-    files.add(NAMES[0], data_yaml(labels.to_pylist()).encode())
-    captions = 0
-    for block in images.blocks(["file_name", "labels", "caption"], part(progress, 0.1, 1.0)):
+def _write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
+    names, captions = column(images.classes(), "name"), 0
+    for block in images.blocks(["file_name", "labels", "caption"], progress):
         captions += len(block) - column(block, "caption").null_count
-        paths = pc.binary_join_element_wise(f"{_LABELS}/", stems(column(block, "file_name")), _SUFFIX, "")
-        for path, text in _with_text(paths, _class_lines(column(block, "labels"), labels)):
+        paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
+        for path, text in _with_text(paths, _class_lines(column(block, "labels"), names)):
             files.add(path, text.encode())
     return [f"{captions:,} captions are left out: YOLO files hold none"] if captions else []
 

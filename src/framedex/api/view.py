@@ -16,6 +16,7 @@ from framedex.browse.histograms import value_histogram
 from framedex.browse.similar_videos import similar_videos
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
+from framedex.export.options import ExportOptions
 from framedex.images.thumbnails import read_thumbnails, thumbnail_uri
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context, open_entities
@@ -207,6 +208,7 @@ class View(exporting.Exportable):
         media_selection: Sequence[Any] | None,
         entity_type: str | None,
         vql: Sequence[Any] | None,
+        options: ExportOptions,
     ) -> ExportTask:
         """Start an export."""
         entity_type = self.entity_type if entity_type is None else entity_type
@@ -222,7 +224,12 @@ class View(exporting.Exportable):
             entity_type=entity_type,
             format=format,
             include_images=include_images,
+            options=options,
         )
+
+    def _selector_of(self, vql: Any) -> exporting.Selector:
+        """Return the function that selects the media of the dataset that pass a filter."""
+        return View(self._context, self._dataset_id).where(vql)._condition
 
     def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
         """Return a row for each issue of each media item, grouped by issue type, worst first.

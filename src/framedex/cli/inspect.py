@@ -17,6 +17,7 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
+from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
     from framedex import Histogram
@@ -176,7 +177,7 @@ def _limit_mark(result: "Histogram", start: float, end: float) -> str:
 
 def export(
     name: NameArgument,
-    out: Annotated[Path, typer.Argument(help="ZIP file to write.")],
+    out: Annotated[Path, typer.Argument(help="ZIP file to write, or a .json or .parquet file of that format.")],
     file_format: Annotated[
         str, typer.Option("--format", help="json, parquet, coco, csv, yolo, voc, or the format of a plugin.")
     ] = "json",
@@ -184,6 +185,11 @@ def export(
     objects: Annotated[
         bool, typer.Option("--objects", help="Export objects with their images; filters then apply to objects.")
     ] = False,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Divide the images, as train=0.8,val=0.2; for coco, yolo and voc.")
+    ] = None,
+    confidences: Annotated[bool, typer.Option("--confidences", help="In yolo, add confidences to the lines.")] = False,
+    outlines: Annotated[bool, typer.Option("--outlines", help="In yolo, write outlines instead of boxes.")] = False,
     vql: VqlOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -193,7 +199,13 @@ def export(
         dataset = ws.dataset(name)
         view = dataset.objects if objects else dataset.where([])
         result = view.where(parse_vql(vql) or []).export(
-            out, file_format, include_images, entity_type="OBJECTS" if objects else "IMAGES"
+            out,
+            file_format,
+            include_images,
+            entity_type="OBJECTS" if objects else "IMAGES",
+            split=None if split is None else _shares(split),
+            confidences=confidences,
+            outlines=outlines,
         )
         if as_json:
             print_json(result)
@@ -201,6 +213,25 @@ def export(
         say(f"{result.path}: {result.message}")
         if result.missing_images:
             say(f"first unreadable image: {result.missing_images[0]}")
+
+
+def _shares(text: str) -> dict[str, float]:
+    """Return the parts of a split, written as ``train=0.8,val=0.2``.
+
+    Raises:
+        InvalidInput: the text is not of that form.
+    """
+    shares: dict[str, float] = {}
+    for each in text.split(","):
+        name, _, share = (part.strip() for part in each.partition("="))
+        try:
+            number = float(share)
+        except ValueError:
+            raise InvalidInput(f"--split must be names with shares, as train=0.8,val=0.2, not {text!r}") from None
+        if name in shares:
+            raise InvalidInput(f"--split names {name!r} twice: {text!r}")
+        shares[name] = number
+    return shares
 
 
 def report(

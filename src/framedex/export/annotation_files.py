@@ -3,22 +3,26 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from framedex.annotations.output import FILE_NAME, IMAGES, AnnotatedImages, Files, column
+from framedex.annotations.output import FILE_NAME, IMAGES, SPLIT, AnnotatedImages, Files, column
 from framedex.annotations.output import OBJECTS as BOXES
 from framedex.annotations.progress import part
 from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
-from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID
+from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
 from framedex.export.objects import objects_field
+from framedex.export.single_file import Archive
 from framedex.export.zip_writer import ZipWriter
+from framedex.storage.classes import classes_of
+from framedex.storage.media import EVERYTHING
+from framedex.storage.media_rows import SOURCE_ID
+from framedex.storage.tables import ROW_ID
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""
-_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS]))
+_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, *SHAPE]))
 _NAMES_SHARE = 0.2  # of the work: computing the names of images
 _COUNTS = {
     "original_id": "count(original_id)",
@@ -26,6 +30,8 @@ _COUNTS = {
     "iscrowd": "count_if(iscrowd)",
     "truncated": "count_if(truncated)",
     "difficult": "count_if(difficult)",
+    "segmentation": "count(segmentation)",
+    "keypoints": "count(keypoints)",
 }
 
 
@@ -43,7 +49,7 @@ def annotation_files(
         data that the files cannot hold.
     """
 
-    def write_files(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+    def write_files(archive: Archive, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
         names = find_names(contents, part(progress, 0.0, _NAMES_SHARE))
         return names, write(archive, ExportedImages(contents, names), part(progress, _NAMES_SHARE, 1.0))
 
@@ -63,39 +69,60 @@ class ExportedImages:
         self.title, self.author = contents.dataset.display_name, contents.exported_by
         self.folder = IMAGES if contents.include_images else ""
         self.with_labels, self.with_boxes = not contents.boxes_only, contents.with_objects
+        self.with_confidences, self.with_outlines = contents.options.confidences, contents.options.outlines
+        self.splits = () if contents.splits is None else contents.splits.names
 
     def blocks(self, columns: Sequence[str], progress: ShareProgress) -> Iterator[pa.Table]:
         """Yield some columns of the images, some ten thousand rows at a time."""
         media = self._contents.media
         fields = {BOXES: _BOXES, **{field.name: field for field in EXPORTED}}
-        own = [fields[name] for name in columns if name not in (FILE_NAME, "media_id")]
+        own = [fields[name] for name in columns if name in fields and name != "media_id"]
         location = [media.table.schema.field(name) for name in (*media.location, "media_id", "format")]
-        for block in self._contents.blocks(pa.schema([*location, *own]), progress):
-            names = self._names(media, block) if FILE_NAME in columns else None
-            yield pa.table({name: names if name == FILE_NAME else block[name] for name in columns})
+        with_ids = [SOURCE_ID] if "source_id" in columns and SOURCE_ID.name in media.table.schema.names else []
+        for block in self._contents.blocks(pa.schema([*location, *own, *with_ids]), progress):
+            yield pa.table({name: self._column(block, name) for name in columns})
 
-    def image_labels(self, progress: ShareProgress) -> pa.Array:
-        """Return the distinct labels of whole images, sorted."""
-        labels = pa.array([], pa.string())
-        for block in self._contents.blocks(pa.schema([EXPORTED.field("labels")]), progress):
-            labels = pc.unique(pa.concat_arrays([labels, pc.unique(column(block, "labels").flatten())]))
-        return labels.take(pc.sort_indices(labels))
+    def _column(self, block: pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
+        if name == FILE_NAME:
+            return self._names(self._contents.media, block)
+        if name == SPLIT:
+            assert self._contents.splits is not None, "the images are divided"
+            return self._contents.splits.of(column(block, "media_id"))
+        if name == SOURCE_ID.name and name not in block.column_names:
+            return pa.nulls(len(block), pa.string())
+        return block[name]
 
-    def box_labels(self) -> pa.Array:
-        """Return the distinct labels of boxes, sorted."""
-        if self._contents.objects is None:
-            return pa.array([], pa.string())
-        text = "SELECT DISTINCT labels[1] AS label FROM chosen"
-        labels = self._contents.objects.values(text, "labels")["label"].combine_chunks()
-        return labels.take(pc.sort_indices(labels))
+    def classes(self) -> pa.Table:
+        """Return the classes of the whole dataset: those of boxes if boxes are exported, otherwise all."""
+        classes = classes_of(self._contents.media)
+        return classes.filter(classes["of_boxes"]) if self.with_boxes else classes
+
+    def image_ids(self, pattern: str) -> tuple[int, Mapping[str, str]]:
+        """Return the highest image id of the source that matches a pattern, or 0, and the shared ids.
+
+        Shared ids are those of several images of the dataset, each with the media id of the first one.
+        """
+        media = self._contents.media
+        if SOURCE_ID.name not in media.table.schema.names:
+            return 0, {}
+        highest = f"max(TRY_CAST(source_id AS BIGINT)) FILTER (regexp_matches(source_id, '{pattern}')) AS highest"
+        first = media.query(f"SELECT {highest} FROM chosen", EVERYTHING, ["source_id"], keep=False)["highest"][0]
+        text = (
+            f"SELECT source_id, arg_min(media_id, {ROW_ID}) AS media_id FROM chosen WHERE source_id IS NOT NULL "
+            "GROUP BY source_id HAVING count(*) > 1"
+        )
+        shared = media.query(text, EVERYTHING, ["source_id", "media_id"], keep=False)
+        return first.as_py() or 0, dict(zip(*(shared[name].to_pylist() for name in shared.column_names), strict=True))
 
     def box_counts(self, columns: Sequence[str]) -> Mapping[str, int]:
         """Return, by column, the number of boxes whose value is neither null nor false."""
         if self._contents.objects is None:
             return dict.fromkeys(columns, 0)
-        counts = ", ".join(f"{_COUNTS[name]} AS {name}" for name in columns)
-        rows: list[dict[str, int]] = self._contents.objects.values(f"SELECT {counts} FROM chosen", *columns).to_pylist()
-        return rows[0]
+        present = set(self._contents.objects.objects.table.schema.names)  # older tables lack some columns
+        stored = [name for name in columns if name in present]
+        counts = ", ".join(f"{_COUNTS[name]} AS {name}" for name in stored)
+        rows: list[dict[str, int]] = self._contents.objects.values(f"SELECT {counts} FROM chosen", *stored).to_pylist()
+        return dict.fromkeys(columns, 0) | rows[0]
 
     def highest_id(self, pattern: str) -> int:
         """Return the highest original id that matches a regular expression, or 0."""

@@ -1,14 +1,16 @@
 """The ZIP file of an export: the files of a format and, on request, the images. It appears when it is complete."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from framedex.annotations.progress import part
 from framedex.core.arrays import RowIds
 from framedex.core.progress import ShareProgress
+from framedex.errors import InvalidInput
 from framedex.export.contents import ExportContents
 from framedex.export.files import whole_file
 from framedex.export.formats import ExportFormat, find_format
@@ -16,6 +18,9 @@ from framedex.export.image_names import with_clashes
 from framedex.export.images import CopyResult, write_images
 from framedex.export.locations import display_path
 from framedex.export.objects import ObjectsByMedia, media_of, objects_in
+from framedex.export.options import NO_OPTIONS, ExportOptions
+from framedex.export.single_file import SingleFile
+from framedex.export.splits import Splits, divide
 from framedex.export.zip_writer import ZipWriter
 from framedex.records import DatasetRecord, ExportResult
 from framedex.settings import Settings, load_settings
@@ -40,14 +45,17 @@ def export_archive(
     begin: Callable[[int], None] = lambda _total: None,
     settle: Callable[[], None] = lambda: None,
     settings: Settings | None = None,
+    options: ExportOptions = NO_OPTIONS,
 ) -> ExportResult:
-    """Write media to a ZIP file and return the result. The new file replaces an existing one when it is complete.
+    """Write media to a ZIP file, or to one file of the format, by the path's suffix; return the result.
+
+    The new file replaces an existing one when it is complete.
 
     Args:
         media: the media of the dataset, with all objects in them.
         dataset: the dataset.
         rows: the selected media, or the selected objects if *boxes_only* is true.
-        path: the ZIP file.
+        path: the file.
         format: the name of an export format, such as one of :data:`framedex.export.formats.FORMATS`.
         include_images: whether the image files are written, too, under ``images/``.
         exported_by: the exporter's name.
@@ -56,22 +64,36 @@ def export_archive(
         begin: called with the number of media, or of objects, before writing.
         settle: called after the last write, before the file appears. If it raises, the export is discarded.
         settings: limits, and access to buckets; by default from the environment.
+        options: options of some formats.
 
     Raises:
-        InvalidInput: the format does not exist, or the file cannot be written.
+        InvalidInput: the format does not exist or lacks an option, or the file cannot be written.
         Unavailable: images are in a bucket that cannot be reached.
     """
     format_ = find_format(format)
+    check_options(format_, options, path, include_images=include_images)
     objects = _objects(media, rows, boxes_only=boxes_only)
     if boxes_only:
         rows = np.empty(0, np.uint64) if objects is None else media_of(objects.objects, objects.rows)
+    splits = None
+    if options.split is not None:
+        splits = divide(media, rows, options.split)
+        if splits.left_out:
+            rows = splits.rows
+            objects = None if objects is None else ObjectsByMedia(objects.objects, _within(objects, rows))
     total = media.count(rows) if isinstance(rows, Condition) else len(rows)
     settings = settings or load_settings()
-    contents = ExportContents(media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only)
+    contents = ExportContents(
+        media, dataset, rows, total, include_images, exported_by, settings, objects, boxes_only, options, splits
+    )
     with whole_file(path, settle=settle) as file:
         begin(contents.entities)
         contents = with_clashes(contents) if include_images or format_.is_file_each else contents
-        copied, notes = _write(file, contents, format_, progress)
+        alone = format_.alone if format_.is_alone_in(path) else None
+        write = _write if alone is None else partial(_write_alone, name=alone)
+        copied, notes = write(file, contents, format_, progress)
+        if splits is not None:
+            notes = [*_sizes(splits), *notes]
     return ExportResult(
         path=display_path(path),
         total_media_items=total,
@@ -89,6 +111,52 @@ def _objects(media: Media, rows: Condition | RowIds, *, boxes_only: bool) -> Obj
         return None
     is_all = isinstance(rows, Condition) and rows == EVERYTHING
     return ObjectsByMedia(objects, rows if boxes_only or is_all else objects_in(objects, rows))
+
+
+def check_options(format_: ExportFormat, options: ExportOptions, path: Path, *, include_images: bool) -> None:
+    """Check that a format has the options of an export.
+
+    Raises:
+        InvalidInput: it lacks one.
+    """
+    if options.split is not None and not format_.with_splits:
+        raise InvalidInput(f"the format {format_.name!r} has no split; coco, yolo and voc have one")
+    for name in ("confidences", "outlines"):
+        if getattr(options, name) and format_.name != "yolo":
+            raise InvalidInput(f"{name}=True is for the format 'yolo', not {format_.name!r}")
+    if options.confidences and options.outlines:
+        raise InvalidInput(
+            "a line of YOLO has either an outline or a confidence: confidences and outlines exclude each other"
+        )
+    if format_.is_alone_in(path) and (include_images or options.split is not None):
+        what = "images" if include_images else "parts"
+        raise InvalidInput(f"{path.name!r} is one file, which has no room for {what}; give a path that ends with .zip")
+
+
+def _within(objects: ObjectsByMedia, rows: RowIds) -> RowIds:
+    """Return the rows of the exported objects that are in some media."""
+    inside = objects_in(objects.objects, rows)
+    if objects.rows == EVERYTHING:
+        return inside
+    return np.intersect1d(inside, objects.objects.row_ids(objects.rows))
+
+
+def _sizes(splits: Splits) -> list[str]:
+    """Return sentences about the numbers of images in each part, and in none."""
+    counts = np.bincount(splits.codes, minlength=len(splits.names)).tolist()
+    sizes = ", ".join(f"{name} {count:,}" for name, count in zip(splits.names, counts, strict=True))
+    left_out = [f"{splits.left_out:,} media are in no part and left out"] if splits.left_out else []
+    return [sizes, *left_out]
+
+
+def _write_alone(
+    file: BinaryIO, contents: ExportContents, format_: ExportFormat, progress: ShareProgress, *, name: str
+) -> tuple[CopyResult, list[str]]:
+    """Write one file of a format; return as :func:`_write`."""
+    target = SingleFile(file, name)
+    _, notes = format_.write(cast("ZipWriter", target), contents, progress)  # formats with a file alone take both
+    left_out = [f"{each} is left out: it needs a ZIP file" for each in target.left_out]
+    return CopyResult(), [*notes, *left_out]
 
 
 def _write(

@@ -12,6 +12,8 @@ from framedex.core.arrays import RowIds
 from framedex.core.progress import ShareProgress
 from framedex.export.columns import export_batches, merge_blocks
 from framedex.export.objects import N_OBJECTS, OBJECTS, ObjectsByMedia
+from framedex.export.options import NO_OPTIONS, ExportOptions
+from framedex.export.splits import Splits
 from framedex.records import DatasetRecord
 from framedex.settings import Settings
 from framedex.storage.condition import Condition
@@ -34,6 +36,8 @@ class ExportContents:
         settings: limits, and access to buckets.
         objects: the objects that are exported, or None if the dataset has no objects.
         boxes_only: whether objects were selected; the media are those that contain them.
+        options: options of some formats.
+        splits: the parts into which the media are divided; None for no parts.
     """
 
     media: Media
@@ -45,6 +49,8 @@ class ExportContents:
     settings: Settings
     objects: ObjectsByMedia | None = None
     boxes_only: bool = False
+    options: ExportOptions = NO_OPTIONS
+    splits: Splits | None = None
 
     @property
     def entities(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from framedex.annotations import coco, tables, voc, yolo
 from framedex.core.progress import ShareProgress
@@ -27,6 +28,8 @@ class ExportFormat:
         content: a description of the content.
         write: writes the files.
         is_file_each: whether the format has a file for each image, so that image names must be unique on every system.
+        alone: the file that is written without a ZIP file to a path with its suffix; None for none.
+        with_splits: whether the format can divide the images into parts.
     """
 
     name: str
@@ -34,16 +37,32 @@ class ExportFormat:
     content: str
     write: WriteExport
     is_file_each: bool = False
+    alone: str | None = None
+    with_splits: bool = False
+
+    def is_alone_in(self, path: Path) -> bool:
+        """Return whether a path is that of a single file of this format instead of a ZIP file."""
+        return self.alone is not None and path.suffix.lower() == Path(self.alone).suffix
 
 
 _ROWS = (
-    ExportFormat("json", (json_file.FILE,), "all that is known of media and objects", json_file.write_json),
-    ExportFormat("parquet", (parquet_file.FILE,), "all that is known of media and objects", parquet_file.write_parquet),
+    ExportFormat(
+        "json", (json_file.FILE,), "all that is known of media and objects", json_file.write_json, alone=json_file.FILE
+    ),
+    ExportFormat(
+        "parquet",
+        (parquet_file.FILE,),
+        "all that is known of media and objects",
+        parquet_file.write_parquet,
+        alone=parquet_file.FILE,
+    ),
     ExportFormat(
         "coco",
-        (coco.FILE,),
-        "boxes, labels and captions",
+        (coco.FILE, coco.CAPTIONS_FILE),
+        "boxes or labels, and captions",
         annotation_files(coco.write, plain_names),
+        alone=coco.FILE,
+        with_splits=True,
     ),
     ExportFormat(
         "csv",
@@ -57,6 +76,7 @@ _ROWS = (
         "boxes, with labels and captions beside them; labels alone as boxes around all of an image",
         annotation_files(yolo.write, yolo_names),
         is_file_each=True,
+        with_splits=True,
     ),
     ExportFormat(
         "voc",
@@ -64,6 +84,7 @@ _ROWS = (
         "boxes, with labels and captions beside them",
         annotation_files(voc.write, voc_names),
         is_file_each=True,
+        with_splits=True,
     ),
 )
 FORMATS: dict[str, ExportFormat] = {each.name: each for each in _ROWS}

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.folders import stems
+from framedex.annotations.output import column
+from framedex.annotations.yolo import label_stems
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
 from framedex.export.contents import ExportContents
@@ -18,7 +20,7 @@ from framedex.storage.media import Media
 
 Names = Callable[[Media, pa.Table], pa.Array]
 """Return the names of images below ``images/`` for a block of :meth:`ExportContents.places`."""
-_ANNOTATIONS = ("annotations", "Annotations")
+_RESERVED = "(^|/)(annotations|Annotations)"
 _ODD = r"(^|/)\.|\\"
 _IMAGE = rf"(?i)({'|'.join(map(re.escape, sorted(IMAGE_SUFFIXES)))})$"
 
@@ -36,26 +38,76 @@ def _readable(name: str, row: dict[str, str | None]) -> str:
     return next((each for each in (name, by_format) if is_image(each)), f"{name}.jpg")
 
 
-def plain_names(_contents: ExportContents, _progress: ShareProgress) -> Names:
+def plain_names(contents: ExportContents, _progress: ShareProgress) -> Names:
     """Return :func:`readable_names`, for formats whose files are not named after images."""
-    return readable_names
+    return _in_splits(contents, readable_names)
 
 
 def yolo_names(contents: ExportContents, progress: ShareProgress) -> Names:
-    """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
+    """Return a function that gives :func:`readable_names` with distinct label files.
 
-    An image's label file has its name with another suffix, and ``labels`` instead of the last ``images`` of its path.
-    The check for equal names takes eight bytes of memory an image.
+    Image files are all below one folder ``images``, so folders of that name in the source are left out. Without image
+    files, names are the paths within the source. Names that would share a label file get a part of the media id. The
+    check for equal names takes eight bytes of memory an image.
     """
-    return _without_folders(contents, progress, ("images",))
+    if not contents.include_images:
+        return _distinct(contents, progress, readable_names, label_stems)
+
+    return _in_splits(contents, _distinct(contents, progress, _without_images, stems))
+
+
+def _without_images(media: Media, block: pa.Table) -> pa.Array:
+    """Return :func:`readable_names` without folders called ``images``."""
+    return pc.replace_substring_regex(readable_names(media, block), r"(^|/)(?:images/)+", r"\1")
 
 
 def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
-    """Return names as :func:`yolo_names` does, for files below ``annotations`` beside ``images``.
+    """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
-    Without image files, the annotation files have the paths that the source would have, with unchanged folder names.
+    An image's annotation file has its name with another suffix, below ``annotations`` beside ``images``. So folders
+    called ``annotations`` get another name, and those called ``images`` are left out. Without image files, the
+    annotation files have the paths that the source would have, with unchanged folder names. The check for equal names
+    takes eight bytes of memory an image.
     """
-    return _without_folders(contents, progress, _ANNOTATIONS if contents.include_images else ())
+    if not contents.include_images:
+        return _distinct(contents, progress, readable_names, stems)
+    distinct = _distinct(contents, progress, _without_images, stems)
+
+    def names(media: Media, block: pa.Table) -> pa.Array:
+        readable = distinct(media, block)
+        odd = pc.match_substring_regex(readable, f"{_RESERVED}/")
+        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{_RESERVED}(?=/)", r"\1files", name))
+
+    return names
+
+
+def _distinct(
+    contents: ExportContents, progress: ShareProgress, names: Names, stems_of: Callable[[pa.Array], pa.Array]
+) -> Names:
+    """Return names of which no two have the same stem: those that would get a part of the media id."""
+    shared = find_repeats(hash_names(stems_of(names(contents.media, block))) for block in contents.locations(progress))
+    if not shared:
+        return names
+    hashes = np.array(list(shared), np.int64)
+
+    def distinct(media: Media, block: pa.Table) -> pa.Array:
+        plain = names(media, block)
+        odd = pa.array(np.isin(hash_names(stems_of(plain)), hashes))
+        return _replaced(plain, odd, block, lambda name, _row: name)
+
+    return distinct
+
+
+def _in_splits(contents: ExportContents, names: Names) -> Names:
+    """Return names with the folder of their part, if image files are written in parts."""
+    splits = contents.splits
+    if splits is None or not contents.include_images:
+        return names
+
+    def placed(media: Media, block: pa.Table) -> pa.Array:
+        return pc.binary_join_element_wise(splits.of(column(block, "media_id")), names(media, block), "/")
+
+    return placed
 
 
 def with_clashes(contents: ExportContents) -> ExportContents:
@@ -66,26 +118,6 @@ def with_clashes(contents: ExportContents) -> ExportContents:
     if contents.objects is not None:
         contents.objects.objects = replace(contents.objects.objects, name_clashes=clashes)
     return replace(contents, media=replace(contents.media, name_clashes=clashes))
-
-
-def _without_folders(contents: ExportContents, progress: ShareProgress, folders: tuple[str, ...]) -> Names:
-    shared = find_repeats(
-        hash_names(stems(readable_names(contents.media, block))) for block in contents.locations(progress)
-    )
-    reserved = f"(^|/)({'|'.join(folders)})"
-
-    def names(media: Media, block: pa.Table) -> pa.Array:
-        readable = readable_names(media, block)
-        odd = (
-            pc.match_substring_regex(readable, f"{reserved}/")
-            if folders
-            else pa.repeat(pa.scalar(False), len(readable))
-        )
-        if shared:
-            odd = pc.or_(odd, pa.array(np.isin(hash_names(stems(readable)), np.array(list(shared), np.int64))))
-        return _replaced(readable, odd, block, lambda name, _row: re.sub(f"{reserved}(?=/)", r"\1files", name))
-
-    return names
 
 
 def _replaced(

@@ -10,13 +10,13 @@ from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names
 from framedex.export.items import item_columns, media_items
 from framedex.export.locations import image_names
-from framedex.export.zip_writer import ZipWriter
+from framedex.export.single_file import Archive
 
 FILE = "metadata.json"
 SCHEMA_VERSION = "1.1"
 
 
-def write_json(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+def write_json(archive: Archive, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
     with archive.member(FILE, compressed=True) as member:
         member.write(b'{"info": ' + json.dumps(_info(contents), ensure_ascii=False).encode() + b', "media_items": [')

@@ -15,8 +15,9 @@ from framedex.export.image_names import Names
 from framedex.export.locations import image_names
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS
 from framedex.export.objects import N_OBJECTS, objects_field
+from framedex.export.single_file import Archive, FileMember
 from framedex.export.user_edits import custom_fields
-from framedex.export.zip_writer import Member, ZipWriter
+from framedex.export.zip_writer import Member
 
 FILE = "metadata.parquet"
 REPEATED = [
@@ -31,7 +32,7 @@ _BLOCKS_A_GROUP = 4
 _BUFFERED_BYTES = 4 * 2**20
 
 
-def write_parquet(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
+def write_parquet(archive: Archive, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
     """Write the file; return the names of the images, and an empty list: the format holds all data."""
     objects = [] if contents.objects is None else value_fields(contents.objects.objects)
     values = objects if contents.boxes_only else value_fields(contents.media)
@@ -61,7 +62,7 @@ def _row_groups(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
 class _Sink(io.RawIOBase):
     """A ZIP member as an output file of Arrow."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member | FileMember) -> None:
         self._member = member
 
     def writable(self) -> bool:

@@ -19,9 +19,12 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.measures import add_measure_columns
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.decoding import is_video_item
+from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint, Ingested
 from framedex.jobs.ingest.placement import SourcePlacement
 from framedex.jobs.ingest.reading import (
+    declared_classes,
+    lists_of,
     read_content,
     read_content_boxes,
     reading_share,
@@ -65,15 +68,17 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     summary = _summary(job, content, ingested, placement, roots)
     if not ingested.rows and not (auto_reindex and job.head.summary.partial):
         return nothing_new(job, summary)
-    table = Table(job.table, start)
-    gone = _replaced(job, start, ingested.version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
+    table, lists, version = Table(job.table, start), lists_of(content, boxes), ingested.version or start
+    if ingested.rows:
+        version = write_image_ids(Table(job.table, version), lists, first=table.count(), placement=placement)
+    gone = _replaced(job, start, version) if ingested.rows else np.zeros(job.head.n_images, dtype=bool)
     if gone.any():
         replaced = {"changed files, replaced": int(np.count_nonzero(gone))}
         summary = summary.with_(skipped={**summary.skipped, **replaced})
     ids = _ids_of(table, gone)
     write = None
     if boxes is not None and ingested.rows and isinstance(content, FilesInput):
-        versions, first = media_versions(ingested.version, ingested.videos), table.count()
+        versions, first = media_versions(version, ingested.videos), table.count()
         write = annotation_writer(
             boxes,
             job,
@@ -88,9 +93,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     objects = change_objects(
         job, write=write, removed_media=ids, rebuild=auto_reindex, progress=progress.stages(end, halfway)
     )
-    indexed = index_changed(
-        job, table, ingested.version or start, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex
-    )
+    indexed = index_changed(job, table, version, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex)
     progress.outcome = _outcome(indexed)
     others = job.kept | _settled_videos(job.table, ingested)
     summary = with_box_problems(summary, boxes, unmatched=False)
@@ -104,7 +107,9 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
         rows=job.head.n_images + ingested.rows - int(np.count_nonzero(gone)),
         summary=summary,
         partial=not auto_reindex,
+        before=job.head.tables,
         others=others,
+        classes=declared_classes(lists),
         roots=roots if ingested.rows else (),
     )
     return with_new_thumbnails(commit, job, ids)
@@ -237,6 +242,7 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
         table=job.table,
         rows=job.head.n_images,
         summary=summary,
+        before=job.head.tables,
         others=others,
     )
 

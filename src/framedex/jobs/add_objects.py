@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 
+from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.sources import BoxSource, read_box_index
 from framedex.encoders import Encoder
 from framedex.jobs.add import media_stay, nothing_new
 from framedex.jobs.context import JobContext
+from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.reading import with_box_problems
 from framedex.jobs.objects.annotated import annotation_writer
 from framedex.jobs.objects.objects import change_objects, object_ids
+from framedex.storage import tables
+from framedex.storage.classes import write_classes
 from framedex.storage.objects import OBJECTS
+from framedex.storage.table_names import MEDIA
+from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
 
 
@@ -37,8 +43,24 @@ def add_objects(job: JobContext, sources: Sequence[BoxSource], encoder: Encoder,
     )
     objects = change_objects(job, write=write, progress=progress.stages(0.0, 1.0))
     summary = with_box_problems(job.head.summary.with_(skipped={}), boxes, unmatched=True)
-    if objects is None:
+    versions = {**job.head.tables, MEDIA: _with_image_ids(job, boxes)}
+    if objects is not None:
+        versions, summary = objects.apply(versions, summary)
+    versions = write_classes(job.table, job.head.tables, versions, boxes.lists.classes)
+    if versions == job.head.tables:
         return nothing_new(job, summary)
-    joined = OBJECTS in job.head.tables
-    versions, summary = objects.apply(job.head.tables, summary)
+    joined = objects is not None and OBJECTS in job.head.tables
     return media_stay(job, versions, summary, partial=joined or job.head.summary.partial)
+
+
+def _with_image_ids(job: JobContext, boxes: BoxIndex) -> int:
+    """Write the ids of images in annotation files; return the version of the media table."""
+    before = job.head.tables[MEDIA]
+    if not boxes.lists.has_image_ids:
+        return before
+    start = tables.roll_back(job.table, before) or before
+    version = write_image_ids(Table(job.table, start), [boxes.lists])
+    if version == start:
+        return before
+    tables.sync(job.table)
+    return version

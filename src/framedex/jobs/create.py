@@ -6,8 +6,11 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
 from framedex.jobs.ingest.content import Content, FilesInput
+from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint
 from framedex.jobs.ingest.reading import (
+    declared_classes,
+    lists_of,
     read_content,
     read_content_boxes,
     reading_share,
@@ -57,13 +60,16 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         else None,
         checkpoint=checkpoint,
     )
+    lists, version = lists_of(content, boxes), ingested.version
+    if ingested.rows:
+        version = write_image_ids(Table(table, version), lists)
     roots = source_roots(content)
-    versions = media_versions(ingested.version, ingested.videos)
+    versions = media_versions(version, ingested.videos)
     objects = None
     if boxes is not None and isinstance(content, FilesInput):
         write = annotation_writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
-    indexed = index(Table(table, ingested.version), job.config.thresholds, progress=progress.stages(end, 1.0))
+    indexed = index(Table(table, version), job.config.thresholds, progress=progress.stages(end, 1.0))
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = with_box_problems(summary, boxes, unmatched=True)
     others = {VIDEOS: ingested.videos} if ingested.videos else {}
@@ -77,6 +83,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         rows=ingested.rows,
         summary=summary,
         others=others,
+        classes=declared_classes(lists),
         roots=roots,
         kept_by=job.settings.user if job.settings.dataset_snapshots_enabled else None,
     )

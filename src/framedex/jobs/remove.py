@@ -54,6 +54,7 @@ def remove_selected(
         rows=job.head.n_images - int(np.count_nonzero(gone)),
         summary=summary,
         partial=job.head.summary.partial,
+        before=job.head.tables,
         others=others,
     )
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
-from framedex.export.archive import export_archive
+from framedex.export.archive import check_options, export_archive
 from framedex.export.formats import find_format
+from framedex.export.options import NO_OPTIONS, ExportOptions
 from framedex.export.selection import select
+from framedex.export.splits import check_request
 from framedex.operations.context import Context, open_media
 from framedex.records import EntityType, ExportRecord, ExportResult
 from framedex.render.progress import progress_bar
@@ -42,6 +44,9 @@ class Exportable(ABC):
         *,
         entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
+        split: Mapping[str, Any] | None = ...,
+        confidences: bool = ...,
+        outlines: bool = ...,
     ) -> ExportResult: ...
     @overload
     def export(
@@ -54,6 +59,9 @@ class Exportable(ABC):
         wait: Literal[False],
         entity_type: str | None = ...,
         vql: Sequence[Any] | None = ...,
+        split: Mapping[str, Any] | None = ...,
+        confidences: bool = ...,
+        outlines: bool = ...,
     ) -> ExportTask: ...
     def export(
         self,
@@ -65,8 +73,13 @@ class Exportable(ABC):
         *,
         entity_type: str | None = None,
         vql: Sequence[Any] | None = None,
+        split: Mapping[str, Any] | None = None,
+        confidences: bool = False,
+        outlines: bool = False,
     ) -> ExportResult | ExportTask:
         """Write the media to a ZIP file, which appears under its name only when it is whole.
+
+        A path that ends with ``.json`` (formats json and coco) or ``.parquet`` gets the one file of the format instead.
 
         The formats, with the files that they write, are :data:`framedex.export.formats.FORMATS` and in docs/exports.md:
         metadata with all that is known of the media and of the objects in them, or annotations that other tools read.
@@ -87,6 +100,11 @@ class Exportable(ABC):
                 objects, which are exported with the media that they are in. By default what a view is of, and the
                 images of a dataset.
             vql: a further filter; instead of *media_selection*.
+            split: divides the images for training, in coco, yolo and voc: the share of each part, as
+                ``{"train": 0.8, "val": 0.2}``, or a filter for each, as ``{"train": vql.tags("train"), …}``. By shares,
+                near-duplicates and frames of one video stay together.
+            confidences: in yolo, write confidences as a sixth number of each line.
+            outlines: in yolo, write outlines (segmentation) instead of boxes.
 
         Raises:
             InvalidInput: an argument cannot be used.
@@ -95,7 +113,10 @@ class Exportable(ABC):
             Conflict: the dataset has nothing to show yet.
             TaskFailed: something else went wrong, such as a full disk.
         """
-        task = self._export(path, format, include_images, media_selection, entity_type, vql)
+        options = ExportOptions(
+            None if split is None else check_request(split, self._selector_of), confidences, outlines
+        )
+        task = self._export(path, format, include_images, media_selection, entity_type, vql, options)
         return wait_for_export(task) if wait else task
 
     @abstractmethod
@@ -107,8 +128,13 @@ class Exportable(ABC):
         media_selection: Sequence[Any] | None,
         entity_type: str | None,
         vql: Sequence[Any] | None,
+        options: ExportOptions,
     ) -> ExportTask:
         """Start an export."""
+
+    @abstractmethod
+    def _selector_of(self, vql: Any) -> Selector:
+        """Return the function that selects the media of the dataset that pass a filter."""
 
 
 def start_export(
@@ -120,6 +146,7 @@ def start_export(
     entity_type: str,
     format: str,  # noqa: A002 - the interface's word
     include_images: bool,
+    options: ExportOptions = NO_OPTIONS,
 ) -> ExportTask:
     """Start an export of the dataset's current state; later changes do not affect it.
 
@@ -131,13 +158,15 @@ def start_export(
         entity_type: type of the selected entities.
         format: one of :data:`framedex.export.formats.FORMATS`.
         include_images: whether to include the image files.
+        options: options of some formats.
 
     Raises:
-        InvalidInput: the format is unknown, or the path is one of the workspace's own files.
+        InvalidInput: the format is unknown or lacks an option, or the path is one of the workspace's own files.
         Conflict: the dataset has no head yet.
     """
-    find_format(format)  # refuse an unknown format before the start
     target = _absolute(path)
+    # Refuse an unknown format, and options that it lacks, before the start.
+    check_options(find_format(format), options, target, include_images=include_images)
     _check_target(context.layout, target)
     media = open_media(context, dataset_id)
     with context.catalog.read() as connection:
@@ -161,6 +190,7 @@ def start_export(
             progress=progress,
             settle=settle,
             settings=context.settings,
+            options=options,
         )
 
     return context.exports.start(dataset_id, target, job)

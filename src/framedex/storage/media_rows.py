@@ -38,6 +38,8 @@ MODEL_CAPTION = pa.field("model_caption", pa.string())
 A caption counts as the model's while it equals this value, so any edit of the caption ends that.
 """
 
+SOURCE_ID = pa.field("source_id", pa.string())
+"""The id of the image in a COCO file, as text, null for none; only tables of images with ids have the column."""
 BOX = ("box_x", "box_y", "box_width", "box_height")
 OF_OBJECTS = pa.schema(
     [
@@ -49,14 +51,19 @@ OF_OBJECTS = pa.schema(
         pa.field("iscrowd", pa.bool_(), nullable=False),
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("difficult", pa.bool_(), nullable=False),
+        pa.field("segmentation", pa.string()),
+        pa.field("keypoints", pa.string()),
+        pa.field("area", pa.float64()),
     ]
 )
 """Columns of objects in addition to those of media.
 
 ``parent_id`` is the media item that contains the box; ``box_x`` to ``box_height`` are in its pixels. ``source`` is the
 annotation format, or the id of the model that detected the object. ``media_id`` is the object's own id, and ``labels``
-has its only label. ``width`` and ``height`` are those of the crop in whole pixels, and measures and embedding are
-computed from the crop. The location of the file and the frame of a video are copied from the media item.
+has its only label. ``segmentation``, ``keypoints`` and ``area`` are those of
+:class:`framedex.annotations.shapes.ObjectShape`; tables of older versions lack them. ``width`` and ``height`` are those
+of the crop in whole pixels, and measures and embedding are computed from the crop. The location of the file and the
+frame of a video are copied from the media item.
 """
 
 LOCATION_OF_OBJECTS = (

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framedex.api.view import View
+from framedex.export.options import ExportOptions
 from framedex.operations import exports as exporting
 from framedex.operations.context import Context
 from framedex.records import ExportRecord
@@ -25,9 +26,13 @@ class DatasetExports(exporting.Exportable):
         media_selection: Sequence[Any] | None,
         entity_type: str | None,
         vql: Sequence[Any] | None,
+        options: ExportOptions,
     ) -> ExportTask:
         view = View(self._context, self.id)
-        return view._export(path, format, include_images, media_selection, entity_type, vql)
+        return view._export(path, format, include_images, media_selection, entity_type, vql, options)
+
+    def _selector_of(self, vql: Any) -> exporting.Selector:
+        return View(self._context, self.id)._selector_of(vql)
 
     def exports(self) -> list[ExportRecord]:
         """Return the exports of all processes, newest first.

@@ -7,6 +7,7 @@ from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.edits.rows import Indices, write_values
 from framedex.jobs.index.columns import label_limits
 from framedex.storage import tables
+from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -30,4 +31,5 @@ def update_values(
     if value.decides_label_issues:
         version = judge_labels(Table(media.path, version), label_limits(head.summary.limits))
     tables.sync(media.path)
-    return {**head.tables, MEDIA: version}
+    versions = {**head.tables, MEDIA: version}
+    return write_classes(media.path, head.tables, versions) if value.decides_label_issues else versions

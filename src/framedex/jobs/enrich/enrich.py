@@ -27,6 +27,7 @@ from framedex.jobs.objects.objects import ObjectChange
 from framedex.jobs.restore import link_generation
 from framedex.records import EmbeddingConfig, EnrichmentType
 from framedex.storage import tables
+from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
@@ -126,6 +127,7 @@ def enrich(
         if objects is not None:
             versions, summary = objects.apply(versions, summary)
         tables.sync(layout.dataset(dataset_id))
+        versions = write_classes(job.table, source.head.tables, versions)
         return generation_commit(
             dataset_id,
             tables=versions,
@@ -153,6 +155,7 @@ def enrich(
         table=job.table,
         rows=source.head.n_images,
         summary=summary,
+        before=source.head.tables,
         others=others,
         roots=job.roots,
         kept_by=user,

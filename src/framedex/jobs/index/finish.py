@@ -7,11 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from framedex.analysis.cluster_means import ClusterSums
+from framedex.annotations.source_lists import SourceClass
 from framedex.core.arrays import Vectors
 from framedex.jobs.commits import generation_commit
 from framedex.jobs.index.index import WrittenIndex
 from framedex.records import EmbeddingConfig
 from framedex.storage import tables, videos
+from framedex.storage.classes import write_classes
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.objects import OBJECTS, TABLES
 from framedex.storage.table_names import CELLS, MEANS, MEDIA
@@ -28,7 +30,9 @@ def finish(
     rows: int,
     summary: Summary,
     partial: bool = False,
+    before: Mapping[str, int] | None = None,
     others: Mapping[str, int] | None = None,
+    classes: Sequence[SourceClass] = (),
     roots: Sequence[str] = (),
     kept_by: str | None = None,
 ) -> Commit:
@@ -42,13 +46,16 @@ def finish(
         rows: the number of media in it.
         summary: summary of the generation, without the values of the index.
         partial: True if rows were added to the index since its last rebuild.
+        before: versions of the tables of the previous generation; None for a new dataset.
         others: versions of further tables of the generation.
+        classes: classes in the lists of new annotation files.
         roots: source roots, by number; empty if unchanged.
         kept_by: creator of a snapshot of this first index; None for no snapshot.
     """
     versions = {**(others or {}), MEDIA: indexed.version}
     versions |= write_rest(indexed, table)
     tables.sync(table)
+    versions = write_classes(table, before or {}, versions, classes)
     return generation_commit(
         dataset_id,
         tables=versions,

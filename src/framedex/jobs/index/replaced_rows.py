@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from framedex.editable_values import editable_values
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import MODEL_CAPTION
+from framedex.storage.media_rows import MODEL_CAPTION, SOURCE_ID
 from framedex.storage.tables import Table
 
-_FROM_SOURCE = frozenset(each.name for each in editable_values().values() if each.from_source)
+_FROM_SOURCE = frozenset({SOURCE_ID.name, *(each.name for each in editable_values().values() if each.from_source)})
 """Columns that a source may set again; otherwise the previous value is inherited."""
 
 

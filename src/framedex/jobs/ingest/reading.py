@@ -1,9 +1,11 @@
 """Reading of a job's input into the media table, its checkpoints, and the summary of skipped inputs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from framedex.annotations.box_index import BoxIndex
+from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
 from framedex.errors import NotFound
 from framedex.jobs.ingest.content import Content, FilesInput
@@ -28,6 +30,17 @@ def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | N
     if not isinstance(content, FilesInput) or not content.boxes:
         return None
     return read_box_index(content.boxes, lambda count: progress(f"reading boxes: {count:,}", 0.0))
+
+
+def lists_of(content: Content, boxes: BoxIndex | None) -> list[SourceLists]:
+    """Return the class lists and ids of images in the annotation files of a content, those of labels first."""
+    lists = [content.annotations.lists] if isinstance(content, FilesInput) else []
+    return lists if boxes is None else [*lists, boxes.lists]
+
+
+def declared_classes(lists: Sequence[SourceLists]) -> list[SourceClass]:
+    """Return the classes of some lists, one after the other."""
+    return [each for part in lists for each in part.classes]
 
 
 def resume_checkpoint(table: Path, progress: TaskProgress, *, head: str | None) -> Checkpoint:

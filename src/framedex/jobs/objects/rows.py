@@ -186,6 +186,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "iscrowd": box.iscrowd,
         "truncated": box.truncated,
         "difficult": box.difficult,
+        **box.shape._asdict(),
     }
 
 

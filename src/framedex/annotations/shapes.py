@@ -1,0 +1,112 @@
+"""Outlines, masks and key points of boxes: their checks, and their texts in tables."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_CORNERS = 6  # numbers of the smallest polygon
+
+
+class ObjectShape(NamedTuple):
+    """The outline or mask of an object, and its key points, as the tables store them.
+
+    Attributes:
+        segmentation: JSON as in COCO: an array of polygons ``[x1, y1, x2, y2, …]`` in pixels, or a run-length encoded
+            mask, an object with ``size`` [height, width] and ``counts``. None for neither.
+        keypoints: JSON as in COCO: ``[x1, y1, v1, x2, …]`` in pixels; v is 0 for a missing point, 1 for a hidden and 2
+            for a visible one. None for none.
+        area: the area of the mask in square pixels; None if it is not known.
+    """
+
+    segmentation: str | None = None
+    keypoints: str | None = None
+    area: float | None = None
+
+
+NO_SHAPE = ObjectShape()
+
+
+def segmentation_text(value: Any) -> str | None:
+    """Return the segmentation of an annotation as JSON; None for an empty one.
+
+    Raises:
+        ValueError: it is neither a list of polygons nor a run-length encoded mask.
+    """
+    if not value:
+        return None
+    if isinstance(value, dict):
+        return _text(_mask(value))
+    if not isinstance(value, list) or not all(isinstance(polygon, list) for polygon in value):
+        raise ValueError("'segmentation' must be a list of polygons, or an object with 'size' and 'counts'")
+    polygons = [polygon for polygon in value if polygon]
+    for polygon in polygons:
+        if len(polygon) < _CORNERS or len(polygon) % 2 or not _are_numbers(polygon):
+            raise ValueError("a polygon of 'segmentation' must be [x1, y1, x2, y2, x3, y3, …], finite numbers")
+    return _text(polygons) if polygons else None
+
+
+def _mask(value: dict[str, Any]) -> dict[str, Any]:
+    size, counts = value.get("size"), value.get("counts")
+    if not isinstance(size, list) or len(size) != 2 or not all(type(each) is int and each > 0 for each in size):
+        raise ValueError("the 'size' of a mask must be [height, width], whole numbers above 0")
+    if isinstance(counts, list):
+        if not all(type(each) is int and each >= 0 for each in counts) or sum(counts) != size[0] * size[1]:
+            raise ValueError("the 'counts' of a mask must be whole numbers whose sum is height × width")
+    elif not isinstance(counts, str) or not counts.isascii():
+        raise ValueError("the 'counts' of a mask must be a list of numbers, or a text of COCO's encoding")
+    return {"size": size, "counts": counts}
+
+
+def keypoints_text(value: Any) -> str | None:
+    """Return the key points of an annotation as JSON; None for an empty list.
+
+    Raises:
+        ValueError: it is not a list of three finite numbers for each point.
+    """
+    if not value:
+        return None
+    if not isinstance(value, list) or len(value) % 3 or not _are_numbers(value):
+        raise ValueError("'keypoints' must be [x1, y1, v1, x2, …], three finite numbers for each point")
+    return _text(value)
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return all(type(each) is float or type(each) is int for each in values) and all(map(math.isfinite, values))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def shape_text(shape: ObjectShape) -> str:
+    """Return a shape as one text for :func:`shape_of_text`; an empty text for no shape."""
+    return "" if shape == NO_SHAPE else json.dumps(shape)
+
+
+def shape_of_text(text: str) -> ObjectShape:
+    """Return the shape of a text of :func:`shape_text`."""
+    return ObjectShape(*json.loads(text)) if text else NO_SHAPE
+
+
+def outline_in_pixels(outline: Sequence[float], width: int, height: int, digits: int) -> str:
+    """Return the segmentation with one polygon, given its corners in fractions of an image's sides.
+
+    Args:
+        outline: x1, y1, x2, y2, …
+        width: of the image in pixels.
+        height: of the image in pixels.
+        digits: of the numbers after the decimal point.
+    """
+    sides = (width, height)
+    return _text([[round(each * sides[position % 2], digits) for position, each in enumerate(outline)]])
+
+
+def outline_text(outline: Sequence[float]) -> str | None:
+    """Return the corners of an outline as JSON; None for no corners."""
+    return _text(list(outline)) if outline else None
+
+
+def outline_of_text(text: str | None) -> tuple[float, ...]:
+    """Return the corners of a text of :func:`outline_text`."""
+    return () if text is None else tuple(json.loads(text))

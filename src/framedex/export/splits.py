@@ -1,0 +1,154 @@
+"""Division of exported images into parts for training, validation and tests."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.core.arrays import RowIds
+from framedex.errors import InvalidInput
+from framedex.export.objects import as_condition
+from framedex.storage.condition import Condition
+from framedex.storage.media import Media
+from framedex.storage.media_rows import DUPLICATES
+from framedex.storage.tables import ROW_ID
+
+Select = Callable[[Media], Condition | RowIds]
+"""Return the media of a part."""
+SplitRequest = Mapping[str, float | Select]
+"""The parts by name: the share of each, or the function that selects its media."""
+_NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+_TOLERANCE = 1e-9
+_TOGETHER = DUPLICATES[0]
+"""Column of the groups that stay together: near-duplicates at the level that groups the most."""
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The parts of an export.
+
+    Attributes:
+        names: of the parts, in the order of the request.
+        rows: the media that are in a part, in row order.
+        codes: int8, shape (len(rows),): index of each one's part in *names*.
+        media_ids: the ids of these media.
+        left_out: the number of selected media that are in no part.
+    """
+
+    names: tuple[str, ...]
+    rows: RowIds
+    codes: npt.NDArray[np.int8]
+    media_ids: pa.Array
+    left_out: int
+
+    def of(self, media_ids: pa.Array) -> pa.Array:
+        """Return the names of the parts that some media are in."""
+        positions = pc.index_in(media_ids, value_set=self.media_ids)
+        return pa.array(self.names, pa.string()).take(pa.array(self.codes).take(positions))
+
+
+def check_request(split: Any, parse: Callable[[Any], Select]) -> SplitRequest:
+    """Return the parts of an export as requested by a user.
+
+    Args:
+        split: a mapping of names to shares, or of names to filters.
+        parse: returns the function that selects the media of a filter; raises if it is invalid.
+
+    Raises:
+        InvalidInput: it is no such mapping.
+    """
+    if not isinstance(split, Mapping) or not split:
+        raise InvalidInput(
+            "split must map the name of each part to its share, such as {'train': 0.8, 'val': 0.2}, or to a filter, "
+            f"such as {{'train': vql.tags('train')}}, not {split!r}"
+        )
+    for name in split:
+        if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+            raise InvalidInput(
+                f"a part of a split is named by letters, digits, '_' and '-', such as 'train', not {name!r}"
+            )
+    if len({name.lower() for name in split}) < len(split):
+        raise InvalidInput(f"the parts of a split must differ in more than case: {', '.join(split)}")
+    shares = [each for each in split.values() if isinstance(each, int | float) and not isinstance(each, bool)]
+    if not shares:
+        return {name: parse(each) for name, each in split.items()}
+    if len(shares) < len(split):
+        raise InvalidInput(f"a split has either shares or filters, not both: {split!r}")
+    if not all(0 < each <= 1 for each in shares) or sum(shares) > 1 + _TOLERANCE:
+        raise InvalidInput(f"the shares of a split must be above 0, and at most 1 together, not {dict(split)!r}")
+    return {name: float(each) for name, each in split.items()}
+
+
+def divide(media: Media, rows: Condition | RowIds, request: SplitRequest) -> Splits:
+    """Divide media into parts.
+
+    By shares, frames of one video and near-duplicates are in one part, so that no image of a test was trained on. The
+    order of the ids decides, which are hashes, so another export of the same images divides them equally.
+
+    Args:
+        media: the dataset's media.
+        rows: the selected media.
+        request: the parts.
+
+    Raises:
+        InvalidInput: a media item is in two parts.
+    """
+    all_rows = media.row_ids(rows) if isinstance(rows, Condition) else np.sort(rows)
+    shares = {name: each for name, each in request.items() if isinstance(each, float)}
+    if shares:
+        codes = _by_share(media, all_rows, list(shares.values()))
+    else:
+        codes = _by_filter(media, all_rows, {name: each for name, each in request.items() if callable(each)})
+    chosen = all_rows[codes >= 0]
+    ids = media.take(chosen.tolist(), ["media_id"])["media_id"].combine_chunks()
+    return Splits(tuple(request), chosen, codes[codes >= 0], ids, len(all_rows) - len(chosen))
+
+
+def _by_filter(media: Media, rows: RowIds, parts: Mapping[str, Select]) -> npt.NDArray[np.int8]:
+    members = {}
+    for name, select in parts.items():
+        chosen = select(media)
+        members[name] = np.isin(rows, media.row_ids(chosen) if isinstance(chosen, Condition) else chosen)
+    for (one, first), (other, second) in combinations(members.items(), 2):
+        if count := int(np.count_nonzero(first & second)):
+            raise InvalidInput(
+                f"{count:,} images are in two parts of the split, {one!r} and {other!r}; their filters must exclude "
+                "each other"
+            )
+    codes = np.full(len(rows), -1, np.int8)
+    for number, mask in enumerate(members.values()):
+        codes[mask] = number
+    return codes
+
+
+def _by_share(media: Media, rows: RowIds, shares: list[float]) -> npt.NDArray[np.int8]:
+    groups = _groups(media, rows)
+    group = groups.indices.to_numpy()
+    sizes = np.bincount(group, minlength=len(groups.dictionary))
+    order = pc.sort_indices(groups.dictionary).to_numpy()  # ids are hashes, so their order is random and stays
+    middles = np.empty(len(order))
+    middles[order] = (np.cumsum(sizes[order]) - sizes[order] / 2) / max(len(rows), 1)
+    limits = np.cumsum(shares)
+    if abs(limits[-1] - 1) < _TOLERANCE:
+        limits[-1] = 1.0
+    codes = np.searchsorted(limits, middles, side="right")
+    codes[codes == len(shares)] = -1
+    chosen: npt.NDArray[np.int8] = codes[group].astype(np.int8)
+    return chosen
+
+
+def _groups(media: Media, rows: RowIds) -> pa.DictionaryArray:
+    """Return the group of each row, as the least media id of the group."""
+    present = set(media.table.schema.names)
+    by = [name for name in ("video_id", _TOGETHER) if name in present]
+    keys = ", ".join([*(f"'{name}' || CAST({name} AS VARCHAR)" for name in by), "media_id"])
+    least = f"min(media_id) OVER (PARTITION BY coalesce({keys}))"
+    text = f"SELECT {ROW_ID}, {least} AS part FROM chosen ORDER BY {ROW_ID}"
+    table = media.query(text, as_condition(rows), ["media_id", *by], keep=False)
+    return table["part"].combine_chunks().cast(pa.string()).dictionary_encode()
