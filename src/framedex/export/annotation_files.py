@@ -120,6 +120,8 @@ class ExportedImages:
             return dict.fromkeys(columns, 0)
         present = set(self._contents.objects.objects.table.schema.names)  # older tables lack some columns
         stored = [name for name in columns if name in present]
+        if not stored:
+            return dict.fromkeys(columns, 0)
         counts = ", ".join(f"{_COUNTS[name]} AS {name}" for name in stored)
         rows: list[dict[str, int]] = self._contents.objects.values(f"SELECT {counts} FROM chosen", *stored).to_pylist()
         return dict.fromkeys(columns, 0) | rows[0]

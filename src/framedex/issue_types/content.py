@@ -6,6 +6,7 @@ import numpy as np
 from framedex.issue_types.base import ImageSample, IssueType, histogram
 
 _SIDE, _LOCAL_SIGMA = 64, 3.0
+_DARK, _BLACK = 0.32, 0.02  # brightness of the brightest pixels of an image that is dark, and of one that is black
 _CONTRAST_SCALE = 0.30 / 4.25  # photos of low contrast begin at 8 grey levels; fog and flat colours end at 4
 
 
@@ -17,14 +18,16 @@ def _information(image: ImageSample) -> float:
 def _structure(image: ImageSample) -> float:
     """Return the standard deviation, in grey levels, of 64 pixels minus their local mean.
 
-    Gradients are equal to their local mean, and the averages of 64 pixels have hardly any noise.
+    Gradients are equal to their local mean, and the averages of 64 pixels have hardly any noise. The contrast of a dark
+    image is taken as if it were just bright enough: it is dark, not empty.
     """
     grey = cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
     factor = min(1.0, _SIDE / max(height, width))
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
-    return float(cv2.meanStdDev(small - cv2.GaussianBlur(small, (0, 0), _LOCAL_SIGMA))[1][0, 0])
+    contrast = float(cv2.meanStdDev(small - cv2.GaussianBlur(small, (0, 0), _LOCAL_SIGMA))[1][0, 0])
+    return contrast * max(1.0, _DARK / max(image.brightness[2], _BLACK))
 
 
 def _entropy(image: ImageSample) -> float:
