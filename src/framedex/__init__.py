@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from framedex import vql as vql
     from framedex.api.dataset import Dataset
     from framedex.api.disk_usage import DiskUsage
+    from framedex.api.issue_table import IssueTable
     from framedex.api.ranked_view import RankedView
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.search_benchmark import SearchBenchmark
@@ -63,6 +64,7 @@ __all__ = [
     "InvalidEmbedding",
     "InvalidFilter",
     "InvalidInput",
+    "IssueTable",
     "MissingDependency",
     "NotFound",
     "NotIndexed",
@@ -87,6 +89,7 @@ _MODULES = {
     "Encoder": "framedex.encoders",
     "ExplorePage": "framedex.api.result_pages",
     "ExportTask": "framedex.tasks",
+    "IssueTable": "framedex.api.issue_table",
     "RankedView": "framedex.api.ranked_view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",

@@ -66,6 +66,8 @@ class LabelQuality:
         distance: float32, shape (N,), from 0: mean cosine distance to the nearest items of the same label, relative to
             the limit of that label; the maximum over an item's labels.
         outlier_confidence: float32, shape (N,), in [0.5, 1]: 0.5 at the limit, 1 infinitely far; NaN: no issue.
+        agreement: the agreement of labels with neighbours, 0 to 1, that decided whether there are mislabel issues; None
+            if there is nothing to compare.
     """
 
     support: Scores
@@ -73,6 +75,7 @@ class LabelQuality:
     suggested: Codes
     distance: Scores
     outlier_confidence: Scores
+    agreement: float | None = None
 
 
 def label_quality(
@@ -80,6 +83,7 @@ def label_quality(
     inverse: npt.NDArray[np.integer],
     labels: Labels,
     *,
+    agreement: float | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> LabelQuality:
     """Return the label quality of all items: probable label errors and label outliers.
@@ -94,6 +98,8 @@ def label_quality(
         graph: neighbours among M distinct rows.
         inverse: int, shape (N,): the distinct row of each item.
         labels: labels of the N items.
+        agreement: the agreement of labels with neighbours that an earlier index found, which decides; None to compute
+            it.
         progress: called between blocks of rows.
 
     Raises:

@@ -10,11 +10,14 @@ from framedex.storage.media_rows import index_schema
 from framedex.storage.tables import Table
 
 
-def judge_labels(table: Table) -> int:
-    """Compute the label issues of all media from their stored neighbours; return the new version of the media table.
+def judge_labels(table: Table) -> tuple[int, float | None]:
+    """Compute the label issues of all media from their stored neighbours.
 
     Args:
         table: the media table, at its newest version, with labels that have changed since it was indexed.
+
+    Returns:
+        The new version of the media table, and the agreement of the labels with the neighbours, for the summary.
     """
     indexed = read_indexed_rows(table, None, 0.0)
     labelled = read_label_codes(table, indexed.positions)
@@ -25,4 +28,4 @@ def judge_labels(table: Table) -> int:
     names = [name for each in judged for name in (*each.computed_columns, each.confidence_column)]
     written = index_schema()
     schema = pa.schema([written.field(name) for name in names])
-    return tables.put_columns(table, to_batches(columns, count, names), schema)
+    return tables.put_columns(table, to_batches(columns, count, names), schema), quality.agreement

@@ -26,7 +26,7 @@ from framedex.jobs.objects.objects import ObjectChange
 from framedex.jobs.restore import link_generation
 from framedex.records import EmbeddingConfig, EnrichmentType
 from framedex.storage import tables
-from framedex.storage.generation import Generation
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_columns_of
@@ -112,7 +112,7 @@ def enrich(
     summary = inherited.with_(enrichment_models={**applied_to(source.head), **plan.models})
     version = tables.roll_back(job.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    version = run.media_columns(version)
+    version, summary = run.media_columns(version, summary)
     if plan.captioner is not None:
         summary = summary.with_(captioned_by=plan.captioner.weights)
     if plan.object_captioner is not None:
@@ -180,11 +180,12 @@ class _Run:
     progress: TaskProgress
     end: float = 0.85
 
-    def media_columns(self, version: int) -> int:
-        """Write the models' output as columns of the media table; return its new version.
+    def media_columns(self, version: int, summary: Summary) -> tuple[int, Summary]:
+        """Write the models' output as columns of the media table; return its new version and the changed summary.
 
         Args:
             version: newest version of the media table.
+            summary: summary of the new generation.
         """
         plan, path = self.plan, self.job.table
         if plan.encoder is not None:
@@ -202,8 +203,9 @@ class _Run:
                 table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
-            version = judge_labels(Table(path, version))
-        return version
+            version, agreement = judge_labels(Table(path, version))
+            summary = summary.with_(label_agreement=agreement)
+        return version, summary
 
     def objects(self, progress: Progress) -> ObjectChange | None:
         """Write objects and the models' output for them; return the change, None if nothing was written."""

@@ -87,6 +87,7 @@ def index_removed(
         remaining.graph,
         remaining.inverse,
         codes.labels,
+        agreement=summary.label_agreement,
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
     columns |= label_columns(quality, codes.names, positions, count)
@@ -99,7 +100,7 @@ def index_removed(
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
-    return WrittenIndex(version, finite(limits), scale, free, settled, remaining.graph, sums)
+    return WrittenIndex(version, finite(limits), scale, free, settled, remaining.graph, sums, quality.agreement)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import group_rows
 from framedex.analysis.quantized_ivf import Selection
-from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
+from framedex.analysis.relevance import Relevance, query_relevance, spread_of
 from framedex.core import forks
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.forks import cached_property
@@ -154,8 +154,7 @@ class CaptionIndex:
     @cached_property
     def _spread(self) -> float:
         sample = self._sample[np.random.default_rng(0).permutation(len(self._sample))[:_PAIRED]]
-        pairs = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
-        return SimilarityDistribution.of(pairs).spread if len(pairs) else 0.0
+        return spread_of((sample @ sample.T)[np.triu_indices(len(sample), 1)])
 
     @cached_property
     def _sample(self) -> Vectors:
