@@ -30,17 +30,20 @@ _ANIMALS = {
     "mammal": ((1871265, 1883070), (2066245, 2077923), (2114367, 2138441), (2325366, 2510455)),
 }
 _THINGS = {
-    "vehicle": "airliner amphibian beach_wagon bicycle-built-for-two cab canoe catamaran gondola jinrikisha liner minivan "
-    "pirate schooner space_shuttle steam_locomotive thresher tow_truck unicycle wing projectile",
+    "vehicle": "airliner amphibian beach_wagon bicycle-built-for-two cab canoe catamaran gondola jinrikisha liner "
+    "minivan pirate schooner space_shuttle steam_locomotive thresher tow_truck unicycle wing projectile",
     "building": "barbershop birdhouse breakwater cliff_dwelling dock drilling_platform greenhouse library mobile_home "
-    "mosque shoe_shop stupa tobacco_shop viaduct water_tower picket_fence worm_fence fire_screen window_screen",
-    "clothing": "academic_gown bonnet buckle Christmas_stocking cuirass feather_boa football_helmet fur_coat hair_slide "
-    "jean military_uniform ski_mask sombrero stole sunglass muzzle purse mailbag",
-    "device": "cash_machine computer_keyboard dial_telephone entertainment_center hard_disc laptop loudspeaker monitor "
-    "oscilloscope Polaroid_camera slot switch tape_player wall_clock refrigerator web_site parking_meter",
-    "furniture": "chest cradle crib dining_table four-poster medicine_chest pool_table tray tub washbasin pedestal vault",
-    "tool": "corkscrew hatchet hook paintbrush power_drill screwdriver shovel spindle safety_pin matchstick chain knot "
-    "strainer swab rifle bow tripod",
+    "mosque shoe_shop stupa tobacco_shop viaduct water_tower picket_fence worm_fence fire_screen "
+    "window_screen",
+    "clothing": "academic_gown bonnet buckle Christmas_stocking cuirass feather_boa football_helmet fur_coat "
+    "hair_slide jean military_uniform ski_mask sombrero stole sunglass muzzle purse mailbag",
+    "device": "cash_machine computer_keyboard dial_telephone entertainment_center hard_disc laptop loudspeaker "
+    "monitor oscilloscope Polaroid_camera slot switch tape_player wall_clock refrigerator web_site "
+    "parking_meter",
+    "furniture": "chest cradle crib dining_table four-poster medicine_chest pool_table tray tub washbasin pedestal "
+    "vault",
+    "tool": "corkscrew hatchet hook paintbrush power_drill screwdriver shovel spindle safety_pin matchstick chain "
+    "knot strainer swab rifle bow tripod",
     "vessel": "ashcan barrow beer_bottle coffee_mug Dutch_oven goblet hamper pill_bottle rain_barrel soap_dispenser "
     "Petri_dish plastic_bag packet paper_towel cup",
     "instrument": "banjo bassoon ocarina sax",

@@ -12,8 +12,8 @@ The similarities are transformed to Fisher's z, ``artanh(s)`` (R. A. Fisher, "On
 correlation", 1921). Transformed, those of unrelated images are close to a normal distribution, up to its far tail. The
 distribution is measured on the quartiles of the sample, which related pairs hardly disturb: an empirical null
 (B. Efron, "Large-scale simultaneous hypothesis testing: the choice of a null hypothesis", 2004). Higher quantiles widen
-it if they have a longer tail: similar classes are unrelated, too. Quantiles beyond a gap are left out, since they belong
-to related pairs, as in a dataset of a few dense clusters.
+it if they have a longer tail: similar classes are unrelated, too. Quantiles beyond a gap are left out. They belong to
+related pairs, as in a dataset of a few dense clusters.
 
 Texts of most multimodal encoders are far from images, and short queries are far from long captions. So the similarities
 of a text are compared with those of the same text to random rows. If a wide gap separates the most similar rows from
@@ -120,7 +120,9 @@ def _gap(sample: npt.NDArray[np.float64]) -> float | None:
     ordered = np.sort(sample)[::-1]
     distances = np.arange(1, len(ordered)) * -np.diff(ordered)
     last = int(len(ordered) * _ABOVE_GAP)
-    below = (np.cumsum(distances[::-1])[::-1][1 : last + 1] - distances[2 * last :].sum()) / np.arange(2 * last - 1, last - 1, -1)
+    below = (np.cumsum(distances[::-1])[::-1][1 : last + 1] - distances[2 * last :].sum()) / np.arange(
+        2 * last - 1, last - 1, -1
+    )
     log_share = -distances[:last] / np.maximum(below, 1e-9)
     place = int(log_share.argmin())
     if log_share[place] + np.log(last) > np.log(_GAP_LEVEL):
@@ -141,12 +143,13 @@ def _log_share_above(deviation: npt.NDArray[np.float64]) -> npt.NDArray[np.float
     """Return the logarithm of the share of a normal distribution above some deviations.
 
     The share is the upper bound of H. O. Pollak ("A remark on 'Elementary inequalities for Mills' ratio' by Y. Komatu",
-    1956), at most 4 % above the true share; below the median it is the complement.
+    1956), at most 6 % above the true share; below the median it is the complement.
     """
     size = np.abs(deviation)
     with np.errstate(invalid="ignore"):
         log_above = np.log(2 / (size + np.sqrt(size**2 + 8 / np.pi)) / np.sqrt(2 * np.pi)) - size**2 / 2
-        return np.where(deviation >= 0, log_above, np.log1p(-np.exp(np.minimum(log_above, np.log(0.5)))))
+        below = np.log1p(-np.exp(np.minimum(log_above, np.log(0.5))))
+    return np.asarray(np.where(deviation < 0, below, log_above), np.float64)
 
 
 NO_SAMPLE = Relevance(0.0, float(np.arctanh(0.5)) / _deviations(1), 1)

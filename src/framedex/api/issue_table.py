@@ -32,7 +32,8 @@ class IssueTable:
 
     def to_pandas(self, **options: Any) -> "pd.DataFrame":
         """Return the rows as a pandas table; the options are those of :meth:`pyarrow.Table.to_pandas`."""
-        return self._table.to_pandas(**options)
+        result: pd.DataFrame = self._table.to_pandas(**options)
+        return result
 
     def equals(self, other: Any) -> bool:
         """Return whether another table has the same rows; its notes do not matter."""

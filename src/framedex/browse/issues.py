@@ -33,8 +33,8 @@ ISSUE_COLUMNS = pa.schema(
 
 _ADVICE = "embeddings of another model may help, one trained on images like these"
 _ADVICE_FOR = {
-    "gist": "the encoder gist compares layout and colours; an encoder that knows what images show helps, such as CLIP or "
-    "an ONNX model"
+    "gist": "the encoder gist compares layout and colours; an encoder that knows what images show helps, such as CLIP "
+    "or a classifier in ONNX"
 }
 """Advice by encoder where mislabels cannot be told."""
 
@@ -70,8 +70,8 @@ def issue_notes(media: Media) -> dict[str, str]:
         return {}
     advice = _ADVICE if config is None else _ADVICE_FOR.get(config.encoder, _ADVICE)
     return {
-        MISLABELS.name: f"no mislabels are listed: {math.floor(100 * agreement)} % of the labels agree with those of the "
-        f"nearest images, but {round(100 * LEAST_AGREEMENT)} % are needed; {advice}"
+        MISLABELS.name: f"no mislabels are listed: {math.floor(100 * agreement)} % of the labels agree with those of "
+        f"the nearest images, but {round(100 * LEAST_AGREEMENT)} % are needed; {advice}"
     }
 
 

@@ -74,8 +74,8 @@ class ExploreResult(Record):
 class IssueSummary(Record):
     """The number of media with an issue, and the threshold that decides it.
 
-    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`. ``note`` is the reason why media with this issue
-    are not listed in this dataset; None if they are.
+    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`. ``note`` is the reason why a dataset lists no
+    media with this issue; None if they are listed.
     """
 
     issue_type: str

@@ -142,8 +142,9 @@ def _graph_results(
     progress: Progress,
     count: int,
 ) -> tuple[Columns, dict[str, float], float, float | None]:
-    """Return the columns computed from the neighbours, the limits of issues, the scale of uniqueness, and the agreement
-    of labels with neighbours.
+    """Return (columns, limits, scale, agreement), as computed from the neighbours.
+
+    Limits are those of issues, the scale is that of uniqueness, and the agreement is that of labels with neighbours.
     """
     progress("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
