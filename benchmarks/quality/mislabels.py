@@ -2,8 +2,8 @@
 
 Kinds are photos of ImageNet by coarse group, those of animals alone, crops by class, and digits; labels with fewer than
 five images are left out. *Agreement* is the share of labels that agree with those of the neighbours. Framedex lists
-mislabels only if it is at least 0.8; *withheld* is what would be listed otherwise. cleanlab gets the probabilities of a
-cross-validated logistic regression on the same vectors, in an environment of its own. Figures are sums over the seeds.
+mislabels only if it is at least 0.8; *withheld* is what would be listed otherwise. cleanlab gets the probabilities of
+cross-validated nearest neighbours on the same vectors, in an environment of its own. Figures are sums over the seeds.
 """
 
 import tempfile

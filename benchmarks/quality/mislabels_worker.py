@@ -11,20 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDS = 5
+FOLDS, NEIGHBOURS = 5, 10
 
 
 def main() -> None:
     """Flag wrong labels."""
     from cleanlab.filter import find_label_issues
-    from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.neighbors import KNeighborsClassifier
 
     folder, answer = Path(sys.argv[2]), Path(sys.argv[3])
     labelled = np.load(folder / "labelled.npz")
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    model = KNeighborsClassifier(NEIGHBOURS, metric="cosine")
     started, flags = time.perf_counter(), []
     for given in labelled["given"]:
         probabilities = cross_val_predict(model, labelled["vectors"], given, cv=FOLDS, method="predict_proba")

@@ -172,7 +172,7 @@ def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> N
     assert dataset.issues("mislabels").notes == [note]
     dataset.reindex()
     assert dataset.issues("mislabels").notes != [note]
-    dataset.restore(kept.snapshot_name)
+    dataset.restore(kept)
     assert dataset.issues("mislabels").notes == [note]
 
 

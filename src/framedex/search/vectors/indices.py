@@ -24,8 +24,7 @@ from framedex.storage.media import Media
 from framedex.storage.vector_files import Addresses
 
 _MOST_PARTS = 8
-_SAMPLED = 4096  # rows whose similarity to a text calibrates its relevance
-_PAIRED = 512  # part of them, for the similarities of random pairs
+_SAMPLED, _PAIRED = 4096, 512  # random rows for the relevance of texts, and for that of images
 _OPEN = 4  # open states of datasets
 _ANSWERS = 2  # cached results of a state
 _FORGOTTEN_S = 86_400.0  # an older unfinished index was abandoned
@@ -120,7 +119,7 @@ class VectorIndex:
     @cached_property
     def relevance(self) -> Relevance:
         """The relevance scale of similarities between rows, from a sample of random pairs."""
-        vectors = self._sample[:_PAIRED]
+        vectors = self._random_vectors(_PAIRED)
         return measure_relevance((vectors @ vectors.T)[np.triu_indices(len(vectors), 1)], len(self))
 
     def relevance_of(self, query: Vectors) -> Relevance:
@@ -129,10 +128,12 @@ class VectorIndex:
 
     @cached_property
     def _sample(self) -> Vectors:
-        """The vectors of random rows, in random order: float32, shape (S, D)."""
-        codes = np.flatnonzero(self._position_of >= 0)
-        sample = np.random.default_rng(0).permutation(codes)[:_SAMPLED]
-        vectors = [self._cells.vector(int(each)) for each in sample]
+        """The vectors of random rows: float32, shape (S, D)."""
+        return self._random_vectors(_SAMPLED)
+
+    def _random_vectors(self, count: int) -> Vectors:
+        codes = np.random.default_rng(0).permutation(np.flatnonzero(self._position_of >= 0))[:count]
+        vectors = [self._cells.vector(int(each)) for each in np.sort(codes)]
         return np.stack(vectors) if vectors else np.empty((0, self.dimension), np.float32)
 
     def vector(self, row_id: int) -> Vectors | None:
