@@ -61,11 +61,13 @@ class LabelledImages:
     Attributes:
         name: the kind.
         labels: the label of each image.
+        photos: the photo that each image is, or was cut from.
         pixels: returns an iterator over the images: uint8, shape (H, W, 3), RGB.
     """
 
     name: str
     labels: list[str]
+    photos: list[str]
     pixels: Callable[[], Iterator[Pixels]]
 
 
@@ -113,7 +115,10 @@ def group_of(photo: Path) -> str | None:
 
 def _groups(photos: Sequence[Path]) -> LabelledImages:
     grouped = [(path, group) for path in photos if "imagenet" in path.parent.name and (group := group_of(path))]
-    return LabelledImages("groups", [group for _, group in grouped], lambda: read_all([path for path, _ in grouped]))
+    paths = [path for path, _ in grouped]
+    return LabelledImages(
+        "groups", [group for _, group in grouped], [path.name for path in paths], lambda: read_all(paths)
+    )
 
 
 def _crops(photos: Sequence[Path]) -> LabelledImages:
@@ -128,7 +133,8 @@ def _crops(photos: Sequence[Path]) -> LabelledImages:
             for _, left, top, right, bottom in boxes[path]:
                 yield np.ascontiguousarray(whole[top:bottom, left:right])
 
-    return LabelledImages("crops", [label for some in boxes.values() for label, *_ in some], pixels)
+    cut = [(path.name, label) for path, some in boxes.items() for label, *_ in some]
+    return LabelledImages("crops", [label for _, label in cut], [photo for photo, _ in cut], pixels)
 
 
 def _boxes(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
@@ -165,4 +171,6 @@ def _digits(half: str) -> LabelledImages:
             large = cv2.resize(grey, (_DIGIT_SIDE, _DIGIT_SIDE), interpolation=cv2.INTER_CUBIC)
             yield np.repeat(large[:, :, None], 3, axis=2)
 
-    return LabelledImages("digits", [str(data.target[place]) for place in chosen], pixels)
+    return LabelledImages(
+        "digits", [str(data.target[place]) for place in chosen], [str(place) for place in chosen], pixels
+    )

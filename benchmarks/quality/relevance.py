@@ -2,8 +2,10 @@
 
 Of each kind of labelled images, every image is a query among the others. *Precision* is the share of matches (relevance
 0.5 or more) with the label of the query, *recall* the share of images with its label that match. Then the images of the
-query's label are taken out, and nothing should match: *false queries* is the share of queries that get a match. Photos
-of ImageNet, one of each class, have hardly anything related: *matches* is the median number per query.
+query's label are taken out, and nothing should match: *false queries* is the share of queries that get a match. Crops
+are compared with those of other photos, since boxes of one photo overlap and show the same thing under two labels. The
+last column includes them. Photos of ImageNet, one of each class, have hardly anything related: *matches* is the median
+number per query.
 
 The small CLIP of the tests searches drawn shapes by texts. The distances of texts that fit an image, of partly right
 ones, and of those without any right word show the meaning of a cosine distance with this encoder.
@@ -21,7 +23,7 @@ from halves import REPORTING, SEED, TUNING
 from labelled import embed, labelled_images, read_all, single_photos
 
 from common import ROOT, arguments, require, save, table, verdict
-from framedex.analysis.relevance import measure_relevance, query_relevance
+from framedex.analysis.relevance import measure_relevance
 from framedex.encoders import Encoder, OnnxEncoder, OpenClipEncoder
 from framedex.encoders.gist import Gist
 
@@ -43,12 +45,12 @@ def main() -> None:
     for half in (TUNING, REPORTING):
         labelled = labelled_images(options.data, half)
         rows = {
-            f"{kind.name}, {name}": _of_labels(embed(encoder, kind.pixels()), kind.labels)
+            f"{kind.name}, {name}": _of_labels(embed(encoder, kind.pixels()), kind.labels, kind.photos)
             for kind in labelled
             for name, encoder in encoders.items()
         }
         images, labels, texts, fits, right = _shapes(clip, half)
-        rows["shapes, small CLIP"] = _of_labels(images, labels)
+        rows["shapes, small CLIP"] = _of_labels(images, labels, list(map(str, range(len(labels)))))
         rows["texts, small CLIP"] = _of_texts(texts @ images.T, fits)
         single = {name: _single(options.data, encoder, half) for name, encoder in encoders.items()}
         distances = _distances(texts @ images.T, fits, right)
@@ -65,16 +67,19 @@ def _limit(similarity: Vectors) -> float:
     return measure_relevance(pairs, len(similarity)).min_similarity(MATCH)
 
 
-def _of_labels(vectors: Vectors, labels: list[str]) -> dict[str, float | int | None]:
-    similarity, label = vectors @ vectors.T, np.array(labels)
-    others = ~np.eye(len(label), dtype=bool)
+def _of_labels(vectors: Vectors, labels: list[str], photos: list[str]) -> dict[str, float | int | None]:
+    similarity, label, photo = vectors @ vectors.T, np.array(labels), np.array(photos)
+    others = photo[:, None] != photo
     same = (label[:, None] == label) & others
     matches = (similarity >= _limit(similarity)) & others
     false: list[bool] = []
+    overlapping: list[bool] = []
     for each in np.unique(label):
         rest = label != each
-        false += (similarity[np.ix_(~rest, rest)] >= _limit(similarity[np.ix_(rest, rest)])).any(axis=1).tolist()
-    return _figures(matches, same, false)
+        limit = _limit(similarity[np.ix_(rest, rest)])
+        false += ((similarity >= limit) & others)[np.ix_(~rest, rest)].any(axis=1).tolist()
+        overlapping += (similarity >= limit)[np.ix_(~rest, rest)].any(axis=1).tolist()
+    return _figures(matches, same, false, overlapping)
 
 
 def _of_texts(similarity: Vectors, fits: Mask) -> dict[str, float | int | None]:
@@ -82,14 +87,14 @@ def _of_texts(similarity: Vectors, fits: Mask) -> dict[str, float | int | None]:
     for query, own in enumerate(fits):
         matches[query] = _text_matches(similarity[query])
         false.append(bool(_text_matches(similarity[query][~own]).any()))
-    return _figures(matches, fits, false)
+    return _figures(matches, fits, false, false)
 
 
 def _text_matches(similarity: Vectors) -> Mask:
-    return np.asarray(query_relevance(similarity, len(similarity)).of(similarity) >= MATCH)
+    return np.asarray(measure_relevance(similarity, len(similarity)).of(similarity) >= MATCH)
 
 
-def _figures(matches: Mask, same: Mask, false: list[bool]) -> dict[str, float | int | None]:
+def _figures(matches: Mask, same: Mask, false: list[bool], overlapping: list[bool]) -> dict[str, float | int | None]:
     found = int(matches.sum())
     return {
         "queries": len(matches),
@@ -98,6 +103,7 @@ def _figures(matches: Mask, same: Mask, false: list[bool]) -> dict[str, float | 
         "recall": int((matches & same).sum()) / int(same.sum()),
         "queries with a match": float(matches.any(axis=1).mean()),
         "false queries": float(np.mean(false)),
+        "with the same photo": float(np.mean(overlapping)),
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from framedex.analysis.relevance import NO_SAMPLE, Relevance, measure_relevance, query_relevance, spread_of
+from framedex.analysis.relevance import NO_SAMPLE, Relevance, measure_relevance, spread_of
 from tests.analysis.arrays import unit
 
 Floats = npt.NDArray[np.float32]
@@ -109,26 +109,14 @@ def test_measure__copies_match(similarity: float) -> None:
 def test_measure__too_few(sample: Sequence[float]) -> None:
     """Without a sample, relevance follows the plain cosine."""
     assert measure_relevance(np.array(sample, np.float32), 5) is NO_SAMPLE
-    assert query_relevance(np.array(sample[:2], np.float32), 5) is NO_SAMPLE
     assert NO_SAMPLE.min_similarity(0.5) == pytest.approx(0.5, abs=0.01)
 
 
-def test_query__rows_above_a_gap_match() -> None:
-    """Rows that a wide gap separates from the others match a text, although the others are spread widely."""
-    random = np.random.default_rng(0)
-    others, fits = random.uniform(-0.5, 0.35, 280), random.normal(0.52, 0.01, 20)
-    rows = np.concatenate([others, fits]).astype(np.float32)
-    assert measure_relevance(rows, len(rows)).of(rows).max() < 0.5
-    scale = query_relevance(rows, len(rows))
-    assert (scale.of(rows) >= 0.5).tolist() == [False] * 280 + [True] * 20
-    assert (query_relevance(others.astype(np.float32), 280).of(others) < 0.5).all()
-
-
-def test_query__spread_of_little() -> None:
+def test_measure__least_spread() -> None:
     """A lower bound of the spread keeps few equal rows from making all others match."""
     rows = np.array([0.0, 0.001, 0.002, 0.003, 0.2], np.float32)
-    assert query_relevance(rows, 5).of(rows)[-1] > 0.5
-    assert query_relevance(rows, 5, least_spread=0.1).of(rows)[-1] < 0.5
+    assert measure_relevance(rows, 5).of(rows)[-1] > 0.5
+    assert measure_relevance(rows, 5, least_spread=0.1).of(rows)[-1] < 0.5
 
 
 def test_spread_of() -> None:

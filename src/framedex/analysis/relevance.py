@@ -16,11 +16,10 @@ it if they have a longer tail: similar classes are unrelated, too. Quantiles bey
 related pairs, as in a dataset of a few dense clusters.
 
 Texts of most multimodal encoders are far from images, and short queries are far from long captions. So the similarities
-of a text are compared with those of the same text to random rows. If a wide gap separates the most similar rows from
-the others, those above the gap match as well.
+of a text are compared with those of the same text to random rows.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -29,13 +28,13 @@ import numpy.typing as npt
 Similarities = npt.NDArray[np.float32]
 
 _EXPECTED = 0.02  # expected unrelated rows at a relevance of 0.5
-_QUARTILES, _UPPER = (0.25, 0.75), (0.9, 0.95)  # quantiles that measure the spread
+_QUARTILES = (0.25, 0.75)  # quantiles that measure the spread of the bulk
+_UPPER = (0.75, 0.9, 0.95)  # quantiles that widen it
 _GAP = 2.0  # a spread that is as many times as large belongs to related pairs: that of Cauchy's tails is 1.6 at 0.9
 _MIN_SPREAD = 0.01
 _COPY = 0.9999  # similarity of copies, which match in any dataset and are no evidence about others
 _LARGEST = 1 - 1e-7  # similarity, so that Fisher's z is finite
 _MIN_SAMPLE = 3
-_MIN_FOR_GAP, _ABOVE_GAP, _GAP_LEVEL = 40, 0.25, 0.01  # rows, share of them above a gap, level of significance
 _NORMAL = NormalDist()
 
 
@@ -81,25 +80,9 @@ def measure_relevance(random_pairs: Similarities, count: int, *, least_spread: f
         return NO_SAMPLE
     median = float(np.median(sample))
     quartile = max(min(_spreads(sample, _QUARTILES)), _MIN_SPREAD, least_spread)
-    spread = max(each for each in (quartile, *_spreads(sample, (*_QUARTILES, *_UPPER))) if each <= _GAP * quartile)
+    spread = max(each for each in (quartile, *_spreads(sample, _UPPER)) if each <= _GAP * quartile)
     largest = (float(np.arctanh(_COPY)) - median) / _deviations(count)
     return Relevance(median, min(spread, largest), count)
-
-
-def query_relevance(random_rows: Similarities, count: int, *, least_spread: float = 0.0) -> Relevance:
-    """Return the relevance of similarities to a text; the arguments are those of :func:`measure_relevance`.
-
-    The rows above a gap match. A gap is the distance between neighbours in the order of similarity. Multiplied by the
-    number of rows above them, the distances of an exponential tail are independent, with the same exponential
-    distribution (A. Rényi, "On the theory of order statistics", 1953). A gap is significant if it has a probability of
-    at most 1 % among those of the upper quarter.
-    """
-    relevance = measure_relevance(random_rows, count, least_spread=least_spread)
-    middle = _gap(_fisher(random_rows))
-    if middle is None:
-        return relevance
-    spread = (middle - relevance.median) / _deviations(count)
-    return replace(relevance, spread=min(relevance.spread, max(spread, least_spread, _MIN_SPREAD)))
 
 
 def spread_of(similarity: Similarities) -> float:
@@ -111,23 +94,6 @@ def _spreads(sample: npt.NDArray[np.float64], shares: tuple[float, ...]) -> list
     """Return the standard deviation of the normal distribution with the sample's median and each quantile."""
     distances = np.quantile(sample, shares) - np.median(sample)
     return [float(each) / _NORMAL.inv_cdf(share) for each, share in zip(distances, shares, strict=True)]
-
-
-def _gap(sample: npt.NDArray[np.float64]) -> float | None:
-    """Return the middle of the most significant gap in the upper quarter of a sample; None without one."""
-    if len(sample) < _MIN_FOR_GAP:
-        return None
-    ordered = np.sort(sample)[::-1]
-    distances = np.arange(1, len(ordered)) * -np.diff(ordered)
-    last = int(len(ordered) * _ABOVE_GAP)
-    below = (np.cumsum(distances[::-1])[::-1][1 : last + 1] - distances[2 * last :].sum()) / np.arange(
-        2 * last - 1, last - 1, -1
-    )
-    log_share = -distances[:last] / np.maximum(below, 1e-9)
-    place = int(log_share.argmin())
-    if log_share[place] + np.log(last) > np.log(_GAP_LEVEL):
-        return None
-    return float(ordered[place] + ordered[place + 1]) / 2
 
 
 def _deviations(count: int) -> float:

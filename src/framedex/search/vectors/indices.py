@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
-from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
+from framedex.analysis.relevance import Relevance, measure_relevance
 from framedex.core import forks
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.forks import cached_property
@@ -124,7 +124,7 @@ class VectorIndex:
 
     def relevance_of(self, query: Vectors) -> Relevance:
         """Return the relevance scale of similarities to a text's vector, from a sample of the rows."""
-        return query_relevance(self._sample @ query, len(self))
+        return measure_relevance(self._sample @ query, len(self))
 
     @cached_property
     def _sample(self) -> Vectors:
