@@ -179,7 +179,8 @@ def _judge(result: Mapping[str, Any]) -> None:
     print()
     for name, row in result["labels"].items():
         if "gist" not in name:
-            print(verdict(f"precision, {name}", row["precision"] or 0.0, PRECISION))
+            matched = row["precision"] is not None
+            print(verdict(f"precision, {name}", row["precision"], PRECISION) if matched else f"no match, {name}")
         print(verdict(f"false queries, {name}", row["false queries"], FALSE, at_most=True))
     print(verdict("median matches of 250 photos, gist", result["single"]["gist"]["all, median"], 0, at_most=True))
 
