@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
-from halves import FOLDERS, SEED, TUNING, halves
+from halves import FOLDERS, HALVES, SEED, half, photos_of
 
 from framedex.encoders import Encoder, decode_side_px
 from framedex.media.decode import decode, reduced
@@ -71,17 +71,15 @@ class LabelledImages:
     pixels: Callable[[], Iterator[Pixels]]
 
 
-def labelled_images(data: Path, half: str) -> list[LabelledImages]:
+def labelled_images(data: Path, name: str) -> list[LabelledImages]:
     """Return all kinds of labelled images of one half: photos by group, crops by class, digits."""
-    photos = halves(data)[half]
-    return [_groups(photos), _crops(photos), _digits(half)]
+    photos = half(data, name)
+    return [_groups(photos), _crops(photos), _digits(name)]
 
 
-def single_photos(data: Path, half: str | None = None) -> list[Path]:
+def single_photos(data: Path, name: str | None = None) -> list[Path]:
     """Return ImageNet's photos, one of each class, of one half or of both."""
-    if half is None:
-        return sorted((data / FOLDERS[0]).iterdir())
-    return [path for path in halves(data)[half] if path.parent.name == "imagenet-sample"]
+    return photos_of(data, FOLDERS[0]) if name is None else half(data, name, FOLDERS[:1])
 
 
 def embed(encoder: Encoder, images: Iterable[Pixels]) -> Vectors:
@@ -155,13 +153,13 @@ def _boxes(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
         yield f"class {number}", left, top, min(right, width), min(bottom, height)
 
 
-def _digits(half: str) -> LabelledImages:
+def _digits(name: str) -> LabelledImages:
     from sklearn.datasets import load_digits
 
     data = load_digits()
     order = np.random.default_rng(SEED).permutation(len(data.target))
     middle = len(order) // 2
-    chosen = np.sort(order[:middle] if half == TUNING else order[middle:])
+    chosen = np.sort(order[:middle] if name == HALVES[0] else order[middle:])
 
     def pixels() -> Iterator[Pixels]:
         import cv2

@@ -2,7 +2,7 @@
 
 Kinds are photos of ImageNet by coarse group, those of animals alone, crops by class, and digits; labels with fewer than
 five images are left out. *Agreement* is the share of labels that agree with those of the neighbours. Framedex lists
-mislabels only if it is at least 0.8; *withheld* is what would be listed otherwise. cleanlab gets the probabilities of
+mislabels only if it is at least 0.85; *withheld* is what would be listed otherwise. cleanlab gets the probabilities of
 cross-validated nearest neighbours on the same vectors, in an environment of its own. Figures are sums over the seeds.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import parents  # noqa: F401 - makes the modules of the benchmarks importable
-from halves import REPORTING, TUNING
+from halves import HALVES
 from labelled import embed, labelled_images
 
 from common import PINS, arguments, environment, require, run_worker, save, table, verdict
@@ -43,7 +43,7 @@ def main() -> None:
     python = environment(options.peers, "cleanlab")
     encoders: dict[str, Encoder] = {"gist": Gist(), "MobileNetV2": OnnxEncoder(options.data / MODEL)}
     result: dict[str, Any] = {}
-    for half in (TUNING, REPORTING):
+    for half in HALVES:
         rows = {}
         for kind in labelled_images(options.data, half):
             for name, encoder in encoders.items():
@@ -56,7 +56,7 @@ def main() -> None:
                     rows[f"{part}, {name}"] = _measure(python, vectors[chosen], true, options.share, options.seeds)
         result[half] = rows
         _print(half, rows, options.share)
-    _judge(result[REPORTING])
+    _judge(result[HALVES[1]])
     save("quality-mislabels", {"share": options.share, "seeds": options.seeds, "halves": result})
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import parents  # noqa: F401 - first, since it makes the next ones importable
-from halves import REPORTING, SEED, TUNING
+from halves import HALVES, SEED
 from labelled import embed, labelled_images, read_all, single_photos
 
 from common import ROOT, arguments, require, save, table, verdict
@@ -42,7 +42,7 @@ def main() -> None:
     encoders: dict[str, Encoder] = {"gist": Gist(), "MobileNetV2": OnnxEncoder(options.data / MODEL)}
     clip = OpenClipEncoder(ROOT / "tests/checkpoints/shapes-clip", device="cpu")
     result: dict[str, Any] = {}
-    for half in (TUNING, REPORTING):
+    for half in HALVES:
         labelled = labelled_images(options.data, half)
         rows = {
             f"{kind.name}, {name}": _of_labels(embed(encoder, kind.pixels()), kind.labels, kind.photos)
@@ -56,7 +56,7 @@ def main() -> None:
         distances = _distances(texts @ images.T, fits, right)
         result[half] = {"labels": rows, "single": single, "distances": distances}
         _print(half, rows, single, distances)
-    _judge(result[REPORTING])
+    _judge(result[HALVES[1]])
     save("quality-relevance", result)
 
 
@@ -131,13 +131,13 @@ def _shapes(clip: OpenClipEncoder, half: str) -> tuple[Vectors, list[str], Vecto
     from tests.shapes import COLOURS, PAIRS, Scene, draw, gallery, queries
     from tests.shapes import SHAPES as NAMES
 
-    rng = np.random.default_rng([SEED, half == REPORTING])
+    rng = np.random.default_rng([SEED, half == HALVES[1]])
     scenes = [scene for _ in range(SHAPES // 144) for scene in gallery()]
     images = embed(clip, (draw(scene, rng) for scene in scenes))
     asked = [*queries(PAIRS), *(Scene(colour, None) for colour in COLOURS), *(Scene(None, shape) for shape in NAMES)]
     order = np.random.default_rng(SEED).permutation(len(asked))
     middle = len(asked) // 2
-    asked = [asked[place] for place in sorted(order[:middle] if half == TUNING else order[middle:])]
+    asked = [asked[place] for place in sorted(order[:middle] if half == HALVES[0] else order[middle:])]
     wrong = [
         [
             sum(word not in (None, seen) for word, seen in zip(*map(_words, (query, scene)), strict=True))

@@ -159,7 +159,7 @@ def test_mislabels__an_earlier_agreement_decides() -> None:
     labels, wrong = flipped(true, 0.05)
     first, inverse = unique_rows(vectors)
     graph = nearest(vectors[first])
-    for agreement, expected in ((0.79, []), (0.8, np.flatnonzero(wrong).tolist())):
+    for agreement, expected in ((LEAST_AGREEMENT - 0.01, []), (LEAST_AGREEMENT, np.flatnonzero(wrong).tolist())):
         quality = label_quality(graph, inverse, single(labels), agreement=agreement)
         assert (quality.agreement, mislabelled(quality)) == (agreement, expected)
 

@@ -154,7 +154,7 @@ def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> N
     dataset = workspace.create_dataset("d", part(rows[:45], label=mixed_up(45)))
     (note,) = dataset.issues().notes
     assert note.startswith(
-        "no mislabels are listed: 66 % of the labels agree with those of the nearest images, but 80 %"
+        "no mislabels are listed: 66 % of the labels agree with those of the nearest images, but 85 %"
     )
     assert "another model may help" in note
     assert dataset.issues("mislabels").notes == [note]
