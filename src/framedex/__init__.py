@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from framedex.api.dataset import Dataset
     from framedex.api.disk_usage import DiskUsage
     from framedex.api.histogram import Histogram
+    from framedex.api.issue_table import IssueTable
     from framedex.api.ranked_view import RankedView
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.search_benchmark import SearchBenchmark
@@ -65,6 +66,7 @@ __all__ = [
     "InvalidEmbedding",
     "InvalidFilter",
     "InvalidInput",
+    "IssueTable",
     "MissingDependency",
     "NotFound",
     "NotIndexed",
@@ -90,6 +92,7 @@ _MODULES = {
     "ExplorePage": "framedex.api.result_pages",
     "ExportTask": "framedex.tasks",
     "Histogram": "framedex.api.histogram",
+    "IssueTable": "framedex.api.issue_table",
     "RankedView": "framedex.api.ranked_view",
     "SearchBenchmark": "framedex.api.search_benchmark",
     "Task": "framedex.tasks",

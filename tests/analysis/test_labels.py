@@ -12,7 +12,7 @@ from framedex.analysis import labels as module
 from framedex.analysis.labels import LabelQuality, Labels, label_quality
 from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.errors import InvalidInput
-from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
+from framedex.issue_types.labels import LEAST_AGREEMENT, MISLABEL_LIMIT, OUTLIER_LIMIT
 from tests.analysis.arrays import Vectors, clustered, uniform, unit
 from tests.laws import examples
 
@@ -135,6 +135,44 @@ def test_labels__unrelated_labels_are_no_issues(kinds: int) -> None:
     labels = np.random.default_rng(kinds).integers(0, kinds, 1000)
     quality = quality_of(clustered(1000, 16), single(labels))
     assert mislabelled(quality) == outliers(quality) == []
+
+
+def test_mislabels__none_where_neighbours_say_little_of_labels() -> None:
+    """Where too few labels agree with those of the neighbours, no mislabels are listed, though some would look so."""
+    vectors, true = groups(6, 40, spread=2.2)
+    labels, _ = flipped(true, 0.08)
+    quality = quality_of(vectors, single(labels))
+    assert quality.agreement is not None
+    assert 0.3 < quality.agreement < LEAST_AGREEMENT
+    assert mislabelled(quality) == []
+    assert set(quality.suggested.tolist()) == {-1}
+    assert np.nanmin(quality.support) < MISLABEL_LIMIT
+    first, inverse = unique_rows(vectors)
+    forced = label_quality(nearest(vectors[first]), inverse, single(labels), agreement=1.0)
+    assert len(mislabelled(forced)) > 0
+    np.testing.assert_array_equal(forced.support, quality.support)
+
+
+def test_mislabels__an_earlier_agreement_decides() -> None:
+    """The agreement that an earlier index found decides, and is returned, whatever it would be now."""
+    vectors, true = groups()
+    labels, wrong = flipped(true, 0.05)
+    first, inverse = unique_rows(vectors)
+    graph = nearest(vectors[first])
+    for agreement, expected in ((LEAST_AGREEMENT - 0.01, []), (LEAST_AGREEMENT, np.flatnonzero(wrong).tolist())):
+        quality = label_quality(graph, inverse, single(labels), agreement=agreement)
+        assert (quality.agreement, mislabelled(quality)) == (agreement, expected)
+
+
+def test_agreement__is_the_share_of_labels_that_neighbours_support() -> None:
+    """In clear groups the agreement is the share of right labels; labels too rare to be suggested have none."""
+    vectors, true = groups()
+    labels, wrong = flipped(true, 0.1)
+    assert quality_of(vectors, single(labels)).agreement == 1 - wrong.mean()
+    assert quality_of(vectors, single(np.arange(len(true)) // 3)).agreement is None
+    assert quality_of(vectors, labels_of([[]] * len(true))).agreement is None
+    several = labels_of([[int(code), 4] for code in true])
+    assert quality_of(vectors, several).agreement == 1
 
 
 def test_labels__unlabelled_items_have_no_votes_and_no_results() -> None:

@@ -143,6 +143,51 @@ def test_labels__that_cannot_be(dataset: Dataset) -> None:
     assert open_media(dataset._context, dataset.id).generation == before
 
 
+def mixed_up(rows: int = ROWS) -> list[str]:
+    """Return labels of the crowds of which every third row of a crowd has that of the next crowd."""
+    return [f"crowd {(row + (row // 3 % 3 == 0)) % 3}" for row in range(rows)]
+
+
+def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> None:
+    """The reason is with the issues, the counts and the report, and outlives additions, snapshots and deletions."""
+    rows = crowds()
+    dataset = workspace.create_dataset("d", part(rows[:45], label=mixed_up(45)))
+    (note,) = dataset.issues().notes
+    assert note.startswith(
+        "no mislabels are listed: 66 % of the labels agree with those of the nearest images, but 85 %"
+    )
+    assert "another model may help" in note
+    assert dataset.issues("mislabels").notes == [note]
+    assert dataset.issues("blur").notes == []
+    assert repr(dataset.issues("mislabels")) == f"<IssueTable: no issues>\n{note}"
+    assert note in dataset.issues("mislabels")._repr_html_()
+    counts = {summary.issue_type: summary for summary in dataset.where([]).issue_summaries()}
+    assert (counts["mislabels"].count, counts["mislabels"].note, counts["blur"].note) == (0, note, None)
+    assert note in dataset.report(workspace.path / "report.html").read_text()
+    kept = dataset.snapshot("before")
+    dataset.add_media(part(rows[45:], 45, label=[f"crowd {row % 3}" for row in range(45, ROWS)]))
+    assert dataset.issues("mislabels").notes == [note]
+    assert len(dataset.issues("mislabels")) == 0
+    dataset.delete_media(all_ids(dataset)[:9])
+    assert dataset.issues("mislabels").notes == [note]
+    dataset.reindex()
+    assert dataset.issues("mislabels").notes != [note]
+    dataset.restore(kept)
+    assert dataset.issues("mislabels").notes == [note]
+
+
+def test_notes__follow_the_labels(dataset: Dataset) -> None:
+    """Labels that neighbours no longer share bring the reason, and corrected ones take it away."""
+    ids = all_ids(dataset)
+    assert dataset.issues().notes == []
+    dataset.set_labels({media_id: [label] for media_id, label in zip(ids, mixed_up(), strict=True)})
+    assert len(dataset.issues().notes) == 1
+    dataset.set_labels({media_id: [f"crowd {row % 3}"] for row, media_id in enumerate(ids)})
+    assert dataset.issues().notes == []
+    dataset.set_labels({ids[4]: ["crowd 2"]})
+    assert len(dataset.issues("mislabels")) == 1
+
+
 def test_labels__of_added_media(workspace: Workspace) -> None:
     """Media that were added since the last index are judged too, and those added later find the edited labels."""
     rows = crowds()

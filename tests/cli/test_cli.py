@@ -18,6 +18,7 @@ import framedex
 from framedex import NotFound, Workspace
 from framedex.cli import main, printable
 from tests.buckets import Service
+from tests.growth import part
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -111,6 +112,22 @@ def test_issues__prints_no_control_characters(run: Run) -> None:
     assert "\x1b" not in out
     assert "broken\\x1b[31m.jpg" in out
     assert [each["issue_type"] for each in _json(run, "issues", "pets", "--type", "corrupted")] == ["corrupted"]
+
+
+def test_issues__say_why_no_mislabels_are_listed(run: Run, tmp_path: Path) -> None:
+    """Where labels are unrelated to neighbours, the issues and the dataset are shown with the reason, in one line."""
+    random = np.random.default_rng(0)
+    with Workspace(tmp_path / "ws") as workspace:
+        labels = [f"label {row % 3}" for row in range(30)]
+        workspace.create_dataset("d", part(random.standard_normal((30, 8)), label=labels))
+    for command in ("issues", "show"):
+        status, out, _ = run(command, "d", at=tmp_path / "ws")
+        last = out.splitlines()[-1]
+        assert (status, last.startswith("no mislabels are listed: ")) == (0, True)
+    status, out, _ = run("issues", "d", "--type", "outliers", at=tmp_path / "ws")
+    assert "mislabels" not in out
+    shown = json.loads(run("show", "d", "--json", at=tmp_path / "ws")[1])
+    assert {each["issue_type"]: each["note"] for each in shown["issues"]}["mislabels"] == last
 
 
 def test_issues__have_a_percentile(run: Run) -> None:

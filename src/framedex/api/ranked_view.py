@@ -30,7 +30,8 @@ SCORES = pa.schema(
 """The columns that a ranked view adds to those of a view.
 
 ``relevance_score`` is a ``cosine_distance`` (0 best, 2 worst), a ``bm25`` score or a ``reciprocal_rank_fusion`` score
-(higher is better). ``relevance``, 0 to 1, is the score relative to this dataset; 0.5 or more is a match.
+(higher is better). ``relevance``, 0 to 1, says how seldom something unrelated in this dataset would have such a score;
+0.5 or more is a match, see :mod:`framedex.analysis.relevance`.
 """
 
 

@@ -55,6 +55,7 @@ def report_html(
         extra,
         html.heading("Issues"),
         html.bars((summary.issue_type, summary.count) for summary in summaries),
+        *(html.note(summary.note) for summary in summaries if summary.note),
         *_issues(view, [summary for summary in summaries if summary.count], progress),
         *_duplicates(view, progress),
         *_clusters(view, level, progress),
@@ -114,7 +115,9 @@ def _objects(view: View, level: int, progress: Progress) -> Iterator[str]:
     progress("objects", 0.9)
     yield html.heading("Objects")
     yield html.note(f"{count:,} objects; the largest groups of near-duplicates and clusters come first")
-    yield html.bars((summary.issue_type, summary.count) for summary in view.issue_summaries() if summary.count)
+    summaries = view.issue_summaries()
+    yield html.bars((summary.issue_type, summary.count) for summary in summaries if summary.count)
+    yield from (html.note(summary.note) for summary in summaries if summary.note)
     yield from (duplicate_card(group, view) for group in view.duplicates(limit=_OBJECT_GROUPS))
     yield html.heading(f"Clusters of objects at level {level}", 3)
     yield from cluster_cards(view.explore(level=level).clusters[:_OBJECT_GROUPS], view)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 
 from framedex.api.histogram import Histogram
+from framedex.api.issue_table import IssueTable
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.browse import issues as issue_search
 from framedex.browse.duplicates import duplicates, exact_duplicates
@@ -231,14 +232,15 @@ class View(exporting.Exportable):
         """Return the function that selects the media of the dataset that pass a filter."""
         return View(self._context, self._dataset_id).where(vql)._condition
 
-    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
+    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
         """Return a row for each issue of each media item, grouped by issue type, worst first.
 
         The columns are ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason,
         suggested_label``. ``path`` is relative to the source, and ``file_name`` is its last part. ``percentile`` is the
         rank of the value among all media of the dataset, not only those of the view: 0 is the best, 100 the worst;
         equal values share their mean rank. ``threshold`` is the current limit of the issue type
-        (:meth:`Dataset.set_limits`).
+        (:meth:`Dataset.set_limits`). ``notes`` of the table has the reasons for issue types that are not listed,
+        such as ``mislabels`` where the nearest images say too little about labels.
 
         Args:
             issue_type: return only this issue type.
@@ -249,7 +251,9 @@ class View(exporting.Exportable):
         """
         media = self._media()
         kinds = None if issue_type is None else [issue_type]
-        return issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
+        table = issue_search.issues(media, self._condition(media), kinds=kinds, limit=limit)
+        notes = issue_search.issue_notes(media)
+        return IssueTable(table, [note for name, note in notes.items() if issue_type in (None, name)])
 
     def issue_summaries(self) -> list[IssueSummary]:
         """Return the count and the threshold of each issue type."""

@@ -1,5 +1,6 @@
 """Quality issues of media."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,8 @@ import pyarrow as pa
 from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.core.checks import check_integer
-from framedex.issue_types import IssueType, JudgedBy, find_issue_type, issue_types
+from framedex.issue_types import MISLABELS, IssueType, JudgedBy, find_issue_type, issue_types
+from framedex.issue_types.labels import LEAST_AGREEMENT
 from framedex.records import IssueSummary
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
@@ -30,6 +32,13 @@ ISSUE_COLUMNS = pa.schema(
     ]
 )
 
+_ADVICE = "embeddings of another model may help, one trained on images like these"
+_ADVICE_FOR = {
+    "gist": "the encoder gist compares layout and colours; an encoder that knows what images show helps, such as CLIP "
+    "or a classifier in ONNX"
+}
+"""Advice by encoder where mislabels cannot be told."""
+
 
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     """Return the number of media with each issue among those that meet a condition, sorted by issue name."""
@@ -38,16 +47,33 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
     columns = [each.confidence_column for each in types.values() if each.confidence_column in columns_present]
     counts = ", ".join(f"count({column}) AS {column}" for column in columns)
     row = media.query(f"SELECT {counts} FROM chosen", condition, columns).to_pylist()[0]
-    summary = media.generation.summary
+    summary, notes = media.generation.summary, issue_notes(media)
     return [
         IssueSummary(
             issue_type=name,
             count=row.get(issue.confidence_column, 0),
             threshold=summary.limit(name),
             meaning=issue.meaning,
+            note=notes.get(name),
         )
         for name, issue in sorted(types.items())
     ]
+
+
+def issue_notes(media: Media) -> dict[str, str]:
+    """Return the reason, one line, for each issue type that is not listed in a dataset, by the name of the type.
+
+    Mislabels are not listed if too few labels agree with those of the neighbours. The index stores the agreement, so
+    the reason stays the same until the labels are edited or the index is rebuilt.
+    """
+    agreement, config = media.generation.summary.label_agreement, media.generation.embedding_config
+    if agreement is None or agreement >= LEAST_AGREEMENT:
+        return {}
+    advice = _ADVICE if config is None else _ADVICE_FOR.get(config.encoder, _ADVICE)
+    return {
+        MISLABELS.name: f"no mislabels are listed: {math.floor(100 * agreement)} % of the labels agree with those of "
+        f"the nearest images, but {round(100 * LEAST_AGREEMENT)} % are needed; {advice}"
+    }
 
 
 def issues(
@@ -65,9 +91,6 @@ def issues(
         ``media_id, file_name, path, issue_type, value, threshold, percentile, confidence, reason, suggested_label``.
         ``percentile`` is the rank of the value among all media of the dataset with that measure, regardless of the
         condition: 100 is the worst in the direction of the issue, 0 the best; see
-        :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
-        has a reason instead. Only mislabelled media have a suggested label.
-        meet the condition or not: 100 is the worst in the direction of the issue, 0 the best; see
         :func:`framedex.analysis.ranks.percentiles`. Value, threshold and percentile are null for ``corrupted``, which
         has a reason instead. Only mislabelled media have a suggested label.
 

@@ -218,6 +218,8 @@ def show(name: NameArgument, workspace: WorkspaceOption = None, as_json: JsonOpt
             (s.issue_type, s.count, "" if s.threshold is None else f"{s.threshold:.3g}", s.meaning) for s in summaries
         ]
         print_table(("issue", "count", "threshold", "measured value"), rows)
+        for note in (s.note for s in summaries if s.note):
+            say(note)
 
 
 def rm(

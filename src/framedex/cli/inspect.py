@@ -115,7 +115,8 @@ def issues(
     with open_workspace(workspace) as ws:
         dataset = ws.dataset(name)
         view = dataset.objects if objects else dataset.where([])
-        found = view.issues(issue_type, limit=limit or (None if as_json else 20)).to_pylist()
+        table = view.issues(issue_type, limit=limit or (None if as_json else 20))
+        found = table.to_pylist()
         if as_json:
             print_json(found)
             return
@@ -132,6 +133,8 @@ def issues(
             for row in found
         ]
         print_table(("issue", "file", "value", "limit", "percentile", "confidence", "reason"), rows)
+        for note in table.notes:
+            say(note)
 
 
 def histogram(

@@ -110,7 +110,7 @@ def set_value(
             indices = _indices_of(media, list(selection))
         else:
             indices = np.where(_selected_rows(media, selection), 0, -1)
-        edit.commit(update_values(media.table, edit.job.head, editable, array, indices), edit.job.head.summary)
+        edit.commit(*update_values(media.table, edit.job.head, editable, array, indices))
 
 
 def _values_by_id(editable: EditableValue, values: Mapping[str, Any]) -> pa.Array:

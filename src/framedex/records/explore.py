@@ -74,13 +74,15 @@ class ExploreResult(Record):
 class IssueSummary(Record):
     """The number of media with an issue, and the threshold that decides it.
 
-    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`.
+    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`. ``note`` is the reason why a dataset lists no
+    media with this issue; None if they are listed.
     """
 
     issue_type: str
     count: int
     threshold: float | None
     meaning: str
+    note: str | None = None
 
 
 class IssueLimit(Record):

@@ -24,6 +24,8 @@ class IndexSummary(BaseModel):
             rows.
         reach: the difference of similarities within which a row looks into cells for its neighbours. None for an index
             without cells.
+        label_agreement: the share of labels, 0 to 1, that agree with those of the neighbours; it decides whether
+            mislabels are listed. None if there is nothing to compare.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -33,6 +35,7 @@ class IndexSummary(BaseModel):
     first_free: dict[str, int] = {}
     settled: int | None = None
     reach: float | None = None
+    label_agreement: float | None = None
 
     def with_(self, **changes: Any) -> Self:
         """Return a copy with other values of some fields.
@@ -123,7 +126,7 @@ class Summary(IndexSummary):
 
     def of_objects(self) -> Self:
         """Return a copy with the index of the objects in the place of that of the media."""
-        return self if self.objects is None else self.with_index(self.objects)
+        return self if self.objects is None else self.with_(label_agreement=None).with_index(self.objects)
 
 
 class Generation(Record):

@@ -130,7 +130,9 @@ def test_rows__of_broken_files(folder: Path, table: Path) -> None:
     for name, reason in reasons.items():
         row = found[name]
         assert reason in row["error"], name
-        assert [row[key] for key in ("width", "height", "format", "embedding", *MEASURES)] == [None] * (4 + len(MEASURES))
+        assert [row[key] for key in ("width", "height", "format", "embedding", *MEASURES)] == [None] * (
+            4 + len(MEASURES)
+        )
         if name in contents:
             assert row["size_bytes"] == len(contents[name][0])
             assert row["content_hash"] == hashlib.blake2b(contents[name][0], digest_size=16).digest()

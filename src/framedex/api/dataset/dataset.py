@@ -15,6 +15,7 @@ from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.lifecycle import DatasetLifecycle
 from framedex.api.dataset.searches import DatasetSearches
 from framedex.api.histogram import Histogram
+from framedex.api.issue_table import IssueTable
 from framedex.api.report import report_html
 from framedex.api.result_pages import DuplicateGroups, ExplorePage
 from framedex.api.view import ExploreSearch, View
@@ -146,7 +147,7 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         """Return a row for each media item; see :meth:`View.to_pandas`."""
         return self._view().to_pandas(columns)
 
-    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> pa.Table:
+    def issues(self, issue_type: str | None = None, *, limit: int | None = None) -> IssueTable:
         """Return a row for each issue, worst first; see :meth:`View.issues`."""
         return self._view().issues(issue_type, limit=limit)
 

@@ -8,15 +8,15 @@ from framedex.jobs.edits.rows import Indices, write_values
 from framedex.jobs.index.columns import label_limits
 from framedex.storage import tables
 from framedex.storage.classes import write_classes
-from framedex.storage.generation import Generation
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
 
 def update_values(
     media: Table, head: Generation, value: EditableValue, values: pa.Array, indices: Indices
-) -> dict[str, int]:
-    """Write a value of some media; return the table versions of the new generation.
+) -> tuple[dict[str, int], Summary]:
+    """Write a value of some media; return the table versions and the summary of the new generation.
 
     A new label can change the label issues of neighbours, so those of all media are computed again.
 
@@ -27,9 +27,10 @@ def update_values(
         values: the new values.
         indices: int64, shape (rows,): index into *values* for each row; -1 keeps the old value.
     """
-    version = write_values(media, value.field, values, indices)
+    version, summary = write_values(media, value.field, values, indices), head.summary
     if value.decides_label_issues:
-        version = judge_labels(Table(media.path, version), label_limits(head.summary.limits))
+        version, agreement = judge_labels(Table(media.path, version), label_limits(head.summary.limits))
+        summary = summary.with_(label_agreement=agreement)
     tables.sync(media.path)
     versions = {**head.tables, MEDIA: version}
-    return write_classes(media.path, head.tables, versions) if value.decides_label_issues else versions
+    return write_classes(media.path, head.tables, versions) if value.decides_label_issues else versions, summary

@@ -28,7 +28,7 @@ from framedex.jobs.restore import link_generation
 from framedex.records import EmbeddingConfig, EnrichmentType
 from framedex.storage import tables
 from framedex.storage.classes import write_classes
-from framedex.storage.generation import Generation
+from framedex.storage.generation import Generation, Summary
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
 from framedex.storage.media_rows import index_columns_of
@@ -114,7 +114,7 @@ def enrich(
     summary = inherited.with_(enrichment_models={**applied_to(source.head), **plan.models})
     version = tables.roll_back(job.table, source.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
-    version = run.media_columns(version)
+    version, summary = run.media_columns(version, summary)
     if plan.captioner is not None:
         summary = summary.with_(captioned_by=plan.captioner.weights)
     if plan.object_captioner is not None:
@@ -185,11 +185,12 @@ class _Run:
     progress: TaskProgress
     end: float = 0.85
 
-    def media_columns(self, version: int) -> int:
-        """Write the models' output as columns of the media table; return its new version.
+    def media_columns(self, version: int, summary: Summary) -> tuple[int, Summary]:
+        """Write the models' output as columns of the media table; return its new version and the changed summary.
 
         Args:
             version: newest version of the media table.
+            summary: summary of the new generation.
         """
         plan, path = self.plan, self.job.table
         if plan.encoder is not None:
@@ -207,8 +208,9 @@ class _Run:
                 table, self.media, plan.captioner, self.job.settings, progress, replaces=replaces
             )
         if plan.encoder is None and plan.tagger is not None:  # with new embeddings the index includes it
-            version = judge_labels(Table(path, version), label_limits(self.job.limits))
-        return version
+            version, agreement = judge_labels(Table(path, version), label_limits(self.job.limits))
+            summary = summary.with_(label_agreement=agreement)
+        return version, summary
 
     def objects(self, progress: Progress) -> ObjectChange | None:
         """Write objects and the models' output for them; return the change, None if nothing was written."""

@@ -56,7 +56,8 @@ def index_added(
 
     An added row joins the nearest cluster within each threshold, or starts a new cluster; the clusters of the other
     rows do not change. Near-duplicates, uniqueness and outlier values of a row change if an added row is among its
-    nearest neighbours. The scale of uniqueness and the limit of outliers do not change until the index is rebuilt.
+    nearest neighbours. The scale of uniqueness, the limit of outliers, and whether mislabels are listed do not change
+    until the index is rebuilt.
 
     Args:
         table: the media table, at its newest version.
@@ -86,6 +87,7 @@ def index_added(
         extended.inverse,
         codes.labels,
         limits=label_limits(limits),
+        agreement=summary.label_agreement,
         progress=stage_progress(progress, "checking labels", 0.8, 0.9),
     )
     columns |= label_columns(quality, codes.names, positions, count)
@@ -97,7 +99,7 @@ def index_added(
     version = tables.put_columns(table, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
     settled = indexed.rows if summary.settled is None else summary.settled
-    return WrittenIndex(version, finite(defaults), scale, free, settled, extended.graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class WrittenIndex:
             later.
         graph: the neighbour graph, with its cells.
         sums: sums of large clusters.
+        label_agreement: the share of labels that agree with those of the neighbours; None if there is nothing to
+            compare.
         unread: the number of rows without some measures because their image could not be read; they keep their values.
     """
 
@@ -62,6 +64,7 @@ class WrittenIndex:
     settled: int
     graph: NeighbourGraph = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
+    label_agreement: float | None = None
     unread: int = field(default=0, compare=False)
 
     @property
@@ -73,6 +76,7 @@ class WrittenIndex:
             first_free=self.first_free,
             settled=self.settled,
             reach=self.graph.cells.reach if self.graph.cells else None,
+            label_agreement=self.label_agreement,
         )
 
 
@@ -106,7 +110,7 @@ def index(
     first, inverse = unique_rows(vectors)
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
-    columns, defaults, scale = _graph_results(
+    columns, defaults, scale, agreement = _graph_results(
         table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count
     )
     weights = np.bincount(inverse, minlength=len(first))
@@ -129,7 +133,7 @@ def index(
     schema = index_schema()
     version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement)
 
 
 def _graph_results(
@@ -142,8 +146,12 @@ def _graph_results(
     limits_of_labels: LabelLimits,
     progress: Progress,
     count: int,
-) -> tuple[Columns, dict[str, float], float]:
-    """Return the columns computed from the neighbours, the default limits of issues, and the scale of uniqueness."""
+) -> tuple[Columns, dict[str, float], float, float | None]:
+    """Return (columns, defaults, scale, agreement), as computed from the neighbours.
+
+    The defaults are limits of issues, the scale is that of uniqueness, and the agreement is that of labels with
+    neighbours.
+    """
     progress("finding duplicates", 0.35)
     groups, similarity = duplicate_groups(
         VectorsInMemory(vectors),
@@ -170,7 +178,8 @@ def _graph_results(
         "uniqueness": scatter(unique, positions, count),
         "outlier_distance": scatter(outliers, positions, count),
     }
-    return columns | label_columns(quality, labels.names, positions, count), {OUTLIERS.name: limit}, scale
+    columns |= label_columns(quality, labels.names, positions, count)
+    return columns, {OUTLIERS.name: limit}, scale, quality.agreement
 
 
 def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:

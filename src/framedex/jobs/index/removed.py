@@ -92,6 +92,7 @@ def index_removed(
         remaining.inverse,
         codes.labels,
         limits=label_limits(limits),
+        agreement=summary.label_agreement,
         progress=stage_progress(progress, "checking labels", 0.7, 0.8),
     )
     columns |= label_columns(quality, codes.names, positions, count)
@@ -104,7 +105,7 @@ def index_removed(
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
-    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums)
+    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement)
 
 
 @dataclass(frozen=True)

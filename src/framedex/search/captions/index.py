@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import group_rows
 from framedex.analysis.quantized_ivf import Selection
-from framedex.analysis.relevance import Relevance, SimilarityDistribution, query_relevance
+from framedex.analysis.relevance import Relevance, measure_relevance, spread_of
 from framedex.core import forks
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.forks import cached_property
@@ -149,13 +149,12 @@ class CaptionIndex:
         The reference is a sample of all captions, with at least the spread of random pairs of captions.
         """
         texts = int(np.count_nonzero(self._everything.counts))
-        return query_relevance(self._sample @ query, texts, least_spread=self._spread)
+        return measure_relevance(self._sample @ query, texts, least_spread=self._spread)
 
     @cached_property
     def _spread(self) -> float:
         sample = self._sample[np.random.default_rng(0).permutation(len(self._sample))[:_PAIRED]]
-        pairs = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
-        return SimilarityDistribution.of(pairs).spread if len(pairs) else 0.0
+        return spread_of((sample @ sample.T)[np.triu_indices(len(sample), 1)])
 
     @cached_property
     def _sample(self) -> Vectors:

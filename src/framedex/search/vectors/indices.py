@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from framedex.analysis.quantized_ivf import QuantizedIvf, Selection
-from framedex.analysis.relevance import Relevance, measure_relevance, query_relevance
+from framedex.analysis.relevance import Relevance, measure_relevance
 from framedex.core import forks
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.forks import cached_property
@@ -24,7 +24,7 @@ from framedex.storage.media import Media
 from framedex.storage.vector_files import Addresses
 
 _MOST_PARTS = 8
-_SAMPLED, _ASKED, _NEIGHBOURS, _COPY = 512, 128, 5, 0.9999  # rows, queries, neighbours of each, similarity
+_SAMPLED, _PAIRED = 4096, 512  # random rows for the relevance of texts, and for that of images
 _OPEN = 4  # open states of datasets
 _ANSWERS = 2  # cached results of a state
 _FORGOTTEN_S = 86_400.0  # an older unfinished index was abandoned
@@ -118,22 +118,23 @@ class VectorIndex:
 
     @cached_property
     def relevance(self) -> Relevance:
-        """The relevance scale of similarities, from samples of neighbours and of random pairs."""
-        random = np.random.default_rng(0)
-        codes = np.flatnonzero(self._position_of >= 0)
-        sample = random.choice(codes, min(_SAMPLED, len(codes)), replace=False)
-        vectors = np.stack([self._cells.vector(int(each)) for each in sample]) if len(sample) else np.empty((0, 1))
-        random_pairs = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=bool)]
-        similarities = [self.nearest(vector, _NEIGHBOURS + 1)[1] for vector in vectors[:_ASKED]]
-        neighbours = np.concatenate([np.empty(0, np.float32), *similarities])
-        # Copies, such as the query itself, are no evidence about neighbours.
-        return measure_relevance(neighbours[neighbours < _COPY], np.asarray(random_pairs, np.float32))
+        """The relevance scale of similarities between rows, from a sample of random pairs."""
+        vectors = self._random_vectors(_PAIRED)
+        return measure_relevance((vectors @ vectors.T)[np.triu_indices(len(vectors), 1)], len(self))
 
     def relevance_of(self, query: Vectors) -> Relevance:
-        """Return the relevance scale of similarities to a text's vector."""
-        similarity = self.similarities(query)
-        similarity = similarity[~np.isnan(similarity)]
-        return query_relevance(similarity, len(similarity))
+        """Return the relevance scale of similarities to a text's vector, from a sample of the rows."""
+        return measure_relevance(self._sample @ query, len(self))
+
+    @cached_property
+    def _sample(self) -> Vectors:
+        """The vectors of random rows: float32, shape (S, D)."""
+        return self._random_vectors(_SAMPLED)
+
+    def _random_vectors(self, count: int) -> Vectors:
+        codes = np.random.default_rng(0).permutation(np.flatnonzero(self._position_of >= 0))[:count]
+        vectors = [self._cells.vector(int(each)) for each in np.sort(codes)]
+        return np.stack(vectors) if vectors else np.empty((0, self.dimension), np.float32)
 
     def vector(self, row_id: int) -> Vectors | None:
         """Return the vector of a row: float32, shape (D,), unit length; None if the row has no vector."""
