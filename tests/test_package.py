@@ -26,7 +26,9 @@ MAY_LOAD = {
     "import framedex": set[str](),
     "import framedex.cli": {"typer"},
     "from framedex.storage.listing import list_workspace": FIELDS | {"greenlet", "sqlalchemy"},
-    "from framedex import Workspace": FIELDS | {"PIL", "cv2", "greenlet", "numpy", "pyarrow", "sqlalchemy"},
+    "from framedex import Workspace": (
+        FIELDS | {"PIL", "cv2", "greenlet", "numpy", "pyarrow", "simplejpeg", "sqlalchemy"}
+    ),
 }  # fmt: skip
 BROUGHT = {"charset_normalizer", "cloudpickle", "cython_runtime", "annotated_doc", "shellingham", "rich"}
 """Modules that those listed bring with them where they are installed."""

@@ -22,7 +22,7 @@ def values_of(*values: float) -> npt.NDArray[np.float32]:
 
 def test_issue_types__all_but_corrupted_have_a_value() -> None:
     """All issues except the decoding error have a value and its description."""
-    assert [each.name for each in issue_types().values() if each.column is None] == ["corrupted"]
+    assert [each.name for each in issue_types().values() if not each.has_value] == ["corrupted"]
     assert issue_types()["corrupted"].judged_by is JudgedBy.ERROR
     assert all(each.meaning for each in issue_types().values())
 

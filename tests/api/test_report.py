@@ -81,7 +81,9 @@ def test_dataset__shows_numbers_and_images(gallery: Gallery) -> None:
     assert "gallery" in texts
     assert f"{len(NAMES)} images · READY" in texts
     assert {"dark", "corrupted", "duplicates"} <= set(texts)
-    assert "blur" not in texts
+    absent = {each.issue_type for each in gallery.dataset.where([]).issue_summaries() if not each.count}
+    assert absent
+    assert not absent & set(texts)
     assert html.count("<figure") == 24
 
 

@@ -144,8 +144,8 @@ def test_plan__least_confidence(gallery: Gallery) -> None:
     assert gone(plan) == [row["path"] for row in table if row["confidence"] >= least]
     rows = by_path(gallery.dataset.plan_cleanup(issues=["bright", "low_information"]))
     bright = rows["bad/bright.png"]
-    assert re.fullmatch(r"bright 0\.\d\d, low_information 0\.\d\d", bright["reason"])
-    assert bright["issue_type"] == "bright"
+    assert re.fullmatch(r"bright 0\.\d\d, low_information 1\.00", bright["reason"])
+    assert bright["issue_type"] == "low_information"
     assert bright["confidence"] == max(
         gallery.dataset.where([{"issues": {"op": "issue", "value": name}}]).issues(name)["confidence"][0].as_py()
         for name in ("bright", "low_information")
