@@ -33,6 +33,7 @@ ROUNDING = 1e-6
 """Tolerance for rounding: pairs exactly at the cut belong together."""
 
 _REMAINING_ROWS = 2048  # of more rows, this number of clusters is left to all distances, which take longer than lists
+_SLOW = 0.96  # unless more than this share of the clusters is left by the last merges
 _COMPACT_ROWS = 256
 _PROGRESS_MERGES = 256  # merges between two calls of progress
 
@@ -76,9 +77,10 @@ def average_linkage(
     progress(0.0)
     if len(vectors) > dense_rows:
         clusters = ClusterLists(vectors, sizes, graph, floor=floor)
-        while len(clusters) > min(dense_rows, _REMAINING_ROWS):
-            start = 1 - len(clusters) / len(vectors)
-            merges.append(clusters.merge(_between(progress, start, 1.0)))
+        before = len(vectors)
+        while len(clusters) > (dense_rows if len(clusters) > _SLOW * before else min(dense_rows, _REMAINING_ROWS)):
+            before = len(clusters)
+            merges.append(clusters.merge(_between(progress, 1 - before / len(vectors), 1.0)))
             clusters.search(seed=seed, engine=engine)
         names, means, sizes = clusters.names, clusters.means, clusters.weights
     start = 1 - len(names) / max(1, len(vectors))

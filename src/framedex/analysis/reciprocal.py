@@ -19,6 +19,7 @@ from framedex.core.progress import ShareProgress
 
 _PAIRS = 32_768  # pairs of vectors multiplied at a time
 _ROWS = 8_192  # lists joined at a time
+_MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
 Ints = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.integer]
@@ -108,6 +109,7 @@ class ClusterLists:
         self._means = MeanVectors(vectors, weights)
         self.names = np.arange(count, dtype=np.int64)
         self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
+        self._entries = graph.rows.size
         self._bound = self._bounds(graph.similarity)
         self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
         self._best = np.full(count, -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
@@ -166,16 +168,26 @@ class ClusterLists:
         similarity[rows < 0] = -np.inf
         vectors = self._means.of(remaining)
         self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
-        self._rows, self._similarity = rows, similarity
-        self._bound, self._changed, self._listed = (
-            each[remaining] for each in (self._bound, self._changed, self._listed)
-        )
+        self._rows, self._similarity = self._widened(rows, similarity)
+        self._bound = self._bound[remaining]
+        self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
         self._best[unknown[remaining]] = -1
         self._root = np.arange(len(remaining), dtype=np.int32)
         queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
         if len(queries):
             self._search(queries, vectors, seed, engine, progress)
+
+    def _widened(self, rows: Ints, similarity: Floats) -> tuple[Ints, Floats]:
+        """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
+        count, k = rows.shape
+        more = min(_MAX_LISTED, self._entries // max(1, count)) - k
+        if more <= 0:
+            return rows, similarity
+        return (
+            np.pad(rows, ((0, 0), (0, more)), constant_values=-1),
+            np.pad(similarity, ((0, 0), (0, more)), constant_values=-np.inf),
+        )
 
     def _search(
         self, queries: Ints, vectors: Vectors, seed: int, engine: Products | None, progress: ShareProgress
@@ -330,7 +342,8 @@ class ClusterLists:
         rows = np.where(rows >= 0, self._root[rows], -1)
         stale = (rows >= 0) & (self._changed[rows] > self._listed[some][:, None])
         order = np.argsort(rows, axis=1, kind="stable")
-        rows, similarity, stale = (np.take_along_axis(each, order, axis=1) for each in (rows, similarity, stale))
+        rows, similarity = np.take_along_axis(rows, order, axis=1), np.take_along_axis(similarity, order, axis=1)
+        stale = np.take_along_axis(stale, order, axis=1)
         repeated = np.zeros_like(stale)
         repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
         line, column = np.nonzero(stale & ~repeated)
