@@ -2,9 +2,9 @@
 
 Of clustered vectors, of the same under noise, and of embeddings of changed photos, at five cuts each. Agreement is the
 F1 of the pairs of rows that share a cluster. Up to some rows, clusters are also compared with those of all distances
-and with scikit-learn's, and those of all distances without 1 % with those of all rows. Processor time is that of neighbours and clusters, and with ``--before`` that of other sources.
-Another part adds 5 % of the rows and counts the rows whose cluster keeps its number, and the rows for which any
-assignment of numbers to the new partition could keep it.
+and with scikit-learn's, and those of all distances without 1 % with those of all rows. Processor time is that of
+neighbours and clusters, and with ``--before`` that of other sources. Another part adds 5 % of the rows and counts the
+rows whose cluster keeps its number, and those for which any numbers of the new clusters could.
 """
 
 import argparse

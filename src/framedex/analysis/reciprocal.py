@@ -19,6 +19,7 @@ from framedex.core.progress import ShareProgress
 
 _PAIRS = 32_768  # pairs of vectors multiplied at a time
 _ROWS = 8_192  # lists joined at a time
+_SLOW = 0.9  # lists become longer if more than this share of the clusters remains
 _MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
 
 Ints = npt.NDArray[np.int32]
@@ -168,7 +169,9 @@ class ClusterLists:
         similarity[rows < 0] = -np.inf
         vectors = self._means.of(remaining)
         self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
-        self._rows, self._similarity = self._widened(rows, similarity)
+        if len(remaining) > _SLOW * len(current):
+            rows, similarity = self._widened(rows, similarity)
+        self._rows, self._similarity = rows, similarity
         self._bound = self._bound[remaining]
         self._changed, self._listed = self._changed[remaining], self._listed[remaining]
         self._best = number[self._root[self._best[remaining]]]
@@ -245,7 +248,7 @@ class ClusterLists:
         return target
 
     def _choose(self, rows: Ints) -> None:
-        """Determine the nearest cluster of some clusters."""
+        """Choose the nearest cluster of some clusters from their lists."""
         for start in range(0, len(rows), _ROWS):
             some = rows[start : start + _ROWS]
             similarity = self._similarity[some]
