@@ -8,15 +8,25 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.cells import Cells, group_rows, probe_cells, take_rows
-from framedex.analysis.neighbours import Lists
-from framedex.analysis.products import Products, Survivors, run_all
-from framedex.analysis.vector_sources import VectorSource
+from framedex.analysis.cells import (
+    Cells,
+    assign,
+    cell_count,
+    find_centroids,
+    group_rows,
+    measure_reach,
+    probe_cells,
+    take_rows,
+)
+from framedex.analysis.neighbours import DEFAULT_RECALL, Lists, ignore_progress
+from framedex.analysis.products import CpuProducts, Products, Survivors, best_products, run_all
+from framedex.analysis.vector_sources import VectorsInMemory, VectorSource
 from framedex.core.arrays import Vectors
 from framedex.core.progress import ShareProgress
 
 _QUERIES = 4096
 _TILE = 16384
+_COMPARED_PAIRS = 200_000_000  # up to this number of pairs, comparing all takes a second or two
 _BUNDLE_PRODUCTS = 1 << 17  # minimum number of similarities that a thread computes at a time
 
 Rows = npt.NDArray[np.integer]
@@ -36,6 +46,64 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+
+def nearest_of(
+    rows: Rows,
+    vectors: Vectors,
+    *,
+    k: int,
+    recall: float = DEFAULT_RECALL,
+    min_similarity: float = -np.inf,
+    seed: int = 0,
+    engine: Products | None = None,
+    progress: ShareProgress = ignore_progress,
+) -> tuple[npt.NDArray[np.int32], Vectors]:
+    """Return the k nearest neighbours of some rows among all rows, without the row itself.
+
+    Args:
+        rows: int, shape (Q,), ascending: the rows that search.
+        vectors: float32, shape (N, D): the vectors of all rows.
+        k: neighbours per row; at most N - 1 are returned.
+        recall: the requested share of true neighbours, if there are so many pairs that cells are used.
+        min_similarity: the recall applies to neighbours with at least this similarity.
+        seed: seed of the random samples.
+        engine: computes the matrix products; by default on the GPU if there is one, else on the CPU.
+        progress: called between blocks.
+
+    Returns:
+        rows: int32, shape (Q, ≤ k): the neighbours' rows, most similar first; ties in row order.
+        similarity: float32, the same shape: descending.
+    """
+    lists = Lists(len(vectors), min(k, len(vectors) - 1))
+    lists.changed[:] = False
+    n_pairs = len(rows) * len(vectors)
+    engine = engine or (best_products() if n_pairs > _COMPARED_PAIRS else CpuProducts())
+    cells = None
+    if n_pairs > _COMPARED_PAIRS:
+        cells = _find_cells(vectors, k, recall, min_similarity, seed, engine)
+    queries = Queries(rows, take_rows(vectors, rows))
+    look_up(queries, VectorsInMemory(vectors), cells, lists, update_below=0, engine=engine, progress=progress)
+    graph = lists.graph(cells)
+    return graph.rows[rows], graph.similarity[rows]
+
+
+def _find_cells(vectors: Vectors, k: int, recall: float, min_similarity: float, seed: int, engine: Products) -> Cells:
+    random = np.random.default_rng(seed)
+    centroids = find_centroids(
+        vectors, cell_count(len(vectors)), engine=engine, random=random, progress=ignore_progress
+    )
+    reach, _ = measure_reach(
+        vectors,
+        centroids,
+        k=k,
+        recall=recall,
+        min_similarity=min_similarity,
+        engine=engine,
+        random=random,
+        progress=ignore_progress,
+    )
+    return Cells(centroids, assign(vectors, centroids, engine=engine), reach)
 
 
 def look_up(

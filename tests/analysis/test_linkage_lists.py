@@ -1,4 +1,4 @@
-"""Linking in blocks gives the clusters of linking all rows at once, exactly or within the slack."""
+"""Merging by neighbour lists gives the clusters of all distances, in any order of the rows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.analysis import linkage
+from framedex.analysis import lookup
 from framedex.analysis.linkage import Labels, average_linkage, number_by_first_row
-from framedex.analysis.neighbours import nearest
+from framedex.analysis.neighbours import NeighbourGraph, nearest
 from framedex.analysis.products import CpuProducts
 from tests.analysis.arrays import Vectors, clustered, mapped, pair_f1, reference_clusters, same_partition, uniform, unit
 from tests.laws import examples
@@ -27,17 +27,14 @@ def clusters(
     k: int = 20,
     cuts: Sequence[float] = CUTS,
     weights: npt.NDArray[np.int64] | None = None,
-    block_rows: int = 40,
     **options: Any,
 ) -> Labels:
-    """Return the clusters from small blocks, by default of rows with the weight 1."""
+    """Return the clusters by neighbour lists, by default of rows with the weight 1."""
     if weights is None:
         weights = np.ones(len(vectors), np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linkage, "_BLOCK_ROWS", block_rows)
-        return average_linkage(
-            vectors, weights, nearest(vectors, k=k, engine=ONE), cuts, **{"dense_rows": 20, "engine": ONE, **options}
-        )
+    return average_linkage(
+        vectors, weights, nearest(vectors, k=k, engine=ONE), cuts, **{"dense_rows": 20, "engine": ONE, **options}
+    )
 
 
 def assert_nested(found: Labels) -> None:
@@ -57,36 +54,25 @@ def assert_nested(found: Labels) -> None:
         pytest.param(uniform(300, 64, seed=2), id="uniform-high"),
     ],
 )
-@pytest.mark.parametrize("block_rows", [30, 100])
 @pytest.mark.parametrize("k", [3, 20, 400])
-def test_blocks__without_slack_equal_scipy(vectors: Vectors, block_rows: int, k: int) -> None:
-    """Without slack every merge is in the exact order, and the partition at each cut equals SciPy's."""
-    found = clusters(vectors, k=k, block_rows=block_rows, slack=0.0)
+def test_lists__equal_scipy(vectors: Vectors, k: int) -> None:
+    """The partition at each cut equals SciPy's, even if lists are short."""
+    found = clusters(vectors, k=k)
     for level, cut in enumerate(CUTS):
         assert same_partition(found[:, level], reference_clusters(vectors, cut)), cut
 
 
-def test_blocks__without_slack_weights_stand_for_identical_rows() -> None:
+def test_lists__weights_stand_for_identical_rows() -> None:
     """Weighted rows give SciPy's clusters of all rows with copies."""
     random = np.random.default_rng(0)
     distinct, weights = clustered(150, 12, centres=6, spread=1.0), random.integers(1, 5, 150)
-    found = clusters(distinct, weights=weights, slack=0.0)
+    found = clusters(distinct, weights=weights)
     every = np.repeat(np.arange(150), weights)
     for level, cut in enumerate(CUTS):
         assert same_partition(found[every, level], reference_clusters(distinct[every], cut)), cut
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_blocks__with_slack_are_nearly_exact(seed: int) -> None:
-    """In clustered data, the slack changes few pairs of rows in a common cluster."""
-    vectors = clustered(1200, 32, seed=seed, centres=30, spread=0.5)
-    found = clusters(vectors, dense_rows=100, block_rows=150)
-    assert_nested(found)
-    for level, cut in enumerate(CUTS[:-1]):  # at 0.9 the directions of whole clusters decide, by hardly anything
-        assert pair_f1(found[:, level], reference_clusters(vectors, cut)) > 0.97, cut
-
-
-def test_blocks__progress_ascends_to_one() -> None:
+def test_lists__progress_ascends_to_one() -> None:
     """Progress never falls from one round to the next, and ends at one."""
     shares: list[float] = []
     clusters(clustered(500, 8, centres=3, spread=1.5), progress=shares.append)
@@ -95,7 +81,7 @@ def test_blocks__progress_ascends_to_one() -> None:
     assert shares[-1] == 1
 
 
-def test_blocks__can_be_stopped() -> None:
+def test_lists__can_be_stopped() -> None:
     """An error raised by progress within a round ends the work."""
 
     def stop(share: float) -> None:
@@ -106,52 +92,47 @@ def test_blocks__can_be_stopped() -> None:
         clusters(uniform(300, 16), progress=stop)
 
 
-@pytest.mark.parametrize("slack", [0.0, 0.005])
-def test_blocks__hub_with_many_neighbours(slack: float) -> None:
+def test_lists__hub_with_many_neighbours() -> None:
     """A hub joins as many rows as in SciPy if they are near it, and beyond the widest cut from each other."""
     spokes = np.eye(151, dtype=np.float64)
     vectors = unit(0.25 * spokes[:1] + np.sqrt(1 - 0.25**2) * spokes)
     vectors[0] = spokes[0]
     vectors = unit(vectors + 0.003 * np.random.default_rng(0).normal(size=vectors.shape))
-    found = clusters(vectors, cuts=[0.5, 0.9], slack=slack)
+    found = clusters(vectors, cuts=[0.5, 0.9])
     assert_nested(found)
     expected = reference_clusters(vectors, 0.9)
-    assert same_partition(found[:, 1], expected) or slack > 0
-    assert abs(len(np.unique(expected)) - found[:, 1].max() - 1) <= 1
+    assert same_partition(found[:, 1], expected)
 
 
-@pytest.mark.parametrize("slack", [0.0, 0.005])
-def test_blocks__no_two_near_ones_share_a_block(slack: float) -> None:
-    """Linking ends for a ring of equally near rows whose neighbours are in different blocks."""
+def test_lists__equal_similarities_in_a_ring() -> None:
+    """Merging ends for a ring of equally near rows."""
     count = 60
     ring = (np.eye(count) + np.roll(np.eye(count), 1, axis=1))[np.r_[0:count:2, 1:count:2]]
-    found = clusters(unit(ring), k=4, cuts=[0.3, 0.9], block_rows=10, slack=slack)
+    found = clusters(unit(ring), k=4, cuts=[0.3, 0.9])
     assert_nested(found)
     assert found[:, 0].max() == count - 1
     assert found[:, 1].max() < count / 2
 
 
-@pytest.mark.parametrize("slack", [0.0, 0.005])
-def test_blocks__that_wait_for_each_other(slack: float) -> None:
-    """Rows along a circle that is cut into blocks, each nearest to the next one, end as one cluster."""
+def test_lists__rows_along_a_circle() -> None:
+    """Rows along a circle, each nearest to the next one, end as one cluster."""
     angles = np.cumsum(np.linspace(0.02, 0.001, 300))
     vectors = unit(np.stack([np.cos(angles), np.sin(angles)], axis=1))[np.random.default_rng(0).permutation(300)]
-    found = clusters(vectors, k=2, cuts=[0.001, 2.0], slack=slack)
+    found = clusters(vectors, k=2, cuts=[0.001, 2.0])
     assert_nested(found)
     assert not found[:, 1].any()
     assert 10 < found[:, 0].max() < 200
 
 
-@pytest.mark.parametrize("slack", [0.0, 0.005])
-def test_blocks__equal_vectors_are_one_cluster(slack: float) -> None:
-    """More unmerged copies than one block are one cluster at every cut."""
+def test_lists__equal_vectors_are_one_cluster() -> None:
+    """More unmerged copies than a list holds are one cluster at every cut."""
     vectors = np.repeat(uniform(3, 16), 120, axis=0)
-    found = clusters(vectors, k=5, slack=slack)
+    found = clusters(vectors, k=5)
     assert np.all(found.reshape(3, 120, -1) == found[::120, None])
     assert found[:, 0].max() == 2
 
 
-def test_blocks__of_half_precision_in_a_file(tmp_path: Path) -> None:
+def test_lists__of_half_precision_in_a_file(tmp_path: Path) -> None:
     """Memory-mapped, read-only float16 vectors give the clusters of their values."""
     values = clustered(300, 16).astype(np.float16)
     found = clusters(mapped(tmp_path / "values", values))
@@ -163,21 +144,59 @@ def test_blocks__of_half_precision_in_a_file(tmp_path: Path) -> None:
     st.integers(1, 60),
     st.integers(1, 4),
     st.integers(1, 10),
-    st.integers(2, 12),
-    st.sampled_from([0.0, 0.005, 0.3]),
     st.integers(0, 2**16),
 )
-def test_blocks__law(count: int, dimension: int, k: int, block_rows: int, slack: float, seed: int) -> None:
-    """Clusters are nested with ties, weights and tiny blocks; without slack no two of them are within a cut."""
+def test_lists__law(count: int, dimension: int, k: int, seed: int) -> None:
+    """Clusters are nested with ties, weights and short lists, and no two of them are within a cut."""
     random = np.random.default_rng(seed)
     vectors = unit(random.integers(-2, 3, (count, dimension)) + 0.5)
     weights = random.integers(1, 5, count)
-    found = clusters(vectors, k=k, weights=weights, block_rows=block_rows, dense_rows=3, slack=slack)
+    found = clusters(vectors, k=k, weights=weights, dense_rows=3)
     assert_nested(found)
-    for level, cut in enumerate(CUTS if slack == 0 else ()):
+    for level, cut in enumerate(CUTS):
         labels = found[:, level]
         sums = np.stack([(vectors * weights[:, None])[labels == each].sum(axis=0) for each in range(labels.max() + 1)])
         means = sums / np.bincount(labels, weights)[:, None]
         distances = 1 - means @ means.T
         np.fill_diagonal(distances, np.inf)
         assert distances.min() > cut - 1e-4
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        pytest.param(clustered(2500, 32, centres=60, spread=0.6), id="clustered"),
+        pytest.param(clustered(1500, 16, centres=3, spread=1.5), id="loose"),
+        pytest.param(uniform(1500, 12), id="uniform"),
+    ],
+)
+def test_lists__do_not_depend_on_the_order_of_rows(vectors: Vectors) -> None:
+    """Rows in another order are in the same clusters at every cut."""
+    order = np.random.default_rng(1).permutation(len(vectors))
+    found, shuffled = clusters(vectors, dense_rows=100), clusters(vectors[order], dense_rows=100)
+    for level, cut in enumerate(CUTS):
+        assert same_partition(found[order, level], shuffled[:, level]), cut
+
+
+def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
+    """A row merges with its nearest one, even if only the nearest one lists it."""
+    vectors = clustered(300, 16, centres=8, spread=1.0)
+    graph = nearest(vectors, k=8, engine=ONE)
+    rows, similarity = graph.rows.copy(), graph.similarity.copy()
+    one = np.flatnonzero(rows[rows[:, 0], 0] == np.arange(300))[0]
+    assert rows[rows[one, 0], 0] == one  # the two are each other's nearest; only the second keeps the first
+    rows[one, :-1], similarity[one, :-1] = rows[one, 1:], similarity[one, 1:]
+    found = average_linkage(
+        vectors, np.ones(300, np.int64), NeighbourGraph(rows, similarity), CUTS, dense_rows=20, engine=ONE
+    )
+    np.testing.assert_array_equal(found, clusters(vectors))
+
+
+def test_lists__neighbours_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches of merged clusters in cells, with other samples, lead to the same clusters."""
+    monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 100)
+    vectors = clustered(3000, 16, centres=40, spread=0.5)
+    found = clusters(vectors, dense_rows=100)
+    for level, cut in enumerate(CUTS):
+        assert pair_f1(found[:, level], clusters(vectors, dense_rows=5000)[:, level]) > 0.999, cut
+    assert same_partition(clusters(vectors, dense_rows=100, seed=1)[:, 2], found[:, 2])

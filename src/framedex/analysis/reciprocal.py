@@ -1,0 +1,355 @@
+"""Merges of reciprocal nearest neighbours under average linkage, decided by neighbour lists.
+
+Average linkage is reducible, so two clusters that are each other's nearest may be merged at any time, wherever they are
+(B. Sumengen et al., "Scaling hierarchical agglomerative clustering to billion-sized datasets", arXiv 2105.11653, 2021).
+Each cluster has a list of near clusters, and a bound: no other cluster is more similar. A merged cluster has the most
+similar clusters of both lists, and the weighted mean of both bounds. A cluster whose best listed similarity is below
+its bound waits until its neighbours are searched again. So short lists lead to the merges of all distances, in an order
+that depends on the similarities alone.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.lookup import nearest_of
+from framedex.analysis.neighbours import NeighbourGraph, ignore_progress
+from framedex.analysis.products import Products
+from framedex.core.arrays import Vectors
+from framedex.core.progress import ShareProgress
+
+_PAIRS = 32_768  # pairs of vectors multiplied at a time
+_ROWS = 8_192  # lists joined at a time
+_SLOW = 0.9  # lists become longer if more than this share of the clusters remains
+_MAX_LISTED = 160  # near clusters per cluster; longer lists are searched more rarely
+
+Ints = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.integer]
+Floats = npt.NDArray[np.float32]
+Weights = npt.NDArray[np.float64]
+Merges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
+"""(row, row, similarity) of each merge; a cluster is identified by one of its rows."""
+
+
+class MeanVectors:
+    """Mean vectors of clusters; those of merged clusters are kept beside the given ones, which do not change.
+
+    Args:
+        vectors: float32 or float16, shape (A, D): the mean vectors; may be memory-mapped.
+        weights: float64, shape (A,): the number of items of each cluster.
+    """
+
+    def __init__(self, vectors: Vectors, weights: Weights) -> None:
+        self.weights = weights.copy()
+        self._vectors = vectors
+        # At most half of the clusters are merged ones at a time. Memory that is not written is not used.
+        self._merged = np.empty((len(vectors) // 2 + 1, vectors.shape[1]), dtype=np.float32)
+        self._place = np.full(len(vectors), -1, dtype=np.int32)
+        self._used = 0
+        self._unused = np.empty(0, dtype=np.int32)
+
+    def of(self, rows: Rows) -> Vectors:
+        """Return the means of clusters: float32, shape (len(rows), D)."""
+        place = self._place[rows]
+        out = np.asarray(self._vectors[rows], dtype=np.float32)
+        merged = np.flatnonzero(place >= 0)
+        out[merged] = self._merged[place[merged]]
+        return out
+
+    def products(self, rows: Rows, others: Rows) -> Floats:
+        """Return the similarities of pairs of clusters."""
+        out = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            out[part] = np.einsum("ij,ij->i", self.of(rows[part]), self.of(others[part]))
+        return out
+
+    def merge(self, keep: Rows, gone: Rows) -> None:
+        """Merge pairs of clusters; the first of each pair gets the mean and weight of both."""
+        total = self.weights[keep] + self.weights[gone]
+        share = (self.weights[gone] / total).astype(np.float32)[:, None]
+        places = self._places(keep, gone)
+        for start in range(0, len(keep), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            mean = self.of(keep[part]) * (1 - share[part]) + self.of(gone[part]) * share[part]
+            self._merged[places[part]] = mean
+        self._place[keep] = places
+        self.weights[keep] = total
+
+    def _places(self, keep: Rows, gone: Rows) -> Ints:
+        """Return where the means of merged pairs are kept, and note the places that become unused."""
+        own, other = self._place[keep], self._place[gone]
+        places = np.where(own >= 0, own, other)
+        new = np.flatnonzero(places < 0)
+        unused = np.concatenate([self._unused, other[(own >= 0) & (other >= 0)]])
+        fresh = np.arange(self._used, self._used + max(0, len(new) - len(unused)), dtype=np.int32)
+        self._used += len(fresh)
+        n_again = len(new) - len(fresh)
+        places[new] = np.concatenate([unused[:n_again], fresh])
+        self._unused = unused[n_again:]
+        return places
+
+
+class ClusterLists:
+    """Clusters with lists of their nearest clusters, which are kept up to date while clusters merge.
+
+    Args:
+        vectors: float32 or float16, shape (N, D): the mean vectors of the first clusters; may be memory-mapped.
+        weights: float64, shape (N,): the number of items of each of these clusters.
+        graph: their neighbours.
+        floor: minimum similarity of a merge.
+
+    Attributes:
+        means: float32, shape (A, D): mean vectors of the clusters that may still be merged, after a search.
+        weights: float64, shape (A,): their numbers of items.
+        names: int64, shape (A,): one row of each cluster, which identifies it.
+    """
+
+    def __init__(self, vectors: Vectors, weights: Weights, graph: NeighbourGraph, *, floor: float) -> None:
+        count = len(vectors)
+        self._floor = np.float32(floor)
+        self._means = MeanVectors(vectors, weights)
+        self.names = np.arange(count, dtype=np.int64)
+        self._rows, self._similarity = graph.rows.copy(), graph.similarity.copy()
+        self._entries = graph.rows.size
+        self._bound = self._bounds(graph.similarity)
+        self._root = np.arange(count, dtype=np.int32)  # the cluster that now contains each cluster
+        self._best = np.full(count, -1, dtype=np.int32)  # the nearest cluster; -1 if it is too far or unknown
+        self._changed = np.zeros(count, dtype=np.int32)  # round in which a cluster merged
+        self._listed = np.zeros(count, dtype=np.int32)  # round in which a list was updated
+        self._round = 0
+        self._drop_far(slice(None))
+        self._share(np.arange(count, dtype=np.int32))
+        self._choose(np.arange(count, dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def means(self) -> Vectors:
+        """The mean vectors."""
+        return self._means.of(np.arange(len(self)))
+
+    @property
+    def weights(self) -> Weights:
+        """The numbers of items."""
+        return self._means.weights
+
+    def merge(self, progress: ShareProgress) -> Merges:
+        """Merge clusters that are each other's nearest until the lists do not name any; return the merges.
+
+        At least two clusters are merged if any two are near enough, even if equal similarities go in a circle.
+        """
+        merges: list[Merges] = []
+        rows, initial = np.arange(len(self), dtype=np.int32), max(1, len(self))
+        n_merged = 0
+        while True:
+            keep, gone = self._pairs(rows)
+            if not len(keep) and not merges:
+                keep, gone = self._circular_pairs()
+            if not len(keep):
+                break
+            similarity, rows = self._merge(keep, gone)
+            merges.append((self.names[keep], self.names[gone], similarity))
+            n_merged += len(keep)
+            progress(n_merged / initial)
+        empty = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+        a, b, similarity = (np.concatenate([empty[part], *(each[part] for each in merges)]) for part in range(3))
+        return a, b, similarity
+
+    def search(self, *, seed: int, engine: Products | None, progress: ShareProgress = ignore_progress) -> None:
+        """Remove clusters that were merged or are far from all others; search the neighbours that lists do not know."""
+        current = self._root == np.arange(len(self))
+        unknown = current & (self._best < 0) & (self._bound > self._floor)
+        remaining = np.flatnonzero(current & ((self._best >= 0) | unknown))
+        number = np.full(len(self) + 1, -1, dtype=np.int32)  # the last one stands for an empty place of a list
+        number[remaining] = np.arange(len(remaining))
+        rows = self._rows[remaining]
+        rows = number[np.where(rows >= 0, self._root[rows], -1)]
+        similarity = self._similarity[remaining]
+        similarity[rows < 0] = -np.inf
+        vectors = self._means.of(remaining)
+        self._means, self.names = MeanVectors(vectors, self._means.weights[remaining]), self.names[remaining]
+        if len(remaining) > _SLOW * len(current):
+            rows, similarity = self._widened(rows, similarity)
+        self._rows, self._similarity = rows, similarity
+        self._bound = self._bound[remaining]
+        self._changed, self._listed = self._changed[remaining], self._listed[remaining]
+        self._best = number[self._root[self._best[remaining]]]
+        self._best[unknown[remaining]] = -1
+        self._root = np.arange(len(remaining), dtype=np.int32)
+        queries = np.flatnonzero(unknown[remaining]).astype(np.int32)
+        if len(queries):
+            self._search(queries, vectors, seed, engine, progress)
+
+    def _widened(self, rows: Ints, similarity: Floats) -> tuple[Ints, Floats]:
+        """Return lists with empty places: the fewer clusters remain, the longer lists fit into the same memory."""
+        count, k = rows.shape
+        more = min(_MAX_LISTED, self._entries // max(1, count)) - k
+        if more <= 0:
+            return rows, similarity
+        return (
+            np.pad(rows, ((0, 0), (0, more)), constant_values=-1),
+            np.pad(similarity, ((0, 0), (0, more)), constant_values=-np.inf),
+        )
+
+    def _search(
+        self, queries: Ints, vectors: Vectors, seed: int, engine: Products | None, progress: ShareProgress
+    ) -> None:
+        k = self._rows.shape[1]
+        rows, similarity = nearest_of(
+            queries, vectors, k=k, min_similarity=float(self._floor), seed=seed, engine=engine, progress=progress
+        )
+        width = rows.shape[1]
+        self._rows[queries], self._similarity[queries] = -1, -np.inf
+        self._rows[queries, :width], self._similarity[queries, :width] = rows, similarity
+        self._bound[queries] = self._bounds(similarity)
+        self._listed[queries] = self._round
+        self._drop_far(queries)
+        listed = self._share(queries)
+        self._choose(np.concatenate([queries, listed]))
+
+    def _bounds(self, similarity: Floats) -> Floats:
+        """Return an upper bound of the similarity to clusters outside of the lists of a search."""
+        if similarity.shape[1] >= len(self) - 1:
+            return np.full(len(similarity), self._floor)
+        return np.maximum(similarity[:, -1], self._floor)
+
+    def _drop_far(self, rows: Ints | slice) -> None:
+        """Remove clusters that are too far from lists."""
+        far = self._similarity[rows] < self._floor
+        self._rows[rows] = np.where(far, -1, self._rows[rows])
+        self._similarity[rows] = np.where(far, -np.inf, self._similarity[rows])
+
+    def _share(self, rows: Ints) -> Ints:
+        """Add clusters to the lists of their neighbours that a search missed; return the clusters with changed lists.
+
+        If several are missing in a list, the nearest one is added, and the bound covers the others.
+        """
+        parts: list[tuple[Ints, Ints, Floats]] = [
+            (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+        ]
+        for start in range(0, len(rows), _ROWS):
+            some = rows[start : start + _ROWS]
+            listed, similarity = self._rows[some], self._similarity[some]
+            line, column = np.nonzero((listed >= 0) & (similarity > self._bound[listed]))
+            source, target = some[line], listed[line, column]
+            missing = ~(self._rows[target] == source[:, None]).any(axis=1)
+            parts.append((source[missing], target[missing], similarity[line, column][missing]))
+        source, target, value = (np.concatenate([each[part] for each in parts]) for part in range(3))
+        order = np.lexsort((source, -value, target))
+        source, target, value = source[order], target[order], value[order]
+        first = np.flatnonzero(np.diff(target, prepend=-1))
+        second = np.flatnonzero(np.diff(target, prepend=-1) == 0)
+        np.maximum.at(self._bound, target[second], value[second])
+        source, target, value = source[first], target[first], value[first]
+        column = self._similarity[target].argmin(axis=1)
+        self._bound[target] = np.maximum(self._bound[target], self._similarity[target, column])
+        self._rows[target, column], self._similarity[target, column] = source, value
+        return target
+
+    def _choose(self, rows: Ints) -> None:
+        """Choose the nearest cluster of some clusters from their lists."""
+        for start in range(0, len(rows), _ROWS):
+            some = rows[start : start + _ROWS]
+            similarity = self._similarity[some]
+            highest = similarity.max(axis=1)
+            # Of equally similar clusters the first one is chosen, so that they choose each other.
+            first = np.where(similarity == highest[:, None], self._rows[some], np.iinfo(np.int32).max).min(axis=1)
+            certain = (highest >= self._bound[some]) & (highest >= self._floor)
+            self._best[some] = np.where(certain, first, -1)
+
+    def _pairs(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return pairs of clusters that are each other's nearest, of which at least one is among *rows*."""
+        best = self._best[rows]
+        mutual = (best >= 0) & (self._best[best] == rows)
+        a, b = rows[mutual], best[mutual]
+        keys = np.unique(np.minimum(a, b).astype(np.int64) * len(self) + np.maximum(a, b))
+        return (keys // len(self)).astype(np.int32), (keys % len(self)).astype(np.int32)
+
+    def _circular_pairs(self) -> tuple[Ints, Ints]:
+        """Return a pair of each circle of nearest clusters, which are equally similar, or else the most similar pair.
+
+        Equal similarities differ by rounding, so that the nearest of the nearest may be a third cluster.
+        """
+        near = np.flatnonzero(self._best >= 0)
+        if not len(near):
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        following = np.where(self._best >= 0, self._best, self._root)
+        lowest = self._root.copy()
+        for _ in range(len(self).bit_length()):  # after these steps every path is in its circle, and has gone around
+            lowest = np.minimum(lowest, lowest[following])
+            following = following[following]
+        keep = np.unique(lowest[following])
+        keep = keep[self._best[keep] >= 0]
+        if not len(keep):
+            keep = near[self._similarity[near].max(axis=1).argmax()][None].astype(np.int32)
+        return keep, self._best[keep]
+
+    def _merge(self, keep: Ints, gone: Ints) -> tuple[Floats, Ints]:
+        """Merge pairs; return their similarities, and the clusters whose nearest cluster may be another one now."""
+        self._round += 1
+        weights = self._means.weights
+        share = (weights[gone] / (weights[keep] + weights[gone])).astype(np.float32)
+        touched = np.zeros(len(self), dtype=bool)
+        touched[keep] = touched[gone] = True
+        similarity = self._similarity[keep].max(axis=1)
+        self._means.merge(keep, gone)
+        self._bound[keep] += share * (self._bound[gone] - self._bound[keep])
+        self._root[gone] = keep
+        self._root = self._root[self._root]
+        self._changed[keep] = self._round
+        dependent = np.flatnonzero(touched[self._best] & (self._best >= 0) & ~touched).astype(np.int32)
+        self._best[gone] = -1
+        for start in range(0, len(keep), _ROWS):
+            part = slice(start, start + _ROWS)
+            self._join(keep[part], gone[part], share[part])
+        for start in range(0, len(dependent), _ROWS):
+            self._update(dependent[start : start + _ROWS])
+        self._listed[keep] = self._listed[dependent] = self._round
+        rows = np.concatenate([keep, dependent])
+        self._choose(rows)
+        return similarity, rows
+
+    def _join(self, keep: Ints, gone: Ints, share: Floats) -> None:
+        """Join the lists of merged pairs: the k most similar clusters of both lists remain."""
+        k = self._rows.shape[1]
+        both = np.concatenate([self._rows[keep], self._rows[gone]], axis=1)
+        old = np.concatenate([self._similarity[keep], self._similarity[gone]], axis=1)
+        rows = np.where(both >= 0, self._root[both], -1)
+        rows[rows == keep[:, None]] = -1
+        listed = np.repeat(np.stack([self._listed[keep], self._listed[gone]], axis=1), k, axis=1)
+        fresh = (rows >= 0) & (self._changed[rows] <= listed)
+        order = np.argsort(rows, axis=1, kind="stable")
+        rows, old, fresh = (np.take_along_axis(each, order, axis=1) for each in (rows, old, fresh))
+        repeated = np.zeros_like(fresh)
+        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
+        # A cluster in both lists: the mean similarity follows from both.
+        known = np.zeros_like(fresh)
+        known[:, :-1] = repeated[:, 1:] & fresh[:, 1:] & fresh[:, :-1]
+        similarity = np.full(rows.shape, -np.inf, dtype=np.float32)
+        line, column = np.nonzero(known & ~repeated)
+        one = old[line, column]
+        similarity[line, column] = one + share[line] * (old[line, column + 1] - one)
+        line, column = np.nonzero((rows >= 0) & ~repeated & ~known)
+        similarity[line, column] = self._means.products(keep[line], rows[line, column])
+        similarity[similarity < self._floor] = -np.inf
+        chosen = np.argpartition(-similarity, (k - 1, k), axis=1)[:, : k + 1]
+        rows, similarity = np.take_along_axis(rows, chosen, axis=1), np.take_along_axis(similarity, chosen, axis=1)
+        self._bound[keep] = np.maximum(self._bound[keep], similarity[:, k])
+        rows[similarity < self._floor] = -1
+        self._rows[keep], self._similarity[keep] = rows[:, :k], similarity[:, :k]
+
+    def _update(self, some: Ints) -> None:
+        """Update the lists of clusters whose nearest cluster merged."""
+        rows, similarity = self._rows[some], self._similarity[some]
+        rows = np.where(rows >= 0, self._root[rows], -1)
+        stale = (rows >= 0) & (self._changed[rows] > self._listed[some][:, None])
+        order = np.argsort(rows, axis=1, kind="stable")
+        rows, similarity = np.take_along_axis(rows, order, axis=1), np.take_along_axis(similarity, order, axis=1)
+        stale = np.take_along_axis(stale, order, axis=1)
+        repeated = np.zeros_like(stale)
+        repeated[:, 1:] = rows[:, 1:] == rows[:, :-1]
+        line, column = np.nonzero(stale & ~repeated)
+        similarity[line, column] = self._means.products(some[line], rows[line, column])
+        empty = repeated | (rows < 0) | (similarity < self._floor)
+        self._rows[some], self._similarity[some] = np.where(empty, -1, rows), np.where(empty, -np.inf, similarity)
