@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis import linkage
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.cells import Cells
 from framedex.analysis.duplicates import duplicate_groups
@@ -38,9 +37,8 @@ def locked_graph(graph: NeighbourGraph) -> NeighbourGraph:
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize("exact", [True, False])
-def test_index__from_read_only_arrays(exact: bool, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index__from_read_only_arrays(exact: bool, kind: Any) -> None:
     """Every step from vectors to scores, groups, clusters and additions works with read-only input."""
-    monkeypatch.setattr(linkage, "_BLOCK_ROWS", 100)
     items: npt.NDArray[Any] = locked(clustered(1600, 16, centres=40, spread=0.3)[np.r_[0:1600, 0:50]].astype(kind))
     check_vectors(items.astype(np.float32))
     first, inverse = (locked(each) for each in unique_rows(items))
