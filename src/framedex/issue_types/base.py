@@ -17,6 +17,7 @@ from framedex.errors import InvalidInput
 Histogram = npt.NDArray[np.float32]
 Grey = npt.NDArray[np.uint8]
 _SIDE = 192  # pixels of the longer side of the small image
+_SAME_SIZE = 0.9
 _UNIFORM = 6  # difference of grey levels up to which a row is uniform
 _LEAST_SIDE = 8  # pixels that must be left within borders
 _RIPPLES = 0.03  # share of the shorter side
@@ -71,11 +72,11 @@ class ImageSample:
 
     @cached_property
     def small(self) -> Grey:
-        """The same on at most 192 pixels of the longer side; smaller images keep their size."""
+        """The same on about 192 pixels of the longer side; smaller images keep their size."""
         grey = self.grey
         height, width = grey.shape
         factor = _SIDE / max(height, width)
-        if factor >= 1:
+        if factor >= _SAME_SIZE:  # averaging over parts of pixels takes long
             return grey
         size = (max(1, round(width * factor)), max(1, round(height * factor)))
         return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
@@ -126,8 +127,7 @@ def without_borders(grey: Grey) -> Grey:
 
 def _varied(grey: Grey, axis: int) -> npt.NDArray[np.intp]:
     """Return the places of the rows (axis 1) or columns whose values differ by more than compression makes them."""
-    side = cv2.reduce(grey, axis, cv2.REDUCE_MAX).ravel() - cv2.reduce(grey, axis, cv2.REDUCE_MIN).ravel()
-    return np.flatnonzero(side > _UNIFORM)
+    return np.flatnonzero(grey.max(axis=axis) - grey.min(axis=axis) > _UNIFORM)
 
 
 def histogram(values: Any, bins: int, limit: float) -> Histogram:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Floats
-from framedex.issue_types.base import ImageSample, IssueType
+from framedex.issue_types.base import Grey, ImageSample, IssueType
 
 _LIMIT = 0.36
 _TAPS = 5
 _NOISE = 3.0
+_SHIFT = 7  # bits of a fraction of a grey level
 _FEWEST_STEPS = 0.005  # mean brightness step, in grey levels, of an image that is not empty
 _NOISE_KERNEL = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], dtype=np.float32)
 _OF_GAUSSIAN = 1 / (6 * 0.6745)  # from the median of the absolute responses to the standard deviation of the noise
@@ -38,30 +39,46 @@ def _acutance(image: ImageSample) -> float:
     detail in the larger image, in all directions alike. So the few images below the limit get a closer look there,
     unless noise hides it.
     """
-    grey = image.small.astype(np.float32)
+    grey = image.small
     if min(grey.shape) < _TAPS:
         return 1.0
-    noise = _noise(grey)
-    acutance = min(_lost_steps(each, _NOISE * noise) for each in (grey, np.ascontiguousarray(grey.T)))
-    if acutance >= _LIMIT or _noise(image.grey.astype(np.float32)) > _GRAIN:
+    noise, fine = _NOISE * _noise(grey), np.left_shift(grey, _SHIFT, dtype=np.uint16)
+    acutance = min(_lost_steps(fine, noise, axis) for axis in (0, 1))
+    if acutance >= _LIMIT or _noise(image.grey) > _GRAIN:
         return acutance
     lost = _lost_by_direction(image.large.astype(np.float32))
     is_blurred = min(lost) < _SOFT or max(lost) - min(lost) > _MOTION
     return acutance if is_blurred else max(acutance, min(lost))
 
 
-def _noise(grey: Floats) -> float:
+def _noise(grey: Grey) -> float:
     """Return the standard deviation of the noise, in grey levels."""
     if min(grey.shape) < 3:
         return 0.0
-    return _OF_GAUSSIAN * float(np.median(np.abs(cv2.filter2D(grey, -1, _NOISE_KERNEL)[1:-1, 1:-1])))
+    # Each third response of each second row is enough for the median.
+    responses = cv2.filter2D(grey, cv2.CV_16S, _NOISE_KERNEL)[1:-1:2, 1:-1:3]
+    return _OF_GAUSSIAN * float(np.median(np.abs(responses)))
 
 
-def _lost_steps(grey: Floats, noise: float) -> float:
-    """Return the share of the steps along the rows that a blur of five pixels takes away; 1 without steps."""
-    blurred = cv2.blur(grey, (_TAPS, 1), borderType=cv2.BORDER_REFLECT)
-    steps, remaining = (np.abs(each[:, 1:] - each[:, :-1]) for each in (grey, blurred))
-    return _lost(np.maximum(steps - np.float32(noise), 0, out=steps), remaining)
+def _lost_steps(fine: npt.NDArray[np.uint16], noise: float, axis: int) -> float:
+    """Return the share of the steps along an axis that a blur of five pixels takes away; 1 without steps.
+
+    Integers of 16 bits take a third of the time of floating-point numbers here.
+
+    Args:
+        fine: shape (h, w): grey levels times 2 to the power of 7.
+        noise: grey levels to subtract from each step.
+        axis: 0 or 1.
+    """
+    blurred = cv2.blur(fine, (1, _TAPS) if axis == 0 else (_TAPS, 1), borderType=cv2.BORDER_REFLECT)
+    before, after = (slice(None, -1), slice(1, None)) if axis == 0 else (np.s_[:, :-1], np.s_[:, 1:])
+    subtrahend: Any = noise * (1 << _SHIFT)  # values below it become 0
+    steps: Any = cv2.subtract(cv2.absdiff(fine[after], fine[before]), subtrahend)
+    whole = float(steps.sum())
+    if whole < _FEWEST_STEPS * (1 << _SHIFT) * max(1, steps.size):
+        return 1.0
+    lost: Any = cv2.subtract(steps, cv2.absdiff(blurred[after], blurred[before]))
+    return float(lost.sum()) / whole
 
 
 def _lost_by_direction(grey: Floats) -> list[float]:
@@ -95,10 +112,10 @@ def _lines() -> tuple[tuple[tuple[int, int], npt.NDArray[np.float32]], ...]:
 
 def _lost(steps: Floats, remaining: Floats) -> float:
     """Return the share of steps that is lost; 1 for an image without steps, which is empty rather than blurred."""
-    whole = float(steps.sum(dtype=np.float64))
+    whole = float(steps.sum())
     if whole < _FEWEST_STEPS * max(1, steps.size):
         return 1.0
-    return min(1.0, float(np.maximum(steps - remaining, 0).sum(dtype=np.float64)) / whole)
+    return min(1.0, float(np.maximum(steps - remaining, 0).sum()) / whole)
 
 
 BLUR = IssueType(

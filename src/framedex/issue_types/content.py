@@ -16,16 +16,17 @@ def _information(image: ImageSample) -> float:
 
 
 def _structure(image: ImageSample) -> float:
-    """Return the standard deviation, in grey levels, of 64 pixels minus their local mean.
+    """Return the standard deviation, in grey levels, of about 64 pixels a side minus their local mean.
 
     Gradients are equal to their local mean, and the averages of 64 pixels have hardly any noise. The contrast of a dark
     image is taken as if it were just bright enough: it is dark, not empty.
     """
     grey = cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
-    factor = min(1.0, _SIDE / max(height, width))
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    factor = max(1, round(max(height, width) / _SIDE))
+    size = (max(1, width // factor), max(1, height // factor))
+    whole = grey[: size[1] * factor, : size[0] * factor]  # averages over whole pixels are fast
+    small = cv2.resize(whole, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     contrast = float(cv2.meanStdDev(small - cv2.GaussianBlur(small, (0, 0), _LOCAL_SIGMA))[1][0, 0])
     return contrast * max(1.0, _DARK / max(image.brightness[2], _BLACK))
 
