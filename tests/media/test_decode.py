@@ -85,6 +85,14 @@ def test_decode__formats(file_format: str, name: str, within: float, options: di
     assert_close(image.pixels, pixels, within=within)
 
 
+def test_decode__avif() -> None:
+    """An AVIF shows its pixels; one that is cut off is refused."""
+    data = encode(quadrants(), "AVIF", quality=95)
+    assert_close(shown(data).pixels, quadrants(), within=12)
+    with pytest.raises(CannotDecode):
+        decode(data[: len(data) // 2], max_pixels=MAX_PIXELS)
+
+
 def test_decode__heic() -> None:
     """HEIC is shown where its extra is installed."""
     pillow_heif = pytest.importorskip("pillow_heif")

@@ -25,6 +25,7 @@ _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others hav
 _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F"))
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
+_DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
 _SMALL = 1_000_000
 _END_OF_IMAGE = b"\xff\xd9"
 
@@ -287,6 +288,8 @@ def _check_filled(image: Any, size: int) -> None:
     Raises:
         CannotDecode: the file is too small.
     """
+    if image.format in _DECODED_BY_LIBRARY:  # its parts are in memory, not in the file
+        return
     is_short = image.format == "GIF" and image.width * image.height > _GIF_PIXELS_PER_BYTE * size
     if is_short or any(part.offset + _least_bytes(part) > size for part in image.tile):
         raise CannotDecode(
