@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 
 from framedex.core.arrays import Pixels
+from framedex.core.borders import BorderedImage
 from framedex.issue_types import ImageSample, IssueType, is_built_in, measured_types
 
 _LOG = logging.getLogger("framedex")
@@ -19,6 +20,7 @@ def measure(
     bands: int = 3,
     is_damaged: bool = False,
     larger: Callable[[], Pixels] | None = None,
+    bordered: BorderedImage | None = None,
 ) -> dict[str, float | None]:
     """Return the quality measures of an image, by column name.
 
@@ -33,8 +35,10 @@ def measure(
         bands: the number of channels in the file: 1 for a greyscale image.
         is_damaged: whether the decoder found damage in the file.
         larger: returns a less reduced version of the image; None if there is none.
+        bordered: *pixels*, with their part within uniform borders; by default it is found.
     """
-    image = ImageSample(pixels, pixels if sample is None else sample, width, height, bands, is_damaged, larger)
+    sample = pixels if sample is None else sample
+    image = ImageSample(pixels, sample, width, height, bands, is_damaged, larger, bordered)
     return {each.column: _value(each, image) for each in measured_types() if each.column is not None}
 
 

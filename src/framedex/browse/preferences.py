@@ -18,8 +18,8 @@ class Preference:
 
     Attributes:
         wins: explanation for the better member.
-        draws: explanation if all are as good as the best.
-        against: description of the best of the others; ``{}`` is replaced by its value.
+        draws: explanation if all are as good as the best; empty for none.
+        against: description of the best of the others; ``{}`` is replaced by its value. Empty for none.
         relative: share of the best value within which another value counts as equal.
         absolute: the same in the unit of the values.
         values: returns the values of all members, higher is better, NaN if unknown.
@@ -62,6 +62,18 @@ def _density(columns: Columns, member: int, other: int) -> str:
     return _number(value, other_value)
 
 
+def _value(name: str) -> Callable[[Columns], Values]:
+    return lambda columns: columns[name]
+
+
+def _quantity(name: str, unit: float = 1.0) -> Callable[[Columns, int, int], str]:
+    return lambda columns, member, other: _number(columns[name].item(member) * unit, columns[name].item(other) * unit)
+
+
+def _flag(text: str) -> Callable[[Columns, int, int], str]:
+    return lambda _columns, _member, _other: text
+
+
 def _number(value: float, other: float) -> str:
     """Return a number with two decimals, or as many more as distinguish it from another one."""
     for decimals in range(2, 9):
@@ -80,6 +92,7 @@ def _date(columns: Columns, member: int, other: int) -> str:
 # Sizes differ by a row of pixels or two after rotating, and bytes a pixel by a percent with the metadata; some file
 # systems store times to 2 s. Sharpness hardly changes (0.005) when a photo is recompressed at quality 50 or more,
 # and falls by more than 0.02 in most photos that are blurred by 2 pixels.
+LARGEST = Preference("largest", "same size", "against at most {}", 0.01, 0.0, _pixels, _size)
 OLDEST = Preference(
     "oldest", "same age", "against {} at the earliest", 0.0, 2.0, lambda columns: -columns["modified_at"], _date
 )
@@ -92,8 +105,50 @@ DENSEST = Preference(
     _bytes_per_pixel,
     _density,
 )
+# What the comparison of the members at full size found (jobs/index/standings.py). A border or the rounding of an
+# enlarged size changes the detail by a quarter; text, a filter or another brightness alters an image by 40 and more;
+# the quantisation step of quality 40 is three times that of quality 80.
+_OF_COMPARISON = (
+    Preference(
+        "most detail", "", "megapixels of detail against at most {}", 0.35, 0.0, _value("keep_detail"),
+        _quantity("keep_detail", 1e-6),
+    ),
+    Preference(
+        "not blurred", "", "of sharpness against at most {}", 0.0, 0.17, _value("acutance"), _sharpness
+    ),
+    Preference(
+        "fewest pixels without detail", "", "megapixels against at least {}", 0.0, 1000.0,
+        lambda columns: -columns["keep_surplus"], _quantity("keep_surplus", 1e-6),
+    ),
+    Preference(
+        "least altered", "", "from the other copies, against at least {}", 0.15, 0.5,
+        lambda columns: -columns["keep_altered"], _quantity("keep_altered"),
+    ),
+    Preference(
+        "least compressed", "", "grey levels of quantisation against at least {}", 0.0, 1.6,
+        lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
+    ),
+    Preference(
+        "saved first", "", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
+        _flag("the others were made by saving a copy again"),
+    ),
+    Preference(
+        "most colour values", "", "of those of brightness against at most {}", 0.0, 0.1,
+        _value("keep_colour"), _quantity("keep_colour"),
+    ),
+    Preference("has metadata", "", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none")),
+    Preference(
+        "nearest to the other copies", "", "against at least {}", 0.005, 0.02,
+        lambda columns: -columns["keep_distance"], _quantity("keep_distance"),
+    ),
+    Preference(
+        "compressed once", "", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
+        _flag("the others were compressed again"),
+    ),
+)  # fmt: skip
 PREFERENCES = (
-    Preference("largest", "same size", "against at most {}", 0.01, 0.0, _pixels, _size),
+    *_OF_COMPARISON,
+    LARGEST,
     Preference(
         "sharpest", "equally sharp", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness
     ),
@@ -120,7 +175,7 @@ def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[P
         remaining = int(decision.left[group, index])
         if remaining < size:
             parts.append(_won(preference, columns, best, int(decision.rival[group, index]), remaining))
-        elif decision.known[group, index]:
+        elif decision.known[group, index] and preference.draws:
             parts.append(preference.draws)
         if remaining == 1:
             return "; ".join(parts)
@@ -132,5 +187,7 @@ def _won(preference: Preference, columns: Columns, best: int, rival: int, remain
     others = "" if remaining == 1 else f" with {remaining - 1:,} more"
     if rival < 0:
         return f"{preference.wins}{others}: {preference.text(columns, best, best)}, the others unknown"
-    against = preference.against.format(preference.text(columns, rival, best))
-    return f"{preference.wins}{others}: {preference.text(columns, best, rival)} {against}"
+    text = preference.text(columns, best, rival)
+    if preference.against:
+        text += f" {preference.against.format(preference.text(columns, rival, best))}"
+    return f"{preference.wins}{others}: {text}"

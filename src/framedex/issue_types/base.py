@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Floats, Pixels
+from framedex.core.borders import BorderedImage
 from framedex.errors import InvalidInput
 
 Histogram = npt.NDArray[np.float32]
 Grey = npt.NDArray[np.uint8]
 _SIDE = 192  # pixels of the longer side of the small image
 _SAME_SIZE = 0.9
-_UNIFORM = 6  # difference of grey levels up to which a row is uniform
-_LEAST_SIDE = 8  # pixels that must be left within borders
-_RIPPLES = 0.03  # share of the shorter side
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BINS = 4096  # of squared brightness: steps of 0.001 at 0.1, finer above
 _HSP = np.array([[0.241, 0.691, 0.068]], dtype=np.float32)
@@ -49,6 +47,7 @@ class ImageSample:
         is_damaged: whether the decoder found damage in the file, and decoded it with gaps.
         larger: returns the image with twice as many pixels a side, for measures that need them for a few images; None
             if there are no more pixels.
+        bordered: the same pixels with their part within uniform borders; by default it is found.
     """
 
     pixels: Pixels
@@ -58,17 +57,26 @@ class ImageSample:
     bands: int = 3
     is_damaged: bool = False
     larger: Callable[[], Pixels] | None = None
+    bordered: BorderedImage | None = None
+
+    @cached_property
+    def whole_grey(self) -> Grey:
+        """The greyscale image with its borders: uint8, shape (H, W)."""
+        return self._bordered.grey
 
     @cached_property
     def grey(self) -> Grey:
         """The greyscale image without uniform borders: uint8, shape (h, w)."""
-        return without_borders(np.asarray(cv2.cvtColor(self.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+        return self._bordered.inner_grey
 
     @cached_property
     def large(self) -> Grey:
         """The same from more pixels, if there are more; slow."""
-        pixels = self.pixels if self.larger is None else self.larger()
-        return without_borders(np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+        return self.grey if self.larger is None else BorderedImage(self.larger()).inner_grey
+
+    @cached_property
+    def _bordered(self) -> BorderedImage:
+        return self.bordered or BorderedImage(self.pixels)
 
     @cached_property
     def small(self) -> Grey:
@@ -98,36 +106,6 @@ class ImageSample:
         bins = np.searchsorted(below, np.array([0.01, 0.5, 0.99], dtype=np.float32) * below[-1])
         low, middle, high = np.minimum(1.0, np.sqrt(bins / (_BINS - 1))).tolist()
         return low, middle, high
-
-
-def without_borders(grey: Grey) -> Grey:
-    """Return a greyscale image without the uniform rows and columns at its edges; the same where nothing else is left.
-
-    Beside a border, a few more are cut off: compression writes ripples there.
-
-    Args:
-        grey: uint8, shape (H, W).
-    """
-    top, left, bottom, right = 0, 0, *grey.shape
-    for _ in range(2):  # columns may be uniform once rows are gone
-        part = grey[top:bottom, left:right]
-        rows, columns = (_varied(part, axis) for axis in (1, 0))
-        if len(rows) < _LEAST_SIDE or len(columns) < _LEAST_SIDE:
-            return grey
-        top, bottom = top + int(rows[0]), top + int(rows[-1]) + 1
-        left, right = left + int(columns[0]), left + int(columns[-1]) + 1
-    height, width = grey.shape
-    margin = round(_RIPPLES * min(bottom - top, right - left))
-    inner = grey[
-        top + margin * (top > 0) : bottom - margin * (bottom < height),
-        left + margin * (left > 0) : right - margin * (right < width),
-    ]
-    return inner if min(inner.shape) >= _LEAST_SIDE else grey[top:bottom, left:right]
-
-
-def _varied(grey: Grey, axis: int) -> npt.NDArray[np.intp]:
-    """Return the places of the rows (axis 1) or columns whose values differ by more than compression makes them."""
-    return np.flatnonzero(grey.max(axis=axis) - grey.min(axis=axis) > _UNIFORM)
 
 
 def histogram(values: Any, bins: int, limit: float) -> Histogram:

@@ -21,7 +21,7 @@ def _structure(image: ImageSample) -> float:
     Gradients are equal to their local mean, and the averages of 64 pixels have hardly any noise. The contrast of a dark
     image is taken as if it were just bright enough: it is dark, not empty.
     """
-    grey = cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY)
+    grey = image.whole_grey
     height, width = grey.shape
     factor = max(1, round(max(height, width) / _SIDE))
     size = (max(1, width // factor), max(1, height // factor))

@@ -14,7 +14,7 @@ from framedex.errors import CannotDecode
 _START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
 _WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD9)))
-_SCAN, _END = 0xDA, 0xD9
+_SCAN, _END, _TABLES = 0xDA, 0xD9, 0xDB
 _IGNORED = frozenset((0xFE, *range(0xE1, 0xEE), 0xEF))  # comments, and application data except JFIF's and Adobe's
 _EXIF, _XMP = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
 _FILL = re.compile(b"\xff+")
@@ -23,6 +23,29 @@ _NEXT = re.compile(rb"\xff[^\x00]")  # outside of segments, where a zero makes 0
 _MAX_SEGMENTS, _MAX_FILL = 100_000, 2**20  # segments and fill bytes before the first scan
 _MAX_STRAY = 2**20  # bytes that belong to no segment, before the first scan
 _MAX_SCANS, _MAX_SCANNED_PIXELS = 64, 4 * 10**9  # scans, and the pixels of all scans; programs write about 10 scans
+
+
+_ZIGZAG = (1, 2, 3, 4, 5, 7, 8, 12)
+"""Places in a quantisation table, as it is stored, of the first three frequencies a side, but the first of all."""
+_METADATA = frozenset((*range(0xE1, 0xEE), 0xEF, 0xFE))  # application data except JFIF's and Adobe's, and comments
+
+
+@dataclass(frozen=True)
+class Traits:
+    """The facts about the making of a file that its header has: that of a JPEG, or of another format.
+
+    Attributes:
+        steps: the quantisation steps of brightness at low frequencies, by row and column: (0, 1), (1, 0), (2, 0),
+            (1, 1), (0, 2), (1, 2), (2, 1), (2, 2); empty if there is no table.
+        colour_share: the number of its colour values as a share of those of brightness, in (0, 1].
+        has_metadata: whether it has Exif or other data about the image.
+        is_lossy: whether it is compressed with a loss in another way, whose steps are not known.
+    """
+
+    steps: tuple[int, ...] = ()
+    colour_share: float = 1.0
+    has_metadata: bool = False
+    is_lossy: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,6 +59,7 @@ class Header:
         orientation: Exif orientation, 1 to 8; 1 is upright.
         progressive: whether each scan adds detail to the whole image.
         end: the position of the first byte after the frame header.
+        traits: what else the header says.
     """
 
     width: int
@@ -44,6 +68,7 @@ class Header:
     orientation: int
     progressive: bool = field(default=False, compare=False)
     end: int = field(default=0, compare=False)
+    traits: Traits = field(default=Traits(), compare=False)
 
     @property
     def displayed_size(self) -> tuple[int, int]:
@@ -59,18 +84,42 @@ def read_header(data: bytes) -> Header | None:
     """
     if data[:2] != b"\xff\xd8":
         return None
-    orientation = 1
+    orientation, has_metadata = 1, False
+    table: tuple[int, ...] = ()
     for marker, at, end in _segments(data, 2):
         if marker in _START_OF_FRAME:
             if at + 10 > len(data):
                 return None
             height, width, components = struct.unpack_from(">HHB", data, at + 5)
-            return Header(width, height, components, orientation, marker in _PROGRESSIVE, end)
+            steps = tuple(table[place] for place in _ZIGZAG) if table else ()
+            traits = Traits(steps, _colour_share(data[at + 10 : end]), has_metadata)
+            return Header(width, height, components, orientation, marker in _PROGRESSIVE, end, traits)
         if marker in (_SCAN, _END):
             return None
+        has_metadata |= marker in _METADATA
+        if marker == _TABLES:
+            table = _table(data[at + 4 : end]) or table
         if marker == 0xE1 and data[at + 4 : at + 10] == _EXIF:
             orientation = _orientation(data[at + 10 : end])
     return None
+
+
+def _table(tables: bytes) -> tuple[int, ...]:
+    """Return the 64 steps of the first quantisation table; nothing if the segment does not have it."""
+    at = 0
+    while at < len(tables):
+        size = 2 if tables[at] >> 4 else 1
+        values = tables[at + 1 : at + 1 + 64 * size]
+        if tables[at] & 15 == 0 and len(values) == 64 * size:
+            return tuple(values) if size == 1 else struct.unpack(">64H", values)
+        at += 1 + 64 * size
+    return ()
+
+
+def _colour_share(components: bytes) -> float:
+    """Return :attr:`Traits.colour_share` from the descriptions of components in a frame header."""
+    samples = [(value >> 4) * (value & 15) for value in components[1::3]]
+    return samples[1] / samples[0] if len(samples) > 1 and samples[0] >= samples[1] > 0 else 1.0
 
 
 @dataclass

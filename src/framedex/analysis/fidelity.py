@@ -1,0 +1,263 @@
+"""Measures of what is really there in an image, which decide which of several copies is the original.
+
+An enlarged image has more pixels, but no more detail. A recompressed one keeps traces of its first compression.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.components import connected_components
+from framedex.core.arrays import Pixels
+from framedex.core.borders import cropped, inner_box
+
+_WINDOW = 512  # pixels a side of the part whose spectrum is computed
+_BANDS = 64
+_SMALLER = 0.75  # sides of a size from which images may have been enlarged, as a share of theirs
+_DROP = -0.9  # decimal logarithm of a ratio of powers
+_COMPARED = 2**18  # pixels
+_FEWEST = 3  # copies of one size that show which one is the original
+_COMPRESSED = 40.0  # mean squared difference that compression makes
+_FINER = 1.1  # times the own steps, for a copy from which an image was saved anew
+_ROUNDED = 1.5  # difference of coefficients that the rounding of pixels makes
+_UNEXPLAINED = 0.02  # share of the coefficients; clipped pixels make some
+_BLOCKS = 4096  # at most, of 8×8 pixels
+_PLACES = ((0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (1, 2), (2, 1), (2, 2))
+_LEAST_PLACES = 3
+_LEAST_VALUES = 100
+_RANGE, _BIN = 120.0, 0.1
+_LEAST_STEP, _MOST_STEP = 1.8, 20.0
+_COMB = 0.08  # least height of the comb that an earlier quantisation leaves, as a share of the values
+_APART = 6  # frequencies from a peak that are not part of it
+_COARSER = 1.15  # times the own step, for an earlier compression
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Measures of an image at full size.
+
+    Attributes:
+        width, height: of the image.
+        inner: the number of its pixels within uniform borders.
+        spectrum: float32, shape (64,): see :func:`spectrum`.
+        step: the coarsest step of the quantisation that its brightness went through, in grey levels; 0 for none, None
+            if it is not known.
+        steps: float64, shape (8,): the quantisation steps of the file for brightness, at low frequencies; 1 for none.
+        coefficients: float32, shape (blocks, 8): the cosine coefficients of brightness at these frequencies, of some
+            blocks, which are the same for all images of one size.
+        is_recompressed: whether an earlier compression was coarser than that of the file.
+        luminance: uint8, shape (P,): brightness at places that are the same for all images of one size.
+    """
+
+    width: int
+    height: int
+    inner: int
+    spectrum: npt.NDArray[np.float32]
+    step: float | None
+    steps: npt.NDArray[np.float64]
+    coefficients: npt.NDArray[np.float32]
+    is_recompressed: bool
+    luminance: npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The rank of an image among its copies, in several respects.
+
+    Attributes:
+        detail: the number of pixels that have detail: fewer if it was enlarged, or has uniform borders.
+        altered: the median, over the other copies of its size, of the mean squared difference of brightness; of the
+            least altered of the images that differ from it by compression only. None with less than two others.
+        distance: the same of the image itself.
+        surplus: the number of pixels without detail; 0 for the size that most copies have, because edits keep it.
+        is_derived: whether it was made by saving another one again: both differ by no more than its quantisation, and
+            that of the other one is coarser.
+    """
+
+    detail: float
+    altered: float | None
+    distance: float | None
+    surplus: float
+    is_derived: bool
+
+
+def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: bool = False) -> Fidelity:
+    """Return the measures of an image.
+
+    Args:
+        pixels: uint8, shape (H, W, 3), RGB, the whole image.
+        steps: the quantisation steps of the file for brightness, at low frequencies, as
+            :attr:`framedex.media.jpeg.Traits.steps`; empty for a file without such a compression.
+        is_lossy: :attr:`framedex.media.jpeg.Traits.is_lossy`.
+    """
+    grey = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+    inner = cropped(grey, inner_box(grey))
+    own = np.array(steps or [1] * len(_PLACES), np.float64)
+    coefficients = _coefficients(grey)
+    before = np.array([_period(values) for values in coefficients.T])
+    coarser = before > np.maximum(own, 1) * _COARSER
+    is_recompressed = np.count_nonzero(coarser) >= _LEAST_PLACES
+    step = float(own.mean()) if steps else None if is_lossy else 0.0
+    apart = max(1, int(np.sqrt(grey.size / _COMPARED)))
+    return Fidelity(
+        grey.shape[1],
+        grey.shape[0],
+        inner.size,
+        spectrum(inner),
+        float(before[coarser].mean()) if is_recompressed else step,
+        own,
+        coefficients,
+        bool(is_recompressed),
+        grey[::apart, ::apart].ravel(),
+    )
+
+
+def stand(copies: Sequence[Fidelity]) -> list[Standing]:
+    """Return how the copies of one image stand among each other.
+
+    An image has the detail of a smaller size if it could have been enlarged from it. Whoever edits an image changes it
+    in one way; so the original is nearer to most copies than the copies are to each other.
+    """
+    sizes: dict[tuple[int, int], list[int]] = {}
+    for number, each in enumerate(copies):
+        sizes.setdefault((each.width, each.height), []).append(number)
+    standings: dict[int, Standing] = {}
+    smaller: list[tuple[float, float]] = []  # pixels and detail of each size so far
+    inner = {size: float(np.median([copies[number].inner for number in members])) for size, members in sizes.items()}
+    for size, members in sorted(sizes.items(), key=lambda each: inner[each[0]]):
+        of_size = [copies[number] for number in members]
+        pixels = detail = inner[size]
+        spectra = np.stack([each.spectrum for each in of_size])
+        for few, its_detail in smaller:
+            if _is_enlarged(spectra, (few / pixels) ** 0.5):
+                detail = min(detail, its_detail)
+        smaller.append((pixels, detail))
+        is_usual = len(members) >= _FEWEST and 2 * len(members) > len(copies)
+        values = np.stack([each.luminance for each in of_size]).astype(np.float32)
+        difference = _differences(values)
+        altered, distance = _distances(difference)
+        surplus = [0.0 if is_usual else max(0.0, each.width * each.height - detail) for each in of_size]
+        derived = [any(_is_saved_again(each, other) for other in of_size) for each in of_size]
+        standings |= {
+            number: Standing(detail, *each)
+            for number, each in zip(members, zip(altered, distance, surplus, derived, strict=True), strict=True)
+        }
+    return [standings[number] for number in range(len(copies))]
+
+
+def _differences(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the mean squared differences of N images of one size: float64, shape (N, N)."""
+    squares = (values**2).mean(axis=1, dtype=np.float64)
+    products = (values @ values.T).astype(np.float64) / values.shape[1]
+    return np.asarray(np.maximum(0, squares[:, None] + squares - 2 * products), dtype=np.float64)
+
+
+def _is_saved_again(image: Fidelity, other: Fidelity) -> bool:
+    """Return whether an image was made from another one of its size by saving it with finer steps."""
+    if not len(image.coefficients) or other.steps.mean() < _FINER * image.steps.mean():
+        return False
+    # Steps that are only a little coarser explain the differences in both directions, so their traces are needed, too.
+    if other.steps.mean() < _FINER * (image.steps.mean() + 2 * _ROUNDED) and not image.is_recompressed:
+        return False
+    unexplained = np.abs(image.coefficients - other.coefficients) > image.steps / 2 + _ROUNDED
+    return float(unexplained.mean()) <= _UNEXPLAINED
+
+
+def _distances(difference: npt.NDArray[np.float64]) -> tuple[list[float | None], list[float | None]]:
+    """Return the values of :attr:`Standing.altered` and :attr:`Standing.distance` of images of one size."""
+    count = len(difference)
+    if count < _FEWEST:
+        return [None] * count, [None] * count
+    distance = np.median(difference[~np.eye(count, dtype=bool)].reshape(count, -1), axis=1)
+    kind = connected_components(count, *np.nonzero(difference <= _COMPRESSED))[1]
+    least = np.full(int(kind.max()) + 1, np.inf)
+    np.minimum.at(least, kind, distance)
+    return least[kind].tolist(), distance.tolist()
+
+
+def spectrum(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return the power of an image by frequency, times the square of the frequency: float32, shape (64,).
+
+    The power of a natural image falls with the square of the frequency (D. J. Field, "Relations between the statistics
+    of natural images and the response properties of cortical cells", JOSA A 4(12), 1987), so these values are about
+    even up to the frequency at which the image was cut off. The last value is at the highest frequency that the pixels
+    can show. An image that is too small has zeros.
+
+    Args:
+        grey: uint8, shape (H, W).
+    """
+    side = min(_WINDOW, *grey.shape) // 2 * 2
+    if side < _BANDS:
+        return np.zeros(_BANDS, np.float32)
+    top, left = (grey.shape[0] - side) // 2, (grey.shape[1] - side) // 2
+    part = grey[top : top + side, left : left + side].astype(np.float32)
+    window = np.hanning(side).astype(np.float32)
+    power = np.abs(np.fft.rfft2((part - part.mean()) * window * window[:, None])) ** 2
+    radius = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side))
+    band = np.minimum((radius * 2 * _BANDS).astype(np.int64), _BANDS).ravel()
+    count = np.maximum(np.bincount(band, minlength=_BANDS + 1), 1)
+    power = (np.bincount(band, power.ravel(), _BANDS + 1) / count)[:_BANDS]
+    return np.asarray(power * (np.arange(_BANDS) + 0.5) ** 2, dtype=np.float32)
+
+
+def _is_enlarged(spectra: npt.NDArray[np.float32], ratio: float) -> bool:
+    """Return whether images could be enlarged from a size: float32, shape (N, 64).
+
+    Then they have much less power above the frequencies that the smaller size can show than below.
+
+    Args:
+        spectra: of images of one size.
+        ratio: the sides of the smaller size as a share of theirs.
+    """
+    frequency = (np.arange(_BANDS) + 0.5) / _BANDS
+    below = (frequency >= 0.4 * ratio) & (frequency < 0.9 * ratio)
+    above = (frequency >= 1.2 * ratio) & (frequency < min(0.95, 1.9 * ratio))
+    if ratio > _SMALLER or not below.any() or not above.any():
+        return False
+    powers = [np.maximum(spectra[:, part].mean(axis=1), 1e-6) for part in (below, above)]
+    return float(np.median(np.log10(powers[1] / powers[0]))) < _DROP
+
+
+def found_steps(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Return the steps that cosine coefficients of 8×8 blocks are multiples of, in grey levels; 0 for none.
+
+    After a compression, the histogram of a coefficient is a comb, whose period a Fourier transform shows (J. Fridrich,
+    J. Lukáš, "Estimation of primary quantization matrix in double compressed JPEG images", 2003, use the histograms).
+
+    Args:
+        grey: uint8, shape (H, W): the whole image, so that its blocks are those of the file.
+    """
+    return np.array([_period(values) for values in _coefficients(grey).T])
+
+
+def _coefficients(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return cosine coefficients of 8×8 blocks at some frequencies: float32, shape (blocks, 8)."""
+    high, wide = grey.shape[0] // 8, grey.shape[1] // 8
+    blocks = grey[: high * 8, : wide * 8].reshape(high, 8, wide, 8).transpose(0, 2, 1, 3).reshape(-1, 8, 8)
+    some = blocks[:: max(1, len(blocks) // _BLOCKS)].astype(np.float32)
+    basis = np.sqrt(2 / 8) * np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(8)[:, None] / 16)
+    basis[0] /= np.sqrt(2)
+    basis = basis.astype(np.float32)
+    transforms = basis @ some @ basis.T
+    return np.stack([transforms[:, row, column] for row, column in _PLACES], axis=1)
+
+
+def _period(values: npt.NDArray[np.float32]) -> float:
+    values = values[(np.abs(values) > 1) & (np.abs(values) < _RANGE)]
+    if len(values) < _LEAST_VALUES:
+        return 0.0
+    counts = np.histogram(values, bins=round(2 * _RANGE / _BIN), range=(-_RANGE, _RANGE))[0]
+    comb = np.abs(np.fft.rfft(counts)) / len(values)
+    frequency = np.fft.rfftfreq(len(counts), _BIN)
+    # A peak is as narrow as one over the range; the even fall of the histogram is a wide hill.
+    peaks = np.minimum(comb[_APART:-_APART] - comb[: -2 * _APART], comb[_APART:-_APART] - comb[2 * _APART :])
+    peaks = np.pad(peaks, _APART)
+    first, last = np.searchsorted(frequency, [1 / _MOST_STEP, 1 / _LEAST_STEP])
+    least = max(_COMB, 4 / np.sqrt(len(values)))
+    highest = float(peaks[first:last].max(initial=0.0))
+    if highest >= least:
+        return 1 / float(frequency[first + np.flatnonzero(peaks[first:last] >= 0.5 * highest)[0]])
+    return 0.0

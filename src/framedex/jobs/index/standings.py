@@ -1,0 +1,170 @@
+"""The comparison of the members of near-duplicate groups at full size, which shows the original."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.fidelity import Fidelity, measure_fidelity, stand
+from framedex.core.progress import Progress
+from framedex.errors import Unavailable
+from framedex.jobs.context import JobContext
+from framedex.jobs.index.columns import Columns, read_columns
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.media.decode import DecodedImage
+from framedex.storage.media import Media
+from framedex.storage.media_rows import DUPLICATES, STANDING
+from framedex.storage.sql import Sql
+from framedex.storage.tables import Table
+
+_LOG = logging.getLogger("framedex")
+_MOST = 32  # members of a group that are compared
+_STAGE = "comparing copies"
+_Groups = npt.NDArray[np.int32]
+
+
+def no_standings(count: int) -> Columns:
+    """Return the columns without any value: float32, shape (count,)."""
+    return {name: np.full(count, np.nan, np.float32) for name in STANDING}
+
+
+def kept_standings(table: Table, kept: npt.NDArray[np.bool_] | None = None) -> Columns:
+    """Return the columns as a table has them.
+
+    Args:
+        table: the table of media or objects.
+        kept: bool, shape (rows,): only these rows.
+    """
+    columns = no_standings(table.count()) | read_columns(table, STANDING)
+    return {name: values.copy() if kept is None else values[kept] for name, values in columns.items()}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of copies in a job.
+
+    Attributes:
+        job: the context of the job.
+        roots: source roots by number; None for those of the job.
+    """
+
+    job: JobContext
+    roots: Sequence[str] | None = None
+
+    def columns(self, table: Table, groups: _Groups, progress: Progress) -> Columns:
+        """Return the columns of the standings of all rows.
+
+        Only groups whose members changed are compared; of large ones the first few members.
+
+        Args:
+            table: the media table before its index is written.
+            groups: int32, shape (rows,): the group of each row at the lowest level; negative for none.
+            progress: called with the stage and the share that is done; raises to stop.
+        """
+        columns = kept_standings(table)
+        before = read_columns(table, [DUPLICATES[0]]).get(DUPLICATES[0], np.full(len(groups), -1))
+        changed = _changed(groups, np.asarray(before), columns)
+        for values in columns.values():
+            values[changed | (groups < 0)] = np.nan
+        members = np.flatnonzero(changed)
+        members = members[np.lexsort((members, groups[members]))]
+        starts = np.flatnonzero(np.diff(groups[members], prepend=-1))
+        rank = np.arange(len(members)) - np.repeat(starts, np.diff(starts, append=len(members)))
+        members = members[rank < _MOST]
+        if len(members):
+            try:
+                self._compare(table, groups, members, columns, progress)
+            except Unavailable as error:
+                _LOG.warning("copies are not compared, because images cannot be read: %s", error)
+        return columns
+
+    def _compare(
+        self, table: Table, groups: _Groups, members: npt.NDArray[np.int64], columns: Columns, progress: Progress
+    ) -> None:
+        media = Media(
+            self.job.dataset_id,
+            self.job.head,
+            table,
+            Sql(),
+            self.job.roots if self.roots is None else tuple(self.roots),
+        )
+        rows = _rows(media, members)
+        results = decode_rows(
+            media, (rows[number] for number in members.tolist()), _measured, _failed, detail=None,
+            settings=self.job.settings, run_length=4,
+        )  # fmt: skip
+        waiting: list[tuple[int, Any]] = []
+        done = 0
+        with closing(results):
+            for each in results:
+                if each is None:
+                    continue
+                if waiting and groups[waiting[0][0]] != groups[each[0]]:
+                    _set_standings(columns, waiting)
+                    waiting = []
+                waiting.append(each)
+                done += 1
+                progress(_STAGE, done / len(members))
+        _set_standings(columns, waiting)
+
+
+def _changed(groups: _Groups, before: npt.NDArray[Any], columns: Columns) -> npt.NDArray[np.bool_]:
+    """Return the members of groups that have other members than before, or were never compared: bool, shape (rows,)."""
+    count = int(max(groups.max(initial=-1), before.max(initial=-1))) + 1
+    is_other = groups != before
+    is_changed = np.zeros(count, dtype=bool)
+    for numbers in (groups, before):
+        is_changed[numbers[is_other & (numbers >= 0)]] = True
+    is_compared = np.zeros(count, dtype=bool)
+    known = (groups >= 0) & ~np.isnan(columns[STANDING[0]])
+    is_compared[groups[known]] = True
+    member = groups >= 0
+    changed = np.zeros(len(groups), dtype=bool)
+    changed[member] = (is_changed | ~is_compared)[groups[member]]
+    return changed
+
+
+def _rows(media: Media, members: npt.NDArray[np.int64]) -> dict[int, dict[str, Any]]:
+    """Return the rows of members by number, with what their locations need."""
+    wanted, found, start = np.sort(members), {}, 0
+    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error"]))):
+        some = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + batch.num_rows)]
+        for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
+            found[number] = {**row, "number": number}
+        start += batch.num_rows
+    return found
+
+
+@dataclass(frozen=True)
+class _Member:
+    fidelity: Fidelity
+    colour_share: float
+    has_metadata: bool
+
+
+def _measured(row: Any, image: DecodedImage) -> tuple[int, _Member | None]:
+    traits = image.traits
+    fidelity = measure_fidelity(image.pixels, traits.steps, is_lossy=traits.is_lossy)
+    return row["number"], _Member(fidelity, traits.colour_share, traits.has_metadata)
+
+
+def _failed(row: Any, _reason: str) -> tuple[int, _Member | None]:
+    return row["number"], None
+
+
+def _set_standings(columns: Columns, group: list[tuple[int, _Member | None]]) -> None:
+    """Set the values of the members of a group, in place."""
+    members = [(number, member) for number, member in group if member is not None]
+    standings = stand([member.fidelity for _, member in members])
+    for (number, member), standing in zip(members, standings, strict=True):
+        values = (
+            standing.detail, standing.surplus, standing.altered, member.fidelity.step, member.colour_share,
+            float(member.has_metadata), float(standing.is_derived), float(member.fidelity.is_recompressed),
+            standing.distance,
+        )  # fmt: skip
+        for name, value in zip(STANDING, values, strict=True):
+            columns[name][number] = np.nan if value is None else value
