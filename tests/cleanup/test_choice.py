@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.browse.preferences import OLDEST, PREFERENCES
+from framedex.browse.preferences import LARGEST, OLDEST, PREFERENCES
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
 from framedex.errors import InvalidInput
+from framedex.storage.media_rows import STANDING
 
 ISSUES = ("blur", "dark")
-MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
+MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", *STANDING, "duplicate_similarity")
 
 known = st.sampled_from([1.0, 2.0, 2.01, 5.0, np.nan])
 rows = st.lists(
@@ -91,7 +92,7 @@ def test_parse__keep_rules() -> None:
     """Near-duplicates keep the best of the group, equal files the oldest; other rules decide as named."""
     assert CleanupRequest.parse(0.97, (), "best").preferences == PREFERENCES
     assert CleanupRequest.parse(EXACT, (), "best").preferences == (OLDEST,)
-    assert CleanupRequest.parse(EXACT, (), "largest").preferences == PREFERENCES[:1]
+    assert CleanupRequest.parse(EXACT, (), "largest").preferences == (LARGEST,)
     assert CleanupRequest.parse(1, (), "oldest").preferences == (OLDEST,)
     assert CleanupRequest.parse(0.96, (), "first").preferences == ()
     assert CleanupRequest.parse(None, "blur", "best").issues == {"blur": 0.0}

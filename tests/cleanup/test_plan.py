@@ -24,7 +24,8 @@ from framedex.cleanup.plan_rows import PLAN_SCHEMA
 from framedex.records import CleanupSummary, DatasetStatus, SnapshotReason, TaskStatus, TaskType
 from tests.gallery import ANIMALS, BROKEN, COPIES, NEAR, SETTINGS, Faulty, Gallery, fill
 from tests.growth import part
-from tests.image_files import photo, write
+from tests.image_files import detailed, photo, resized, write
+from tests.objects import write_table
 from tests.pauses import all_threads_busy
 
 
@@ -50,6 +51,32 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return workspace.create_dataset("pets", folder, "gist")
 
 
+def test_plan__warns_of_labels_and_boxes_that_go(workspace: Workspace, tmp_path: Path) -> None:
+    """What goes has a warning if it has labels, or boxes of classes, that the image to keep lacks."""
+    folder = tmp_path / "images"
+    for seed in range(4):
+        write(folder / f"{seed}.png", detailed(seed, width=160, height=120))
+        write(folder / f"{seed} small.png", resized(detailed(seed, width=160, height=120), 0.5))
+    labels = {"0": "cat", "0 small": "dog", "1": "cat", "1 small": "cat", "2": "cat"}
+    lines = [f"{name}.png,{label}" for name, label in labels.items()]
+    (folder / "image_annotations.csv").write_text("\n".join(["filename,label", *lines]) + "\n")
+    box = (5.0, 5.0, 40.0, 40.0)
+    boxes = write_table(
+        tmp_path / "boxes.csv",
+        [("2 small.png", box, "nose"), ("2 small.png", box, "ear"), ("3.png", box, "ear"), ("3 small.png", box, "ear")],
+    )
+    dataset = workspace.create_dataset("labelled", folder, "gist", boxes=boxes)
+    plan = dataset.plan_cleanup(duplicates=0.96)
+    assert {path: row["warning"] for path, row in by_path(plan).items() if row["warning"]} == {
+        "0 small.png": "labels that the image to keep lacks: dog",
+        "2 small.png": "boxes of classes that it has none of: ear, nose",
+    }
+    assert gone(plan) == [f"{seed} small.png" for seed in range(4)]
+    assert plan.summary.warnings == 2
+    assert "2 with labels that what stays lacks" in plan.words
+    assert "⚠ labels that the image to keep lacks: dog" in plan.page(tmp_path / "plan.html").read_text()
+
+
 def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     """Each row has the action, the reason and the kept media item; other media have no row."""
     plan = gallery.dataset.plan_cleanup(duplicates=0.96, issues=["dark", "corrupted"])
@@ -60,7 +87,7 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     small, large = rows["near/small.jpg"], rows[ANIMALS[2]]
     assert (small["action"], large["action"]) == ("remove", "keep")
     assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}); its group keeps {ANIMALS[2]}"
-    assert large["reason"] == "kept of 2 near-duplicates: largest"
+    assert large["reason"] == "kept of 2 near-duplicates: most detail"
     assert small["kept_media_id"] == large["kept_media_id"] == large["media_id"] == gallery.ids[ANIMALS[2]]
     (group,) = [each for each in gallery.dataset.duplicates(0.96) if small["media_id"] in each.media_ids]
     assert {small["group_id"], large["group_id"]} == {group.group_id}
@@ -93,6 +120,7 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "stays"), [("first", "a.png"), ("oldest", "b.png"), ("largest", "a.png")])
 def test_plan__what_stays(dataset: Dataset, tmp_path: Path, keep: str, stays: str) -> None:
     """The first by ingestion, the oldest by file time, or the largest by pixels is kept."""
@@ -237,6 +265,7 @@ def test_plan__refuses(dataset: Dataset, workspace: Workspace) -> None:
         dataset.plan_cleanup(duplicates=0.96)
 
 
+@pytest.mark.slow
 def test_apply__and_undo(dataset: Dataset) -> None:
     """The media are removed as one change after a snapshot of the state before, which brings them back."""
     before, paths = dataset.to_arrow(), dataset.to_arrow(["file_path"])["file_path"].to_pylist()
@@ -257,6 +286,7 @@ def test_apply__and_undo(dataset: Dataset) -> None:
     assert dataset.to_arrow().equals(before)
 
 
+@pytest.mark.slow
 def test_apply__of_a_plan_that_is_outdated(dataset: Dataset) -> None:
     """A plan is valid for one state: if the dataset has changed, applying it raises and makes no snapshot."""
     plan = dataset.plan_cleanup(duplicates=0.96)
@@ -286,6 +316,7 @@ def test_apply__without_waiting(dataset: Dataset, workspace: Workspace) -> None:
     assert dataset.count() == 3
 
 
+@pytest.mark.slow
 def test_apply__what_the_workspace_does_not_allow(tmp_path: Path) -> None:
     """Clean-ups are refused without snapshots and in a read-only workspace."""
     folder = fill(tmp_path / "images", 2)

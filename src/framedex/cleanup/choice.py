@@ -12,19 +12,20 @@ import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
 from framedex.browse.duplicates import check_similarity, exact_key
-from framedex.browse.preferences import OLDEST, PREFERENCES, Preference
+from framedex.browse.preferences import LARGEST, OLDEST, PREFERENCES, Preference
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_fraction
 from framedex.errors import InvalidInput
 from framedex.issue_types import DUPLICATES, find_issue_type
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
+from framedex.storage.media_rows import STANDING
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
-_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
+_MEASURES = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", *STANDING)
 _NONE = -1
 
 Numbers = npt.NDArray[np.int64]
@@ -80,7 +81,7 @@ class CleanupRequest:
                 # Equal files differ only in their age.
                 return (OLDEST,) if self.duplicates == EXACT else PREFERENCES
             case KeepRule.LARGEST:
-                return PREFERENCES[:1]
+                return (LARGEST,)
             case KeepRule.OLDEST:
                 return (OLDEST,)
             case KeepRule.FIRST:
@@ -188,8 +189,8 @@ class CleanupDecision:
         members: int64, shape (N,): the number of members of the row's group; 0 without a group.
         sound: int64, shape (N,): the number of members without an issue; 0 without a group.
         cohesion: float64, shape (N,): the minimum over the group's members of the similarity to the nearest image.
-        reasons: texts with the criteria that decided which member is kept, by code.
-        reason: int64, shape (N,): the code of a kept row; -1 for other rows.
+        reasons: texts with the criteria that decided which member is kept.
+        reason: int64, shape (N,): the number of the text of a kept row; -1 for other rows.
     """
 
     removed: Mask
@@ -235,7 +236,7 @@ def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision
 def _best(
     candidates: Numbers, sizes: Numbers, rows: CandidateRows, request: CleanupRequest
 ) -> tuple[Numbers, pa.Array, Numbers]:
-    """Return the row to keep of each group, the texts of all possible reasons, and the code of each group's reason.
+    """Return the row to keep of each group, the texts of the reasons, and the number of each group's reason.
 
     Args:
         candidates: int64: indices of the candidates without an issue, group by group, ascending within each group.
@@ -244,16 +245,22 @@ def _best(
         request: the request.
     """
     preferences = request.preferences
-    reasons = pa.array([_reason_text(preferences, code) for code in range(2 << len(preferences))], pa.string())
     starts = np.cumsum(sizes) - sizes
     if not preferences or not len(sizes):
-        return candidates[starts], reasons, (sizes > 1).astype(np.int64)
+        best, code = candidates[starts], (sizes > 1).astype(np.int64)
+        return best, *_reason_texts(preferences, code)
     columns = {name: values[candidates] for name, values in rows.columns.items()}
     result = best_members(sizes, [each.criterion(columns) for each in preferences], np.arange(len(candidates)))
     before = np.concatenate([sizes[:, None], result.left[:, :-1]], axis=1)
     narrowed = (result.left < before).astype(np.int64)
     code = (result.left[:, -1] > 1).astype(np.int64) + narrowed @ (2 << np.arange(len(preferences)))
-    return candidates[result.best], reasons, code
+    return candidates[result.best], *_reason_texts(preferences, code)
+
+
+def _reason_texts(preferences: Sequence[Preference], codes: Numbers) -> tuple[pa.Array, Numbers]:
+    """Return the texts of the codes that occur, and the number of the text of each code."""
+    distinct, numbers = np.unique(codes, return_inverse=True)
+    return pa.array([_reason_text(preferences, code) for code in distinct.tolist()], pa.string()), numbers
 
 
 def _reason_text(preferences: Sequence[Preference], code: int) -> str:

@@ -71,7 +71,11 @@ def _issue(removed: pa.Table, issue: str, jpegs: Jpegs, max_media: int) -> Itera
 
 def _figures(rows: pa.Table, jpegs: Jpegs) -> str:
     images = zip(rows.to_pylist(), jpegs(rows["media_id"].to_pylist()), strict=True)
-    return html.row(html.figure(jpeg, row["file_name"], _mark(row) + row["reason"]) for row, jpeg in images)
+    return html.row(html.figure(jpeg, row["file_name"], _mark(row) + _words(row)) for row, jpeg in images)
+
+
+def _words(row: dict[str, Any]) -> str:
+    return row["reason"] if row["warning"] is None else f"{row['reason']} ⚠ {row['warning']}"
 
 
 def _mark(row: dict[str, Any]) -> str:

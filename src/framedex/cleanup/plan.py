@@ -77,7 +77,8 @@ class CleanupPlan:
         issue with the highest confidence, ``duplicates``, or null for kept media; ``group_id`` of the duplicate group;
         ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue, or a similarity:
         for removed media the similarity to the nearest image, for kept media the minimum of these similarities in the
-        group; ``size_bytes`` of the file.
+        group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of classes, that the image
+        to keep lacks.
         """
         return self._plan.rows
 
@@ -92,6 +93,7 @@ class CleanupPlan:
             kept=len(self._plan.rows) - len(removed),
             size_bytes=pc.sum(removed["size_bytes"]).as_py() or 0,
             counts=dict(sorted(counts.items())),
+            warnings=len(removed) - removed["warning"].null_count,
         )
 
     @property
@@ -101,7 +103,8 @@ class CleanupPlan:
         counts = ", ".join(f"{count:,} {reason}" for reason, count in summary.counts.items())
         size = f"; {bytes_text(summary.size_bytes)} of files" if summary.size_bytes else ""
         removed = f"{summary.removed:,} media to remove" + (f": {counts}" if counts else "")
-        return f"{removed}{size}; {summary.kept:,} kept in their place"
+        warned = f"; {summary.warnings:,} with labels that what stays lacks" if summary.warnings else ""
+        return f"{removed}{size}; {summary.kept:,} kept in their place{warned}"
 
     def page(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page with the images to remove and to keep; return its path.

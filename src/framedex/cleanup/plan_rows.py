@@ -12,6 +12,7 @@ from framedex.core.ids import Kind, content_group_id, group_prefix
 from framedex.core.path_columns import FILE
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
+from framedex.storage.objects import objects_of
 from framedex.storage.tables import ROW_ID
 from framedex.vql import duplicate_level
 
@@ -27,6 +28,7 @@ PLAN_SCHEMA = pa.schema(
         pa.field("kept_media_id", pa.string()),
         pa.field("confidence", pa.float32()),
         pa.field("size_bytes", pa.int64()),
+        pa.field("warning", pa.string()),
     ]
 )
 
@@ -65,9 +67,23 @@ def _plan_table(media: Media, request: CleanupRequest, candidates: CandidateRows
     """Return the plan's rows, with reasons in words."""
     indices = np.flatnonzero(decided.removed | decided.kept)
     rows = _columns(media, request, candidates, decided, indices)
-    text = _TEXT.format(issues=_issue_words(candidates.issues), file_name=FILE.sql)
-    reader = media.table.scan(["media_id", "path", "size_bytes"], row_ids=True)
-    return media.sql.query(text, (), {"media": reader, "decided": rows}).cast(PLAN_SCHEMA)
+    text = _TEXT.format(
+        issues=_issue_words(candidates.issues),
+        file_name=FILE.sql,
+        lost_labels=_lost("planned.labels", "stays.labels"),
+        lost_classes=_lost("boxes.classes", "its_boxes.classes"),
+    )
+    reader = media.table.scan(["media_id", "path", "size_bytes", "labels"], row_ids=True)
+    tables = {"media": reader, "decided": rows, "objects": _boxes(media)}
+    return media.sql.query(text, (), tables).cast(PLAN_SCHEMA)
+
+
+def _boxes(media: Media) -> pa.RecordBatchReader:
+    """Return the media item and the labels of each object of a dataset: ``parent_id``, ``labels``."""
+    objects = objects_of(media)
+    if objects is None:
+        return pa.RecordBatchReader.from_batches(_BOXES, [])
+    return objects.table.scan(_BOXES.names)
 
 
 def _columns(
@@ -111,18 +127,30 @@ def _group_ids(media: Media, request: CleanupRequest, candidates: CandidateRows,
     return pa.array(ids, pa.string()).take(pa.array(inverse))
 
 
+def _lost(values: str, other: str) -> str:
+    """Return an SQL expression for a text with the values of one list that another one lacks; null for none."""
+    lost = f"list_filter({values}, lambda value: NOT list_contains(coalesce({other}, []), value))"
+    return f"nullif(array_to_string(list_sort(list_distinct({lost})), ', '), '')"
+
+
 def _issue_words(issues: Sequence[str]) -> str:
     """Return an SQL expression for a text with the issues of a row and their confidences."""
     words = [f"'{issue} ' || printf('%.2f', planned.c_{number})" for number, issue in enumerate(issues)]
     return f"concat_ws(', ', {', '.join(words)})" if words else "''"
 
 
+_BOXES = pa.schema([pa.field("parent_id", pa.string()), pa.field("labels", pa.list_(pa.string()))])
 # A group without a sound member keeps no row. Similarities have the format of the issue `duplicates`.
 _TEXT = """
 WITH planned AS MATERIALIZED (
-    SELECT decided.*, media_id, path, size_bytes,
+    SELECT decided.*, media_id, path, size_bytes, labels,
         coalesce(nullif({file_name}, ''), path) AS file_name
     FROM decided JOIN media USING (_rowid)
+),
+boxes AS MATERIALIZED (
+    SELECT parent_id AS media_id, array_agg(DISTINCT label) AS classes
+    FROM (SELECT parent_id, unnest(labels) AS label FROM objects) WHERE parent_id IN (SELECT media_id FROM planned)
+    GROUP BY parent_id
 )
 SELECT planned.media_id, planned.file_name, planned.path,
     CASE WHEN planned.goes THEN 'remove' ELSE 'keep' END AS action,
@@ -145,7 +173,12 @@ SELECT planned.media_id, planned.file_name, planned.path,
     planned.group_id,
     stays.media_id AS kept_media_id,
     planned.confidence,
-    planned.size_bytes
+    planned.size_bytes,
+    CASE WHEN planned.goes AND stays.media_id IS NOT NULL THEN nullif(concat_ws('; ',
+        'labels that the image to keep lacks: ' || {lost_labels},
+        'boxes of classes that it has none of: ' || {lost_classes}), '') END AS warning
 FROM planned LEFT JOIN planned AS stays ON planned.kept = stays._rowid
+LEFT JOIN boxes ON boxes.media_id = planned.media_id
+LEFT JOIN boxes AS its_boxes ON its_boxes.media_id = stays.media_id
 ORDER BY planned._rowid
 """

@@ -66,7 +66,10 @@ def cleanup(
         written = None if page is None else plan.page(page)
         rows = plan.to_arrow().slice(0, limit or (None if as_json else 100)).to_pylist()
         if not as_json:
-            print_table(("action", "file", "reason"), [(row["action"], row["path"], row["reason"]) for row in rows])
+            print_table(
+                ("action", "file", "reason", "warning"),
+                [(row["action"], row["path"], row["reason"], row["warning"] or "") for row in rows],
+            )
             say(f"{plan.words}{'' if written is None else f'; wrote {written}'}")
         if delete_files and len(plan):
             confirm(f"Delete the files of {counted(len(plan), 'images')} for good?", yes=yes)

@@ -9,13 +9,15 @@ class CleanupSummary(Record):
 
     ``removed`` media leave the dataset, and ``kept`` media stay in place of others of their groups. ``size_bytes`` is
     the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue, or
-    ``duplicates``. Each media item is counted once.
+    ``duplicates``. Each media item is counted once. ``warnings`` counts the removed media with labels, or boxes of
+    classes, that the image to keep of their group lacks.
     """
 
     removed: int
     kept: int
     size_bytes: int
     counts: dict[str, int]
+    warnings: int = 0
 
 
 class CleanupResult(Record):
