@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from framedex import Dataset, Workspace
 from framedex.settings import Settings
-from tests.image_files import Pixels, encode, flat, photo, write
+from tests.image_files import Pixels, detailed, encode, flat, photo, resized, write
 
 SETTINGS = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
 
@@ -53,13 +53,13 @@ class Gallery:
 def make_gallery(folder: Path) -> None:
     """Write images whose clusters, duplicates and issues are known, with labels and captions for some."""
     for seed, name in enumerate(ANIMALS):
-        write(folder / name, photo(seed), quality=95)
+        write(folder / name, detailed(seed, width=160, height=120) if seed == 2 else photo(seed), quality=95)
     for seed, name in enumerate(TOWNS, start=50):
         write(folder / name, photo(seed, width=200, height=150))
     for name in COPIES[1:]:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes((folder / ANIMALS[0]).read_bytes())
-    write(folder / "near/small.jpg", photo(2, width=80, height=60), quality=95)
+    write(folder / "near/small.jpg", resized(detailed(2, width=160, height=120), 0.5), quality=95)
     write(folder / "near/recompressed.jpg", photo(3), quality=60)
     write(folder / "bad/dark.png", (photo(201) // 12).astype(np.uint8))
     write(folder / "bad/bright.png", flat((252, 253, 252)))

@@ -35,6 +35,21 @@ def photo(seed: int, *, width: int = 160, height: int = 120) -> Pixels:
     return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
+def detailed(seed: int, *, width: int = 320, height: int = 240) -> Pixels:
+    """Return a photo with detail down to single pixels, which no image enlarged from a smaller one has."""
+    rng = np.random.default_rng(seed)
+    pixels = photo(seed, width=width, height=height).astype(np.float32)
+    fine = cv2.GaussianBlur(rng.normal(0, 60, (height, width)).astype(np.float32), (0, 0), 1)
+    pixels += (fine + rng.normal(0, 12, (height, width)))[..., None]
+    return np.clip(pixels, 0, 255).astype(np.uint8)
+
+
+def resized(pixels: Pixels, factor: float) -> Pixels:
+    """Return an image enlarged or reduced by a factor."""
+    method = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC
+    return np.asarray(cv2.resize(pixels, (0, 0), fx=factor, fy=factor, interpolation=method), dtype=np.uint8)
+
+
 def flat(colour: tuple[int, int, int], *, width: int = 64, height: int = 48) -> Pixels:
     """Return pixels of one colour."""
     return np.full((height, width, 3), colour, dtype=np.uint8)

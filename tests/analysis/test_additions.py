@@ -72,6 +72,7 @@ def test_extend__in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shares[-1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("added", [0, 1, 1000])
 def test_extend__by_cells(added: int) -> None:
     """Added rows use the existing cells, and find nearly as many neighbours as in a rebuilt graph."""
@@ -91,6 +92,7 @@ def test_extend__by_cells(added: int) -> None:
     assert shares[-1] == 1
 
 
+@pytest.mark.slow
 def test_extend__repeatedly() -> None:
     """Rows that are added in many steps give the graph of all rows, exactly or with the same recall."""
     vectors = clustered(3000, 16, centres=30, spread=0.6)

@@ -131,6 +131,7 @@ def crowds(count: int) -> Vectors:
     return np.concatenate([*parts, uniform(500, 32, seed=6)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("all_pairs", [0, 100_000])
 @pytest.mark.parametrize("exact", [True, False])
 def test_crowds__are_whole_at_each_level(exact: bool, all_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,7 @@ def test_mislabels__wrong_labels_are_found_and_corrected() -> None:
     assert quality.support[wrong].max() < MISLABEL_LIMIT < 0.5 < quality.support[~wrong].min()
 
 
+@pytest.mark.slow
 def test_mislabels__digits_are_ranked_as_well_as_by_a_classifier() -> None:
     """Nearly all of 5 % wrong labels of real digits have less support than right ones (cleanlab 2.9.0: 0.9986)."""
     from sklearn.metrics import roc_auc_score
@@ -97,6 +98,7 @@ def test_mislabels__digits_are_ranked_as_well_as_by_a_classifier() -> None:
     assert found[wrong].mean() > 0.95
 
 
+@pytest.mark.slow
 def test_labels__right_labels_are_hardly_ever_issues() -> None:
     """With right labels, about one in a hundred at most is an issue or an outlier."""
     vectors, true = digits()

@@ -192,6 +192,7 @@ def test_lists__a_neighbour_that_lists_the_row_is_found() -> None:
     np.testing.assert_array_equal(found, clusters(vectors))
 
 
+@pytest.mark.slow
 def test_lists__neighbours_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches of merged clusters in cells, with other samples, lead to the same clusters."""
     monkeypatch.setattr(lookup, "_COMPARED_PAIRS", 100)

@@ -154,6 +154,7 @@ def test_nearest__recall_has_a_range(recall: float) -> None:
             nearest(uniform(count, 3), recall=recall)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("exact", [True, False])
 def test_nearest__ties_do_not_depend_on_the_threads(workers: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +234,7 @@ def test_unique_rows__both_zeros_are_one() -> None:
     assert inverse.tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_unique_rows__vectors_of_signs_stay_apart() -> None:
     """Vectors that differ only in signs, such as binary embeddings, are distinct."""
     signs = np.random.default_rng(0).random((300_000, 64), dtype=np.float32) < 0.5

@@ -54,6 +54,7 @@ def threads_of_blas() -> set[int]:
     return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
+@pytest.mark.slow
 @examples(60)
 @given(BLOCKS, st.integers(1, 30))
 def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:
@@ -67,6 +68,7 @@ def test_largest__are_the_largest(engine: Products, shape: tuple[int, int, int, 
     assert np.all(np.diff(np.sort(columns, axis=1), axis=1) > 0)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(BLOCKS, st.integers(1, 29))
 def test_largest__not_the_row_itself(engine: Products, shape: tuple[int, int, int, int], k: int) -> None:

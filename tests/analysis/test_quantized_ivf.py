@@ -100,6 +100,7 @@ def test_nearest__many_copies() -> None:
     assert (index.nearest(query, 30, everything, n_candidates=600)[0] == first).all()
 
 
+@pytest.mark.slow
 def test_all() -> None:
     """The similarities of all rows are right for any number of threads."""
     random = np.random.default_rng(0)

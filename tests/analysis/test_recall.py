@@ -15,6 +15,7 @@ CLUSTERED = clustered(6000, 32, centres=60, spread=0.6)
 UNIFORM = uniform(5000, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [pytest.param(CLUSTERED, id="clustered"), pytest.param(UNIFORM, id="uniform")])
 @pytest.mark.parametrize("recall", [0.8, 0.99])
 def test_recall__is_the_requested_one(vectors: Vectors, recall: float) -> None:
@@ -40,6 +41,7 @@ def test_cells__are_those_of_the_rows() -> None:
     assert cells.reach >= 0
 
 
+@pytest.mark.slow
 def test_cells__depend_on_the_seed_only() -> None:
     """The same seed gives the same graph and cells on any number of threads; another seed gives another sample."""
 
@@ -58,6 +60,7 @@ def test_cells__depend_on_the_seed_only() -> None:
     np.testing.assert_allclose(found(3, 1).similarity, first.similarity, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_cells__are_not_used_without_structure(monkeypatch: pytest.MonkeyPatch) -> None:
     """For directions without structure all pairs are compared, and the graph is exact; clusters use cells."""
     monkeypatch.setattr(neighbours, "_EXACT_ROWS", 1000)
@@ -69,6 +72,7 @@ def test_cells__are_not_used_without_structure(monkeypatch: pytest.MonkeyPatch) 
     assert nearest(clustered(6000, 32, centres=60, spread=0.1), k=5).cells is not None
 
 
+@pytest.mark.slow
 def test_cells__of_half_precision() -> None:
     """Float16 vectors are sorted into cells, too."""
     values = CLUSTERED[:3000].astype(np.float16)
@@ -77,6 +81,7 @@ def test_cells__of_half_precision() -> None:
     assert recall_of(graph, values) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "k"), [(10_000, 5), (2500, 300)])
 @pytest.mark.parametrize("spread", rest_slow([0.0, 1e-6, 0.01], 2))
 def test_cells__ten_thousand_near_copies(spread: float, count: int, k: int) -> None:

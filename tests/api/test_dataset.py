@@ -21,6 +21,7 @@ from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedd
 from tests.image_files import oriented, photo, quadrants, write
 
 
+@pytest.mark.slow
 def test_embeddings__unit_length(gallery: Gallery) -> None:
     """There is a vector of unit length for each image that could be decoded, in the order of the table."""
     ids, vectors = gallery.dataset.embeddings()
@@ -30,6 +31,7 @@ def test_embeddings__unit_length(gallery: Gallery) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_embeddings__are_what_the_groups_say(gallery: Gallery) -> None:
     """The dot product of two vectors is their similarity: one for copies, high for edits, low for others."""
     ids, vectors = gallery.dataset.embeddings()
@@ -90,6 +92,7 @@ def test_read__broken_file(gallery: Gallery) -> None:
             ask(gallery.ids["broken/empty.jpg"])
 
 
+@pytest.mark.slow
 def test_read__file_gone(workspace: Workspace, folder: Path) -> None:
     """A file that is gone is an error that names it; what was measured of it stays."""
     dataset = workspace.create_dataset("d", folder)
@@ -103,6 +106,7 @@ def test_read__file_gone(workspace: Workspace, folder: Path) -> None:
     assert "cannot be shown" in dataset._repr_html_()
 
 
+@pytest.mark.slow
 def test_thumbnail__is_a_small_jpeg(workspace: Workspace, tmp_path: Path) -> None:
     """A thumbnail is a JPEG of the same shape whose longer side has at most 256 pixels; none is enlarged."""
     write(tmp_path / "p/0.png", photo(1, width=800, height=600))
@@ -140,6 +144,7 @@ def flipped(data: bytes) -> bytes:
     return data[:900] + bytes([data[900] ^ 64]) + data[901:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [emptied, cut, zeroed, flipped])
 def test_cache__damaged_thumbnails_are_made_again(
     workspace: Workspace, folder: Path, damaged: Callable[[bytes], bytes]
@@ -183,6 +188,7 @@ def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) ->
     assert dataset.thumbnail(first) == data
 
 
+@pytest.mark.slow
 def test_cache__may_be_deleted(workspace: Workspace, folder: Path) -> None:
     """Thumbnails are kept, and made again when the cache is gone, also between two calls."""
     dataset = workspace.create_dataset("d", folder)
@@ -198,6 +204,7 @@ def test_cache__may_be_deleted(workspace: Workspace, folder: Path) -> None:
     assert preview.media_thumb_uri == preview.media_uri
 
 
+@pytest.mark.slow
 def test_cache__that_cannot_be_written(workspace: Workspace, folder: Path) -> None:
     """A cache that cannot be written costs time and nothing else."""
     dataset = workspace.create_dataset("d", folder)
@@ -212,7 +219,7 @@ def test_cache__leaves_no_partial_files(workspace: Workspace, folder: Path) -> N
     dataset = workspace.create_dataset("d", folder)
     for media_id in dataset.where([]).media_ids():
         dataset.thumbnail(media_id)
-    files = [path for path in (workspace.path / "cache").rglob("*") if path.is_file()]
+    files = [path for path in (workspace.path / "cache" / "thumbnails").rglob("*") if path.is_file()]
     assert len(files) == 6
     assert {path.suffix for path in files} == {".jpg"}
 
@@ -261,6 +268,7 @@ def test_generations__a_reader_keeps_its_own(workspace: Workspace) -> None:
     assert not now["cluster_0"].equals(before["cluster_0"])
 
 
+@pytest.mark.slow
 def test_media_ids__stay_when_made_again(workspace: Workspace, folder: Path) -> None:
     """A media item is found under its id again after the workspace was closed; ids differ between datasets."""
     first, second = (workspace.create_dataset(name, folder).where([]).media_ids() for name in "ab")

@@ -15,7 +15,7 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.core.ids import Kind
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from tests.gallery import ANIMALS, COPIES, NEAR, Averages, Gallery, embedded
-from tests.image_files import encode, photo, write
+from tests.image_files import detailed, encode, photo, resized, write
 
 
 def of_files(workspace: Workspace, folder: Path, **times: float) -> Dataset:
@@ -99,7 +99,7 @@ def test_duplicates__confidence_is_the_lowest_similarity(workspace: Workspace) -
 def test_keep__the_largest(gallery: Gallery) -> None:
     """An image is better than its small version, and the reason has both sizes."""
     group = gallery.dataset.duplicates()[1]
-    assert best(group) == ("02.jpg", "largest: 160×120 against at most 80×60")
+    assert best(group) == ("02.jpg", "most detail: 0.02 megapixels of detail against at most 0.00")
 
 
 def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> Non
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
     """Of images with equal size the sharper one is better, although it is more compressed."""
     sharp = photo(7, width=320, height=240)
-    write(tmp_path / "p" / "a.png", np.asarray(cv2.GaussianBlur(sharp, (0, 0), 2), dtype=np.uint8))
+    write(tmp_path / "p" / "a.png", np.asarray(cv2.GaussianBlur(sharp, (0, 0), 4), dtype=np.uint8))
     write(tmp_path / "p" / "b.jpg", sharp, quality=90)
     (group,) = of_files(workspace, tmp_path / "p").duplicates()
     name, reason = best(group)
     assert name == "b.jpg"
-    assert re.fullmatch(r"same size; sharpest: 0\.\d\d+ against at most 0\.\d\d+", reason)
+    assert re.fullmatch(r"not blurred: 0\.\d\d+ of sharpness against at most 0\.\d\d+", reason)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,15 @@ def test_keep__the_oldest(
 
 
 def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
-    """If several are largest, the next criterion decides among them alone, and the reason has both."""
-    write(tmp_path / "p" / "a.png", photo(1, width=80, height=60))
+    """If several have the most detail, the next criterion decides among them alone, and the reason has both."""
+    write(tmp_path / "p" / "a.png", resized(detailed(1), 0.5))
     for name in ("b", "c"):
-        write(tmp_path / "p" / f"{name}.png", photo(1))
+        write(tmp_path / "p" / f"{name}.png", detailed(1))
     (group,) = of_files(workspace, tmp_path / "p", a=1e8, b=1.5e9, c=1.4e9).duplicates()
     assert best(group) == (
         "c.png",
-        "largest with 1 more: 160×120 against at most 80×60; equally sharp; equally compressed; "
+        "most detail with 1 more: 0.08 megapixels of detail against at most 0.02; same size; equally sharp; "
+        "equally compressed; "
         "oldest: 2014-05-13 against 2017-07-14 at the earliest",
     )
 

@@ -183,6 +183,7 @@ def test_output__not_finite(tmp_path: Path) -> None:
         vectors(encoder, flat(BLACK))
 
 
+@pytest.mark.slow
 def test_name__leads_to_the_same_encoder(tmp_path: Path) -> None:
     """The name contains all passed settings, so another process computes the same vectors from the name."""
     path = classifier(tmp_path / "a small & odd=name.onnx")
@@ -242,6 +243,7 @@ def test_weights_in_files_beside_the_model(tmp_path: Path) -> None:
     assert tmp_path / "w.bin" in outside.files
 
 
+@pytest.mark.slow
 def test_engine__loads_late(tmp_path: Path) -> None:
     """The engine is loaded by the first encoder, not by the module."""
     out = run(

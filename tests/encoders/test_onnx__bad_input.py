@@ -158,6 +158,7 @@ def test_operators__unknown(tmp_path: Path) -> None:
         OnnxEncoder(single(tmp_path / "m.onnx", "Imagined"))
 
 
+@pytest.mark.slow
 def test_engine__is_not_installed(tmp_path: Path) -> None:
     """Without ONNX Runtime, the message names the package to install."""
     out = run(

@@ -117,6 +117,7 @@ def test_encoder_given_in_code__is_read_again(folder: Path, model: Path) -> None
     assert open_content(folder, OnnxEncoder(model, resize="crop"), SETTINGS).config is not None
 
 
+@pytest.mark.slow
 def test_copies__have_equal_vectors(workspace: Workspace, folder: Path, model: Path) -> None:
     """Equal pixels have equal vectors anywhere in the dataset."""
     for place in range(40):

@@ -47,6 +47,7 @@ def test_encoder__is_one_of_images_and_texts(encoder: OpenClipEncoder) -> None:
     assert (again.name, again.dimension, reason) == (encoder.name, 64, "chosen by name")
 
 
+@pytest.mark.slow
 def test_recall__of_pairs_that_are_new(encoder: OpenClipEncoder) -> None:
     """Texts find new images, including new pairs of colour and shape; see tests/make_checkpoints.py."""
     assert np.mean(find_all(encoder, SEEN)) >= 0.95
@@ -73,6 +74,7 @@ def test_vectors__do_not_depend_on_the_batch(encoder: OpenClipEncoder) -> None:
         np.testing.assert_allclose(said[place], encoder.encode_texts(texts[place : place + 1])[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors__on_several_threads(encoder: OpenClipEncoder) -> None:
     """Threads that encode at the same time get the same vectors as a single thread."""
     pixels = [photo(seed) for seed in range(24)]
@@ -125,6 +127,7 @@ def test_photos__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> 
     check_agreement(encoder, files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["trained", "large"])
 def test_images__as_by_open_clip(which: str, request: pytest.FixtureRequest) -> None:
     """The same holds for large, grainy JPEG images, which decoding reduces most."""

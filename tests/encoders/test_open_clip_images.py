@@ -30,6 +30,7 @@ def by_open_clip(pixels: Pixels, config: dict[str, Any]) -> Pixels:
     return np.asarray(np.rint(shares * 255), np.uint8)
 
 
+@pytest.mark.slow
 @given(
     width=st.integers(8, 260),
     height=st.integers(8, 260),

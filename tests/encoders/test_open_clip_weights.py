@@ -96,6 +96,7 @@ class Code:
         return Path.touch, (Path("ran"),)
 
 
+@pytest.mark.slow
 def test_weights__with_code(tmp_path: Path, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that would run code is rejected, and no code runs."""
     monkeypatch.chdir(tmp_path)
@@ -127,6 +128,7 @@ def test_weights__of_another_shape(tmp_path: Path, state: dict[str, Any]) -> Non
         OpenClipEncoder(write_folder(tmp_path, other))
 
 
+@pytest.mark.slow
 def test_weights__of_another_model(tmp_path: Path, state: dict[str, Any]) -> None:
     """A file for another model is rejected."""
     write_folder(tmp_path, state)
@@ -190,6 +192,7 @@ def test_download__only_with_leave(tmp_path: Path) -> None:
     assert find_files(name, Offline(tmp_path), allow_download=True).checkpoint == tmp_path
 
 
+@pytest.mark.slow
 def test_auto__weights_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` is CLIP if its weights are in the cache of the hub; the check loads no engine."""
     load_open_clip()

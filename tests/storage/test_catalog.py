@@ -299,6 +299,7 @@ def _open_and_insert(path: Path, barrier: Any, number: int) -> None:
     catalog.close()
 
 
+@pytest.mark.slow
 def test_open__by_two_processes_at_once(catalog_path: Path) -> None:
     """Two processes that create the same catalog at once both write to the first one."""
     context = multiprocessing.get_context("spawn")

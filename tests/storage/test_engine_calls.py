@@ -41,6 +41,7 @@ START = """
 """
 
 
+@pytest.mark.slow
 def test_calls__in_a_child(tmp_path: Path) -> None:
     """All that is read in the child is what the parent reads; the parent reads what the child wrote."""
     code = """

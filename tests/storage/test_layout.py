@@ -157,6 +157,7 @@ def _open_many(root: Path, barrier: Any, count: int) -> None:
         open_layout(root / str(attempt), read_only=False)
 
 
+@pytest.mark.slow
 def test_open__by_two_processes_at_once(tmp_path: Path) -> None:
     """Two processes that create the same workspace at once both open it."""
     context = multiprocessing.get_context("spawn")

@@ -19,6 +19,8 @@ _QUERIES = 4096
 _ALL_PAIRS = 20_000  # up to this number, all crowded rows are compared with each other
 
 Items = npt.NDArray[np.int64]
+ItemPairs = tuple[Items, Items, npt.NDArray[np.float32]]
+"""(item, other item, similarity)"""
 _Components = list[npt.NDArray[np.int32]]
 _Blocks = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
@@ -30,6 +32,8 @@ def duplicate_groups(
     levels: Sequence[float],
     *,
     cannot_link: Sequence[Items] = (),
+    known: ItemPairs | None = None,
+    owners: npt.NDArray[np.int32] | None = None,
     engine: Products | None = None,
     progress: ShareProgress = ignore_progress,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
@@ -45,6 +49,9 @@ def duplicate_groups(
         levels: similarities in [-1, 1], ascending.
         cannot_link: sets of items; no two items of a set are duplicates, whatever their similarity. Groups are then
             joined from the most similar pair on, and pairs that would put two such items into one group are skipped.
+        known: further pairs: item, other item, similarity.
+        owners: int32, shape (N,): items with the same number ≥ 0 are no duplicates of each other, unless they are
+            in one group through another item.
         engine: computes the matrix products.
         progress: called between blocks of rows.
 
@@ -55,23 +62,65 @@ def duplicate_groups(
     """
     graph = graph.filled()
     copies = np.bincount(inverse, minlength=len(graph.rows))
-    nearest = graph.similarity[:, 0] if graph.k else np.full(len(graph.rows), -1, np.float32)
+    owner_of_row = None if owners is None else _owners_of_rows(owners, inverse, len(graph.rows))
+    nearest = _nearest(graph, owner_of_row)
+    if owner_of_row is not None:
+        copies = np.where(owner_of_row >= 0, 1, copies)
+    pairs = _listed_pairs(graph, levels[0] - ROUNDING, owner_of_row)
+    if known is not None and len(known[0]):
+        pairs = _with_known(pairs, known, inverse, nearest)
     similarity = np.where(copies > 1, np.float32(1), nearest)[inverse].astype(np.float32)
-    pairs = _listed_pairs(graph, levels[0] - ROUNDING)
     components = [_join_components(None, len(graph.rows), pairs, level) for level in levels]
-    pairs = _add_unlisted_pairs(vectors, graph, components, levels, pairs, engine, progress)
+    pairs = _add_unlisted_pairs(vectors, graph, components, levels, pairs, owner_of_row, engine, progress)
     groups = np.stack([component[inverse] for component in components], axis=1)
     if len(cannot_link):
         separate_groups(groups, similarity, graph, pairs, inverse, cannot_link, [level - ROUNDING for level in levels])
     for column in range(len(levels)):
-        groups[:, column] = _without_singles(groups[:, column])
+        groups[:, column] = without_singles(groups[:, column], owners)
     return groups, similarity
 
 
-def _listed_pairs(graph: NeighbourGraph, min_similarity: float) -> Pairs:
+_Owners = npt.NDArray[np.int32]
+
+
+def _owners_of_rows(owners: _Owners, inverse: Items, count: int) -> _Owners:
+    """Return the owner that all items of each distinct row have; -1 for none."""
+    of_row = np.full(count, -1, dtype=np.int32)
+    of_row[inverse] = owners
+    of_row[inverse[owners != of_row[inverse]]] = -1
+    return of_row
+
+
+def _nearest(graph: NeighbourGraph, owners: _Owners | None) -> npt.NDArray[np.float32]:
+    """Return the similarity of each row to its most similar listed neighbour with another owner; -1 for none."""
+    if not graph.k:
+        return np.full(len(graph.rows), -1, np.float32)
+    if owners is None:
+        return graph.similarity[:, 0].copy()
+    is_apart = (owners[:, None] < 0) | (owners[graph.rows] != owners[:, None])
+    apart = np.where(is_apart, graph.similarity, np.float32(-1))
+    return np.asarray(apart.max(axis=1), dtype=np.float32)
+
+
+def _listed_pairs(graph: NeighbourGraph, min_similarity: float, owners: _Owners | None) -> Pairs:
     """Return the pairs of the graph with at least a similarity."""
     row, column = np.nonzero(graph.similarity >= min_similarity)
-    return row.astype(np.int32), graph.rows[row, column], graph.similarity[row, column]
+    other, score = graph.rows[row, column], graph.similarity[row, column]
+    if owners is not None:
+        is_apart = (owners[row] < 0) | (owners[row] != owners[other])
+        row, other, score = row[is_apart], other[is_apart], score[is_apart]
+    return row.astype(np.int32), other, score
+
+
+def _with_known(pairs: Pairs, known: ItemPairs, inverse: Items, nearest: npt.NDArray[np.float32]) -> Pairs:
+    """Return the pairs of distinct rows with further pairs of items; *nearest* is raised to their similarities."""
+    a, b = inverse[known[0]], inverse[known[1]]
+    is_pair = a != b
+    further = a[is_pair].astype(np.int32), b[is_pair].astype(np.int32), known[2][is_pair].astype(np.float32)
+    for rows in further[:2]:
+        np.maximum.at(nearest, rows, further[2])
+    first, second, score = (np.concatenate(each) for each in zip(pairs, further, strict=True))
+    return first, second, score
 
 
 def _add_unlisted_pairs(
@@ -80,6 +129,7 @@ def _add_unlisted_pairs(
     components: _Components,
     levels: Sequence[float],
     pairs: Pairs,
+    owners: _Owners | None,
     engine: Products | None,
     progress: ShareProgress,
 ) -> Pairs:
@@ -97,6 +147,8 @@ def _add_unlisted_pairs(
         if all(_are_one(component, a, b) for component in components):
             continue
         scores = vectors.take(a) @ vectors.take(b).T
+        if owners is not None:
+            scores[(owners[a] >= 0)[:, None] & (owners[a][:, None] == owners[b])] = -1
         for position, level in enumerate(levels):
             new = _connecting(scores, a, b, components[position], level - ROUNDING)
             if new is None:
@@ -165,9 +217,21 @@ def _join_components(
     return joined if component is None else joined[component]
 
 
-def _without_singles(component: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def without_singles(component: npt.NDArray[np.int32], owners: _Owners | None = None) -> npt.NDArray[np.int32]:
+    """Return group numbers from 0 in order of first items; -1 for items of a group of one item, or of one owner.
+
+    Args:
+        component: int32, shape (N,), from 0: the component of each item.
+        owners: int32, shape (N,): -1 for items without an owner.
+    """
     sizes = np.bincount(component, minlength=1)
     shared = sizes[component] > 1 if len(component) else np.empty(0, dtype=bool)
+    if owners is not None and len(component):
+        lowest = np.full(len(sizes), np.iinfo(np.int32).max)
+        highest = np.full(len(sizes), -1)
+        np.minimum.at(lowest, component, owners)
+        np.maximum.at(highest, component, owners)
+        shared &= ((lowest != highest) | (lowest < 0))[component]
     groups = np.full(len(component), -1, dtype=np.int32)
     groups[shared] = number_by_first_row(component[shared])
     return groups

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
@@ -219,15 +220,21 @@ _limiting = forks.Lock()
 _users = 0
 
 
+@cache
+def _blas() -> Any:
+    """Return the controller of the BLAS that NumPy has loaded; to find it among all libraries takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread per caller in the whole process, within the block; blocks may overlap."""
     global _users  # noqa: PLW0603 - BLAS itself is the global that is guarded
-    from threadpoolctl import threadpool_limits
-
     with _limiting:
         if _users == 0:
-            _limits.append(threadpool_limits(1, user_api="blas"))
+            _limits.append(_blas().limit(limits=1))
         _users += 1
     try:
         yield

@@ -204,6 +204,7 @@ def _count_dataset(context: Context, dataset_id: str, counter: _Counter) -> None
         counter.add_all(layout.captions(entities), VECTORS)
         counter.add_all(layout.vectors(entities), VECTORS)
     counter.add_all(layout.anchors(dataset_id), VECTORS)
+    counter.add_all(layout.keypoints(dataset_id), VECTORS)
 
 
 def _classified(path: Path, retained: RetainedStates) -> tuple[dict[str, str], dict[str, DataFile]]:

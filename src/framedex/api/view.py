@@ -15,6 +15,7 @@ from framedex.browse.duplicates import duplicates, exact_duplicates
 from framedex.browse.explore import check_arguments, check_entity_type, explore, file_name
 from framedex.browse.histograms import value_histogram
 from framedex.browse.similar_videos import similar_videos
+from framedex.core.checks import check_flag
 from framedex.errors import InvalidInput, MissingDependency
 from framedex.export.columns import export_batches, table_schema
 from framedex.export.options import ExportOptions
@@ -281,8 +282,13 @@ class View(exporting.Exportable):
         exact: bool = False,
         limit: int | None = None,
         entity_type: str | None = None,
+        within_videos: bool = False,
     ) -> DuplicateGroups:
         """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
+
+        Images are compared by a copy descriptor, whatever the encoder of the dataset, so a level means the same for
+        each. At the lowest level, 0.96, groups also have the copies that keypoints show: cropped, framed, turned,
+        mirrored, part of a screenshot. Level 1.0 is equal pixels. Rows of a table of vectors are compared by these.
 
         For ``VIDEOS`` the members are whole videos, and ``media_ids`` are video ids. Each frame of the video with fewer
         frames is compared with its most similar frame of the other video; the similarity of the two videos is the mean.
@@ -297,10 +303,12 @@ class View(exporting.Exportable):
             limit: the maximum number of groups.
             entity_type: ``IMAGES`` (images and video frames); ``VIDEOS``; or ``OBJECTS``: the view's filter applies to
                 objects. By default the view's entity type.
+            within_videos: also group frames of one video with each other; otherwise they are no copies.
 
         Raises:
             InvalidInput: the similarity or the limit is out of range, or the entity type does not exist.
         """
+        check_flag("within_videos", within_videos)
         entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
         view = self._of(entity_type)
@@ -311,7 +319,7 @@ class View(exporting.Exportable):
         elif exact:
             groups = exact_duplicates(media, condition, limit=limit)
         else:
-            groups = duplicates(media, condition, similarity=similarity, limit=limit)
+            groups = duplicates(media, condition, similarity=similarity, limit=limit, within_videos=within_videos)
         return DuplicateGroups(groups, view)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:

@@ -334,4 +334,5 @@ def _config(content: Content, thresholds: Sequence[float] | None, sampling: Samp
         weights=weights,
         frames_per_second=sampling.frames_per_second,
         scene_changes=sampling.scene_changes,
+        copy_descriptor="gist" if isinstance(content, FilesInput) else None,
     )

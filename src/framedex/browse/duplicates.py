@@ -1,8 +1,9 @@
 """Duplicate groups: near-duplicates and equal files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,22 @@ import pyarrow.compute as pc
 
 from framedex.analysis.keeping import Values, best_members
 from framedex.browse.explore import file_name
+from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
 from framedex.browse.preferences import DENSEST, OLDEST, PREFERENCES, Columns, Preference, reason
 from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from framedex.storage.condition import Condition
+from framedex.storage.copy_pairs import reasons_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import BOX
+from framedex.storage.media_rows import BOX, DUPLICATES, STANDING
 from framedex.storage.objects import is_empty_object_view
 from framedex.vql import duplicate_level
 
 
 def duplicates(
-    media: Media, condition: Condition, *, similarity: float, limit: int | None = None
+    media: Media, condition: Condition, *, similarity: float, limit: int | None = None, within_videos: bool = False
 ) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates at a similarity threshold, largest first; ties by their first members.
 
@@ -34,6 +37,7 @@ def duplicates(
         condition: the condition that members must meet; groups with only one such member are left out.
         similarity: minimum cosine similarity in [0.96, 1], rounded up to the next of the eight levels.
         limit: maximum number of groups.
+        within_videos: also group frames of one video with each other.
 
     Raises:
         InvalidInput: the similarity is outside [0.96, 1], or the limit is not a count.
@@ -42,18 +46,24 @@ def duplicates(
     check_similarity("similarity", similarity)
     level = duplicate_level(similarity)
     column = f"duplicate_{level}"
-    groups = _grouped(media, condition, (column, (column,)), limit)
+    if within_videos and media.has_videos and media.parents is None:
+        groups = groups_within_videos(media, condition, level, limit)
+    else:
+        groups = _grouped(media, condition, (column, (column,)), limit)
     # The size of a file does not describe an object in it.
     preferences = PREFERENCES if media.parents is None else tuple(each for each in PREFERENCES if each != DENSEST)
-    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity")
-    members = _Members.of(media, groups, measures)
+    measures = ("width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", *STANDING)
+    members = _Members.of(media, groups, (*measures, *_NEAR))
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
+    if "similarity" in groups.column_names:
+        alike = pc.list_flatten(groups["similarity"]).to_numpy()
     return members.groups(
         preferences,
         ids=[group_id(media.dataset_id, Kind.DUPLICATE_GROUP, level, number) for number in groups["key"].to_pylist()],
         threshold=DUPLICATE_LEVELS[level],
         similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
+        done=reasons_of(media.table, media.generation.tables, members.media_ids) if media.parents is None else {},
     )
 
 
@@ -126,6 +136,11 @@ def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]
     return media.query(text, condition, list(key[1]))
 
 
+_NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
+_SAME_SHAPE = 0.03  # difference of two ratios of sides
+_NEAR = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
+
+
 @dataclass(frozen=True)
 class _Members:
     """The members of G groups, one group after another, N in all.
@@ -167,10 +182,15 @@ class _Members:
         threshold: float,
         similarity: Values,
         confidence: Values,
+        done: Mapping[tuple[str, str], str] = _NOTHING,
     ) -> list[DuplicateGroup]:
-        """Return the records of the groups with the given ids, similarities and confidences."""
+        """Return the records of the groups with the given ids, similarities and confidences.
+
+        *done* is what was done to copies, by (id of the copy, id of the original).
+        """
         criteria = [preference.criterion(self.columns) for preference in preferences]
         decision = best_members(np.diff(self.edges), criteria, self.row_ids.astype(np.int64))
+        partners = self._partners(done)
         parts = zip(
             ids,
             pairwise(self.edges.tolist()),
@@ -190,9 +210,54 @@ class _Members:
                 keep=self.media_ids[best],
                 keep_reason=reason(decision, number, end - start, preferences, self.columns),
                 confidence=lowest,
+                reasons=[self._reason(member, best, done, partners) for member in range(start, end)],
             )
             for number, (identifier, (start, end), best, highest, lowest) in enumerate(parts)
         ]
+
+    def _partners(self, done: Mapping[tuple[str, str], str]) -> dict[int, list[int]]:
+        """Return the members with which each member is a pair of copies."""
+        position = {media_id: place for place, media_id in enumerate(self.media_ids)} if done else {}
+        partners: dict[int, list[int]] = {}
+        for ends in done:
+            one, other = (position[each] for each in ends)
+            partners.setdefault(one, []).append(other)
+            partners.setdefault(other, []).append(one)
+        return partners
+
+    def _reason(
+        self, member: int, kept: int, done: Mapping[tuple[str, str], str], partners: Mapping[int, Sequence[int]]
+    ) -> str:
+        """Return how a member is a copy of the one that is kept."""
+        if member == kept:
+            return "kept"
+        others = [kept]
+        if not self._is_near(member, kept):
+            # Two sets of near-duplicates are compared a few times only, so the pair may be with another one of the set.
+            others += [each for each in partners.get(member, ()) if self._is_near(each, kept)]
+        for other in others:
+            ends = self.media_ids[member], self.media_ids[other]
+            if (reason := done.get(ends)) is not None:
+                return reason
+            if (reason := done.get(ends[::-1])) is not None:
+                return f"the original of what is kept, which is {reason}" if _loses(reason) else reason
+        if "width" not in self.columns:
+            return "same file"
+        size, kept_size = (np.array([self.columns[name][at] for name in ("width", "height")]) for at in (member, kept))
+        if np.isfinite([size, kept_size]).all() and not np.array_equal(size, kept_size):
+            x, y = size / kept_size
+            return f"resized to {x:.0%}" if abs(x / y - 1) < _SAME_SHAPE else f"{size[0]:.0f}×{size[1]:.0f}, reshaped"
+        return "same pixels" if self._is_near(member, kept, DUPLICATES[-1]) else "recompressed or edited"
+
+    def _is_near(self, member: int, other: int, level: str = DUPLICATES[1]) -> bool:
+        """Return whether two members are in one group of a level."""
+        numbers = self.columns.get(level)
+        return numbers is not None and bool(numbers[member] >= 0 and numbers[member] == numbers[other])
+
+
+def _loses(reason: str) -> bool:
+    """Return whether only one of two copies can be the original: a part, or one with a frame around it."""
+    return "cropped" in reason or "framed" in reason
 
 
 def _numbers(column: pa.ChunkedArray) -> Values:

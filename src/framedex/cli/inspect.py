@@ -81,6 +81,9 @@ def duplicates(
     threshold: Annotated[float, typer.Option(help="Minimum similarity, 0.96 to 1.0; for videos 0 to 1.")] = 0.96,
     exact: Annotated[bool, typer.Option("--exact", help="Show files with identical content instead.")] = False,
     entity_type: EntityOption = "IMAGES",
+    within_videos: Annotated[
+        bool, typer.Option("--within-videos", help="Also group frames of one video with each other.")
+    ] = False,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -88,7 +91,9 @@ def duplicates(
     """Show groups of near-duplicates, largest first, with the best image to keep."""
     with open_workspace(workspace) as ws:
         most = limit or (None if as_json else 100)
-        groups = ws.dataset(name).duplicates(threshold, exact=exact, limit=most, entity_type=entity_type)
+        groups = ws.dataset(name).duplicates(
+            threshold, exact=exact, limit=most, entity_type=entity_type, within_videos=within_videos
+        )
         if as_json:
             print_json(groups)
             return
@@ -99,8 +104,13 @@ def duplicates(
 
 def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:
     keep = group.media_ids.index(group.keep)
-    others = ", ".join([*group.paths[:keep], *group.paths[keep + 1 :]][:8])
+    places = [place for place in range(len(group.paths)) if place != keep]
+    others = ", ".join(_with_reason(group, place) for place in places[:8])
     return len(group.media_ids), f"{group.similarity:.4f}", group.paths[keep], group.keep_reason, others
+
+
+def _with_reason(group: "DuplicateGroup", place: int) -> str:
+    return f"{group.paths[place]} ({group.reasons[place]})" if group.reasons else group.paths[place]
 
 
 def issues(

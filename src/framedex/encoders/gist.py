@@ -16,8 +16,9 @@ The response of each filter is band-limited, so it is computed from the window o
 an inverse transform of 24×24 points instead of 64×64. The shift of the window changes the phase of the response, and
 not its energy.
 
-The descriptor changes little with size, compression, brightness, contrast and small crops. It changes with rotation and
-reflection. It is deterministic: equal pixels give equal vectors, on any number of threads.
+Uniform borders are cut off before. The descriptor changes little with size, compression, brightness, contrast and small
+crops. It changes with rotation and reflection; the descriptor of a turned or mirrored image has the same values in
+another order (:func:`poses`). It is deterministic: equal pixels give equal vectors, on any number of threads.
 """
 
 from functools import cache
@@ -27,7 +28,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Pixels, Vectors
+from framedex.core.borders import BorderedImage
 
 _SIZE = 64
 _MARGIN = 4
@@ -61,7 +63,12 @@ class Gist:
 
     def prepare(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """Return float32, shape (4208,): normalised luminance (64×64), layout (8×8) and mean colours (4×4×3), 0–255."""
-        small = _shrink(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))
+        image = BorderedImage(pixels)
+        return self.prepare_within(image.inner_pixels, image.inner_grey)
+
+    def prepare_within(self, pixels: Pixels, grey: Any) -> npt.NDArray[np.float32]:
+        """Return the same for an image without borders, and its greyscale image: uint8, shape (H, W)."""
+        small = _shrink(grey)
         framed = cv2.copyMakeBorder(small, _MARGIN, _MARGIN, _MARGIN, _MARGIN, cv2.BORDER_REFLECT)
         # 14×14 pixels of each cell are enough for its mean colour, and averages over whole pixels are fast.
         some = cv2.resize(pixels, (_INNER, _INNER), interpolation=cv2.INTER_NEAREST)
@@ -85,6 +92,50 @@ class Gist:
         out = np.concatenate([*parts, (missing * np.cos(angle))[:, None], (missing * np.sin(angle))[:, None]], axis=1)
         out /= np.linalg.norm(out, axis=1, keepdims=True)
         return np.ascontiguousarray(out, dtype=np.float32)
+
+
+POSES = 8
+"""The poses of an image: four turns, and four of its mirror image."""
+MIRRORED = 4
+"""The first pose of the mirror image."""
+
+
+def poses(vectors: Vectors) -> Vectors:
+    """Return the descriptors of turned and mirrored images: shape (8, N, 610), of the dtype of *vectors*.
+
+    Pose p is the image, mirrored left to right if p ≥ 4, then turned by 90° · (p % 4) counter-clockwise.
+
+    Args:
+        vectors: shape (N, 610), descriptors of N images.
+    """
+    turned = np.take(vectors, _places(), axis=1)
+    return turned.reshape(len(vectors), POSES, vectors.shape[1]).transpose(1, 0, 2)
+
+
+@cache
+def _places() -> npt.NDArray[np.intp]:
+    """Return the place, in the descriptor of an image, of each value of its descriptors in all poses: shape (4880,)."""
+    at = np.cumsum([0, _ENVELOPE_VALUES, _LAYOUT**2, _COLOURS]).tolist()
+    shapes = ((len(_SCALES), _ORIENTATIONS, _GRID, _GRID), (1, 1, _LAYOUT, _LAYOUT), (1, 2, _GRID, _GRID))
+    places = []
+    for pose in range(POSES):
+        for number, shape in enumerate(shapes):
+            part = np.arange(at[number], at[number + 1]).reshape(shape)
+            part = np.rot90(part[..., ::-1] if pose >= MIRRORED else part, pose % 4, axes=(2, 3))
+            places.append((part[:, _orientations(pose)] if number == 0 else part).ravel())
+        places.append(np.arange(at[-1], Gist.dimension))  # the level is the same in all poses
+    return np.concatenate(places)
+
+
+def _orientations(pose: int) -> npt.NDArray[np.intp]:
+    """Return the orientation of the image that becomes each orientation of a pose."""
+    places = (np.arange(_ORIENTATIONS) + (pose % 2) * _ORIENTATIONS // 2) % _ORIENTATIONS
+    return (-places) % _ORIENTATIONS if pose >= MIRRORED else places
+
+
+def layouts(vectors: Vectors) -> Vectors:
+    """Return the layouts of descriptors: shape (N, 8, 8), luminance of zero mean."""
+    return vectors[:, _ENVELOPE_VALUES : _ENVELOPE_VALUES + _LAYOUT**2].reshape(-1, _LAYOUT, _LAYOUT)
 
 
 def _shrink(grey: Any) -> npt.NDArray[np.uint8]:

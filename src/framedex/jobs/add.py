@@ -37,10 +37,11 @@ from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.media.files import below
 from framedex.storage import tables, videos
+from framedex.storage.copy_pairs import read_pairs
 from framedex.storage.file_index import FileIndex, replaced_rows
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import OF_VIDEOS
+from framedex.storage.media_rows import OF_VIDEOS, PANEL_DESCRIPTORS
 from framedex.storage.objects import count_objects
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
@@ -93,7 +94,15 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     objects = change_objects(
         job, write=write, removed_media=ids, rebuild=auto_reindex, progress=progress.stages(end, halfway)
     )
-    indexed = index_changed(job, table, version, gone, progress.stages(halfway, 1.0), rebuild=auto_reindex)
+    indexed = index_changed(
+        job.with_added(media_versions(version, ingested.videos), summary.roles),
+        table,
+        version,
+        gone,
+        progress.stages(halfway, 1.0),
+        rebuild=auto_reindex,
+        roots=roots,
+    )
     progress.outcome = _outcome(indexed)
     others = job.kept | _settled_videos(job.table, ingested)
     summary = with_box_problems(summary, boxes, unmatched=False)
@@ -122,6 +131,7 @@ def _ingested(
     checkpoint = resume_checkpoint(job.table, progress, head=job.head.id)
     begin = add_measure_columns(Table(job.table, checkpoint.version or start)).version
     begin_version, of_videos = _with_frame_columns(job.table, begin, content)
+    has_copies = PANEL_DESCRIPTORS in Table(job.table, begin_version).schema.names
     return read_content(
         content,
         dataset_id=job.namespace,
@@ -136,6 +146,7 @@ def _ingested(
         checkpoint=checkpoint,
         head=job.head.id,
         of_videos=of_videos,
+        of_copies=has_copies,
     )
 
 
@@ -230,7 +241,8 @@ def reindex(job: JobContext, *, progress: TaskProgress) -> Commit:
     version = tables.roll_back(job.table, job.head.tables[MEDIA])
     assert version is not None, "a head has a media table"
     share = _objects_share(job)
-    indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary)
+    known = read_pairs(Table(job.table, version), job.head.tables)
+    indexed = rebuild_index(job, Table(job.table, version), progress.stages(0.0, 1 - share), job.head.summary, known)
     progress.outcome = _outcome(indexed)
     others, summary = job.kept, job.head.summary
     if (objects := change_objects(job, rebuild=True, progress=progress.stages(1 - share, 1.0))) is not None:

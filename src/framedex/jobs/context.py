@@ -1,7 +1,7 @@
 """The starting state of a job on a dataset."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,6 +46,17 @@ class JobContext:
         )
         return cls(dataset_id, head, config, (), table, thumbnails, (), settings)
 
+    def with_added(self, versions: Mapping[str, int], roles: Mapping[str, str]) -> "JobContext":
+        """Return the context for reading media that the job itself has added.
+
+        Args:
+            versions: of the tables of media and videos.
+            roles: roles to assume for reading, by number of the source root.
+        """
+        summary = self.head.summary.with_(roles=dict(roles))
+        head = self.head.model_copy(update={"tables": {**self.head.tables, **versions}, "summary": summary})
+        return replace(self, head=head)
+
     @property
     def namespace(self) -> str:
         """The dataset id from which media ids are derived; for a clone, that of the original dataset."""
@@ -65,3 +76,8 @@ class JobContext:
     def object_thumbnails(self) -> Path:
         """The folder of cached thumbnails of objects."""
         return self.thumbnails.with_name(objects_dataset(self.dataset_id))
+
+    @property
+    def keypoints(self) -> Path:
+        """The folder of cached keypoints."""
+        return self.thumbnails.parents[1] / "keypoints" / self.dataset_id

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from framedex.jobs.context import JobContext
+from framedex.jobs.index.copies import find_copies
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
+from framedex.jobs.index.standings import Comparison
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.image_ids import write_image_ids
 from framedex.jobs.ingest.ingest import Checkpoint
@@ -69,7 +71,20 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
     if boxes is not None and isinstance(content, FilesInput):
         write = annotation_writer(boxes, job, content.encoder, versions=versions, roots=roots, roles={})
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
-    indexed = index(Table(table, version), job.config.thresholds, progress=progress.stages(end, 1.0))
+    copies = None
+    indexing = end
+    if isinstance(content, FilesInput):
+        indexing = (1 + end) / 2
+        copies = find_copies(
+            job.with_added(versions, {}), Table(table, version), roots=roots, progress=progress.stages(end, indexing)
+        )
+    indexed = index(
+        Table(table, version),
+        job.config.thresholds,
+        copies=None if copies is None else copies.pairs,
+        comparison=None if copies is None else Comparison(job.with_added(versions, {}), roots),
+        progress=progress.stages(indexing, 1.0),
+    )
     summary = Summary(skipped=skipped_counts(content, ingested), batches=1, added_at=with_time({}, 0))
     summary = with_box_problems(summary, boxes, unmatched=True)
     others = {VIDEOS: ingested.videos} if ingested.videos else {}

@@ -16,6 +16,7 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.objects.objects import change_objects
 from framedex.storage import tables, videos
+from framedex.storage.copy_pairs import read_pairs
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit, TaskProgress
@@ -81,6 +82,7 @@ def remove_rows(job: JobContext, table: Table, gone: npt.NDArray[np.bool_], prog
         progress=progress,
         cannot_link=job.cannot_link,
         limits=job.limits,
+        copies=read_pairs(table, job.head.tables),
     )
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import simplejpeg
 
 from framedex.core.arrays import Pixels
+from framedex.core.borders import BorderedImage
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
 
@@ -26,7 +27,9 @@ _GREY_MODES = frozenset(("1", "L", "LA", "La", "I", "I;16", "I;16L", "I;16B", "F
 _FORMATS = ("JPEG", "PNG", "GIF", "TIFF", "BMP", "WEBP", "JPEG2000", "HEIF", "AVIF", "PPM")
 """The formats that Pillow may read. Its other readers are rarely used, and some start other programs."""
 _DECODED_BY_LIBRARY = frozenset(("AVIF", "HEIF", "WEBP"))
+_LOSSY = frozenset(("AVIF", "HEIF", "JPEG2000", "WEBP"))
 _SMALL = 1_000_000
+_METADATA = frozenset(("exif", "xmp", "icc_profile"))
 _END_OF_IMAGE = b"\xff\xd9"
 
 
@@ -43,6 +46,7 @@ class DecodedImage:
         height: its displayed height.
         format: the file format in lower case, for example ``jpeg``.
         damage: the decoder's description of damaged data that it decoded nevertheless, with gaps; None if intact.
+        traits: what the header of a JPEG, or the metadata of another format, say of its making.
         larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
     """
 
@@ -53,7 +57,13 @@ class DecodedImage:
     height: int
     format: str
     damage: str | None = None
+    traits: jpeg.Traits = field(default_factory=jpeg.Traits)
     larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def bordered(self) -> BorderedImage:
+        """The pixels, with their part within uniform borders."""
+        return BorderedImage(self.pixels)
 
 
 class Budget(Protocol):
@@ -136,7 +146,9 @@ def decode(data: bytes, *, max_pixels: int, detail: int | None = None, budget: B
                 pixels, damage = image
                 small, sample = reduced(pixels, detail), subsample(pixels)
                 larger = None if detail is None else partial(_larger_jpeg, data, header, detail, small)
-                return DecodedImage(small, sample, header.components, width, height, "jpeg", damage, larger)
+                return DecodedImage(
+                    small, sample, header.components, width, height, "jpeg", damage, header.traits, larger
+                )
     return _decode_other(jpeg.slimmed(data) if data[:3] == b"\xff\xd8\xff" else data, max_pixels, detail, budget)
 
 
@@ -264,6 +276,7 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
                 pixels = _to_rgb(image)
                 small, sample = reduced(pixels, detail), subsample(pixels)
                 larger = None if detail is None else partial(_same, reduced(pixels, 2 * detail))
+            traits = _traits(image, data)
             file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
@@ -272,7 +285,16 @@ def _decode_other(data: bytes, max_pixels: int, detail: int | None, budget: Budg
     except Exception as error:  # decoders raise errors of every kind on damaged data
         reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise CannotDecode(reason) from None
-    return DecodedImage(small, sample, bands, pixels.shape[1], pixels.shape[0], file_format, larger=larger)
+    return DecodedImage(
+        small, sample, bands, pixels.shape[1], pixels.shape[0], file_format, traits=traits, larger=larger
+    )
+
+
+def _traits(image: Any, data: bytes) -> jpeg.Traits:
+    # A lossless WebP file has a chunk of this name; the other formats are rarely written without a loss.
+    is_lossy = image.format in _LOSSY and not (image.format == "WEBP" and b"VP8L" in data)
+    has_metadata = not _METADATA.isdisjoint(image.info)
+    return jpeg.Traits(colour_share=0.25 if is_lossy else 1.0, has_metadata=has_metadata, is_lossy=is_lossy)
 
 
 def _same(pixels: Pixels) -> Pixels:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from framedex.records.base import Record
+from framedex.records.duplicates import DUPLICATE_LEVELS
 
 
 class DatasetStatus(StrEnum):
@@ -53,6 +54,10 @@ class EmbeddingConfig(Record):
 
     ``weights`` is the identity of an encoder's files, and None for an encoder without files. ``frames_per_second`` and
     ``scene_changes`` say which frames of videos become media: that many a second, and the first frame of each scene.
+
+    ``copy_descriptor`` names the descriptor whose cosine similarity the eight levels of near-duplicates are limits of,
+    as listed in ``duplicate_thresholds``; None for the embeddings themselves. It is the same for every encoder of
+    images, so a level means the same for each.
     """
 
     encoder: str
@@ -62,3 +67,5 @@ class EmbeddingConfig(Record):
     weights: Weights | None = None
     frames_per_second: float = 1.0
     scene_changes: bool = False
+    copy_descriptor: str | None = None
+    duplicate_thresholds: tuple[float, ...] = DUPLICATE_LEVELS

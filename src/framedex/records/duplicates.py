@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from pydantic import Field
+
 from framedex.records.base import Record
 
 DUPLICATE_LEVELS = (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
@@ -15,11 +17,16 @@ class DuplicateGroup(Record):
     parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
 
     ``keep`` is the id of the member that is best to keep, and ``keep_reason`` names the criterion that decided. The
-    criteria, in order: the most pixels, the highest acutance, the most bytes per pixel, the oldest time of the
-    last change (UTC), the first. Each criterion keeps all members that are as good as the best one, within 1 % of the
-    pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose to known ones. In a filtered
-    group, ``keep`` is the best of the members that the filter leaves. ``confidence``, in [0, 1], is the lowest
-    similarity of a member to the image most similar to it.
+    criteria, in order: the most detail (enlargement and borders do not count), the fewest pixels without detail, the
+    least difference from the other copies, the finest quantisation, saved first, the most colour values, metadata, the
+    nearest to the other copies, one compression only; then the most pixels, the highest acutance, the most bytes per
+    pixel, the oldest time of the last change (UTC), the first. Each criterion keeps all members that are as good as the
+    best one: within a third of the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s.
+    Unknown values lose to known ones. In a filtered group, ``keep`` is the best of the members that the filter leaves.
+    ``confidence``, in [0, 1], is the lowest similarity of a member to the image most similar to it.
+
+    ``reasons`` says of each member how it is a copy of the one to keep: same file, same pixels, resized, recompressed
+    or edited, cropped, framed, mirrored, turned.
     """
 
     group_id: str
@@ -31,6 +38,7 @@ class DuplicateGroup(Record):
     keep: str
     keep_reason: str
     confidence: float
+    reasons: list[str] = Field(default_factory=list)
 
 
 class DuplicateDecision(Record):

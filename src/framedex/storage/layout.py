@@ -71,9 +71,21 @@ class Layout:
         return self.root / "cache" / "anchors"
 
     @property
+    def keypoint_cache(self) -> Path:
+        """The folder that contains one folder of keypoints for each dataset; may be deleted at any time."""
+        return self.root / "cache" / "keypoints"
+
+    @property
     def caches(self) -> tuple[Path, ...]:
         """The cache folders, each with a folder for each dataset and for its objects; may be deleted at any time."""
-        return self.cache, self.text_cache, self.caption_cache, self.vector_cache, self.anchor_cache
+        return (
+            self.cache,
+            self.text_cache,
+            self.caption_cache,
+            self.vector_cache,
+            self.anchor_cache,
+            self.keypoint_cache,
+        )
 
     def cached(self, dataset_id: str) -> tuple[Path, ...]:
         """Return the cache folders of a dataset and of its objects; they may be missing or deleted at any time."""
@@ -110,6 +122,10 @@ class Layout:
     def vectors(self, dataset_id: str) -> Path:
         """Return the folder of a dataset's vector index; may be deleted at any time."""
         return self.vector_cache / dataset_id
+
+    def keypoints(self, dataset_id: str) -> Path:
+        """Return the folder of a dataset's keypoints; may be deleted at any time."""
+        return self.keypoint_cache / dataset_id
 
     def anchors(self, dataset_id: str) -> Path:
         """Return the folder of a dataset's query images; may be deleted at any time."""

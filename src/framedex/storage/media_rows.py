@@ -40,6 +40,10 @@ A caption counts as the model's while it equals this value, so any edit of the c
 
 SOURCE_ID = pa.field("source_id", pa.string())
 """The id of the image in a COCO file, as text, null for none; only tables of images with ids have the column."""
+COPY_DESCRIPTOR, PANEL_DESCRIPTORS = "copy_descriptor", "panel_descriptors"
+"""Columns for finding copies: the copy descriptor of the whole image, where it is not the embedding, and those of its
+panels, one after another; null for none. Tables of vectors, of objects and of older versions lack them.
+"""
 BOX = ("box_x", "box_y", "box_width", "box_height")
 OF_OBJECTS = pa.schema(
     [
@@ -77,7 +81,18 @@ def object_schema(dimension: int) -> pa.Schema:
     return pa.schema([*media_schema(dimension), *OF_OBJECTS])
 
 
-def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
+def copy_schema(dimension: int, *, is_embedding: bool) -> pa.Schema:
+    """Return the columns for finding copies.
+
+    Args:
+        dimension: of a copy descriptor.
+        is_embedding: whether the embedding of an image is its copy descriptor.
+    """
+    whole = () if is_embedding else (pa.field(COPY_DESCRIPTOR, pa.list_(pa.float32(), dimension)),)
+    return pa.schema([*whole, pa.field(PANEL_DESCRIPTORS, pa.list_(pa.float32()))])
+
+
+def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema | None = None) -> pa.Schema:
     r"""Return the columns that ingestion writes once for each row.
 
     ``path`` is relative to source root number ``root``, or a URI where that is null. Bytes that are no UTF-8 are
@@ -86,6 +101,7 @@ def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
     Args:
         dimension: length of the embeddings.
         of_videos: include the columns :data:`OF_VIDEOS`.
+        of_copies: include these columns, of :func:`copy_schema`.
     """
     return pa.schema(
         [
@@ -105,9 +121,22 @@ def media_schema(dimension: int, *, of_videos: bool = True) -> pa.Schema:
             pa.field("error", pa.string()),
             *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
+            *(of_copies or ()),
             pa.field("embedding", pa.list_(pa.float32(), dimension)),
         ]
     )
+
+
+STANDING = (
+    "keep_detail", "keep_surplus", "keep_altered", "keep_step", "keep_colour", "keep_metadata", "keep_derived",
+    "keep_recompressed", "keep_distance",
+)  # fmt: skip
+"""Columns of members of near-duplicate groups that decide which one is the original; null for other rows.
+
+They are the values of :class:`framedex.analysis.fidelity.Standing` and :class:`framedex.analysis.fidelity.Fidelity`,
+``keep_colour`` the share of colour values, and ``keep_metadata``, ``keep_derived`` and
+``keep_recompressed`` 1 or 0.
+"""
 
 
 def index_schema() -> pa.Schema:
@@ -126,6 +155,7 @@ def index_schema() -> pa.Schema:
             pa.field("outlier_distance", pa.float32()),
             *(pa.field(name, _TEXTS.get(name, pa.float32())) for name in _computed_columns()),
             *(pa.field(each.confidence_column, pa.float32()) for each in issue_types().values()),
+            *(pa.field(name, pa.float32()) for name in STANDING),
             pa.field("original", pa.int32()),
             pa.field("cell", pa.int32()),
             pa.field("neighbours", pa.list_(pa.int32(), NEIGHBOURS)),

@@ -3,5 +3,8 @@
 MEDIA = "media"
 CELLS = "cells"
 MEANS = "means"
-INDEX_TABLES = (MEDIA, CELLS, MEANS)
-"""The tables that indexing writes: index columns of media, cells of the neighbour search, sums of large clusters."""
+COPIES = "copies"
+INDEX_TABLES = (MEDIA, CELLS, MEANS, COPIES)
+"""The tables that indexing writes: index columns of media, cells of the neighbour search, sums of large clusters, pairs
+of copies.
+"""

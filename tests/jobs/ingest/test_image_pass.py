@@ -125,6 +125,7 @@ def frames_of(films: Films, name: str) -> list[Row]:
 class TestResults:
     """What is yielded."""
 
+    @pytest.mark.slow
     def test_results__of_all_rows(self, films: Films) -> None:
         """Each row has its image, or the reason for which it has none, in the order of the rows."""
         found = list(passed(films.media, films.rows))
@@ -135,6 +136,7 @@ class TestResults:
         shown = [row for row in films.rows if row["path"] not in reasons]
         assert [each for each in found if not isinstance(each[2], str)] == one_by_one(films.media, shown)
 
+    @pytest.mark.slow
     @examples(15)
     @given(data=st.data(), detail=st.sampled_from([None, 16]))
     def test_results__of_rows_in_any_order(self, films: Films, data: st.DataObject, detail: int | None) -> None:
@@ -165,6 +167,7 @@ class TestResults:
                 next(results)
         assert taken <= 50 + 8 * 16
 
+    @pytest.mark.slow
     def test_pixels__are_bounded_until_the_work_is_done(self, workspace: Workspace, tmp_path: Path) -> None:
         """While a large image is worked on, no other one is decoded that would not fit beside it."""
         for number in range(2):
@@ -218,6 +221,7 @@ class TestOnePass:
         assert spy.opened == 2
         assert spy.grabbed < 2 * len(rows)
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not SHARED_VIDEOS, reason="the shared videos are not here")
     @pytest.mark.parametrize("path", rest_slow(SHARED_VIDEOS, 3), ids=lambda path: path.stem)
     def test_pass__of_real_videos(self, path: Path, workspace: Workspace, tmp_path: Path, spy: Spy) -> None:
@@ -236,6 +240,7 @@ class TestOnePass:
 class TestFailures:
     """Videos that are gone or are others now, and threads that end."""
 
+    @pytest.mark.slow
     def test_video__that_is_gone_or_broken(self, workspace: Workspace, tmp_path: Path) -> None:
         """All its frames have the reason; it is opened once."""
         folder = tmp_path / "films"
@@ -248,6 +253,7 @@ class TestFailures:
         assert all("No such file" in str(said) for path, _, said in result if path == "a.mp4")
         assert all("not a video" in str(said) for path, _, said in result if path == "b.mp4")
 
+    @pytest.mark.slow
     def test_video__that_became_shorter(self, workspace: Workspace, tmp_path: Path) -> None:
         """Frames that are gone have the reason; those that are there are shown."""
         path = write_video(tmp_path / "films" / "clip.mp4", numbered(40))
@@ -289,6 +295,7 @@ class TestFailures:
         go_on.set()
         assert [each for each in results if each is not None] == [1]
 
+    @pytest.mark.slow
     def test_bucket__that_lets_nothing_be_read(self, service: Service, tmp_path: Path) -> None:
         """Where no object can be read, that is said before the last result is given away."""
         for number in range(3):

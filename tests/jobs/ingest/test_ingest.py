@@ -235,6 +235,7 @@ def test_list__brings_labels_of_its_own(folder: Path, table: Path) -> None:
     assert "No such file" in found["missing.png"]["error"]
 
 
+@pytest.mark.slow
 def test_order__is_that_of_the_source_on_any_number_of_threads(folder: Path, tmp_path: Path) -> None:
     """One thread and four write the very same rows."""
     for number in range(100):
@@ -258,6 +259,7 @@ def test_progress__ascends_to_one(folder: Path, table: Path) -> None:
     assert shares == [32 / 70, 64 / 70, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_abort__leaves_nothing_visible(
     folder: Path, table: Path, share: float, monkeypatch: pytest.MonkeyPatch
@@ -291,6 +293,7 @@ def test_versions__of_long_runs_are_one_table(folder: Path, table: Path, monkeyp
     assert [int(np.argmax(row["embedding"])) for row in rows] == [number % 3 for number in range(100)]
 
 
+@pytest.mark.slow
 def test_look_ahead__is_bounded(folder: Path, table: Path) -> None:
     """While the encoder is slow, the threads work some chunks ahead and then wait; nothing more is held."""
     for number in range(600):

@@ -162,9 +162,12 @@ class Dataset(DatasetEdits, DatasetEnrichment, DatasetExports, DatasetSearches, 
         exact: bool = False,
         limit: int | None = None,
         entity_type: str = "IMAGES",
+        within_videos: bool = False,
     ) -> DuplicateGroups:
         """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`."""
-        return self._view().duplicates(similarity, exact=exact, limit=limit, entity_type=entity_type)
+        return self._view().duplicates(
+            similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos
+        )
 
     def add_media(
         self,

@@ -8,20 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.duplicates import duplicate_groups
-from framedex.analysis.neighbours import nearest, unique_rows
 from framedex.analysis.stability import keep_numbers
-from framedex.analysis.vector_sources import VectorsInMemory
 from framedex.core.ids import new_id
 from framedex.errors import InvalidInput, NotFound
 from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batches
-from framedex.jobs.index.index import FIRST_NUMBERS, cannot_link_items
+from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media_rows import DUPLICATES, index_schema
-from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.table_names import MEDIA
 from framedex.storage.tables import Table
 
@@ -101,7 +98,7 @@ def _apply(
     assert version is not None, "a head has a media table"
     media = Table(table, version)
     positions, count = _positions(media, changed, must_exist=must_exist), media.count()
-    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head.summary)
+    columns, free = _regrouped(media, positions, [each.media_ids for each in decisions], head)
     written = tables.put_columns(
         media, to_batches(columns, count, _COLUMNS), pa.schema([index_schema().field(name) for name in _COLUMNS])
     )
@@ -131,7 +128,7 @@ def _positions(media: Table, ids: Sequence[str], *, must_exist: bool) -> npt.NDA
 
 
 def _regrouped(
-    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], summary: Summary
+    media: Table, changed: npt.NDArray[np.int64], cannot_link: Sequence[Sequence[str]], head: Generation
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns about duplicates after regrouping some media, and the next free group numbers.
 
@@ -147,17 +144,10 @@ def _regrouped(
         for name in _COLUMNS
     }
     original = index_rows.column("original").fill_null(-1).to_numpy()
-    members = _related_rows(columns[DUPLICATES[0]], original, index_rows, changed)
-    vectors = StoredVectors(media, members).take(np.arange(len(members)))
-    first, inverse = unique_rows(vectors)
-    distinct = vectors[first]
-    groups, similarity = duplicate_groups(
-        VectorsInMemory(distinct),
-        nearest(distinct, exact=True),
-        inverse,
-        DUPLICATE_LEVELS,
-        cannot_link=cannot_link_items(media, members, cannot_link),
-    )
+    copies = read_pairs(media, head.tables)
+    summary = head.summary
+    members = _related_rows(columns[DUPLICATES[0]], original, index_rows, changed, copies or NO_PAIRS)
+    groups, similarity = near_duplicates(media, copies or NO_PAIRS, cannot_link, members)
     free = {}
     for level, name in enumerate(DUPLICATES):
         group_of_row = np.full(len(original), -1, dtype=np.int32)
@@ -200,7 +190,11 @@ def _scored(
 
 
 def _related_rows(
-    group: npt.NDArray[np.int32], original: npt.NDArray[np.int32], index_rows: pa.Table, changed: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int32],
+    original: npt.NDArray[np.int32],
+    index_rows: pa.Table,
+    changed: npt.NDArray[np.int64],
+    copies: CopyPairs,
 ) -> npt.NDArray[np.int64]:
     """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
     is_related = np.zeros(len(group), dtype=bool)
@@ -214,5 +208,7 @@ def _related_rows(
         flat, near = (lists.column(name).combine_chunks().flatten() for name in ("neighbours", "neighbour_similarity"))
         close = near.fill_null(-1).to_numpy(zero_copy_only=False) >= DUPLICATE_LEVELS[0] - 1e-6
         is_related[flat.fill_null(0).to_numpy(zero_copy_only=False)[close]] = True
+        is_related[copies.a[is_related[copies.b]]] = True
+        is_related[copies.b[is_related[copies.a]]] = True
         if int(is_related.sum()) == before:
             return np.flatnonzero(is_related)

@@ -21,6 +21,7 @@ from framedex.jobs.enrich.objects import ObjectRun
 from framedex.jobs.index.columns import label_limits
 from framedex.jobs.index.finish import finish
 from framedex.jobs.index.index import index
+from framedex.jobs.index.standings import Comparison
 from framedex.jobs.ingest.image_pass import run_model
 from framedex.jobs.ingest.ingest import batch_of
 from framedex.jobs.objects.objects import ObjectChange
@@ -28,6 +29,7 @@ from framedex.jobs.restore import link_generation
 from framedex.records import EmbeddingConfig, EnrichmentType
 from framedex.storage import tables
 from framedex.storage.classes import write_classes
+from framedex.storage.copy_pairs import keep_descriptors, read_pairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.layout import Layout
 from framedex.storage.media import Media
@@ -106,7 +108,9 @@ def enrich(
         progress: of the task.
     """
     link_generation(source.head, layout=layout, dataset_id=dataset_id, progress=progress.stages(0.0, 0.02))
-    config = plan.config or source.config
+    config = source.config
+    if plan.config is not None:
+        config = plan.config.model_copy(update={"copy_descriptor": source.config.copy_descriptor})
     inherited = source.head.summary.with_(namespace=source.namespace)
     head = source.head.model_copy(update={"summary": inherited})
     job = replace(source, dataset_id=dataset_id, head=head, config=config, table=layout.media(dataset_id))
@@ -137,12 +141,15 @@ def enrich(
             roots=job.roots,
             snapshot_by=user,
         )
+    copies = read_pairs(Table(job.table, version), source.head.tables)
     indexed = index(
         Table(job.table, version),
         config.thresholds,
         progress=progress.stages(last, 1.0),
         cannot_link=source.cannot_link,
         limits=source.limits,
+        copies=copies,
+        comparison=None if copies is None else Comparison(job),
     )
     tables.sync(layout.dataset(dataset_id))
     others = job.kept
@@ -197,6 +204,7 @@ class _Run:
             table = Table(path, version)
             table = Table(path, tables.drop_columns(table, index_columns_of(table.schema.names)))
             progress = self._part("encoding images")
+            table = keep_descriptors(table, self.job.head.tables)
             version = write_embeddings(table, self.media, plan.encoder, self.job.settings, progress)
         if plan.tagger is not None:
             version = self.tag(plan.tagger, Table(path, version))

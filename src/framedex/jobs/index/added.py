@@ -32,9 +32,18 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
-from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, keep_rows, stage_progress
+from framedex.jobs.index.index import (
+    WrittenIndex,
+    cannot_link_items,
+    finite,
+    keep_rows,
+    near_duplicates,
+    stage_progress,
+)
+from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
 from framedex.storage.stored_vectors import StoredVectors
@@ -51,6 +60,9 @@ def index_added(
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    copies: CopyPairs | None = None,
+    near: Pairs | None = None,
+    comparison: Comparison | None = None,
 ) -> WrittenIndex:
     """Compute and write the index columns of appended rows, and of rows with an appended row as a neighbour.
 
@@ -68,6 +80,9 @@ def index_added(
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        copies: pairs of copies among all rows; None if the media have no copy descriptors.
+        near: near-duplicates by copy descriptor, with an added row: row, other row, similarity.
+        comparison: compares the members of near-duplicate groups; None for none.
     """
     count = table.count()
     progress("reading the index", 0.0)
@@ -77,7 +92,7 @@ def index_added(
     extended = _extend_graph(table, indexed, vectors, positions, progress)
     free = dict(summary.first_free)
     columns, sums = _cluster_columns(indexed, extended, positions, count, thresholds, sums, free, progress)
-    columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress)
+    columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress, copies, near)
     scores, scale = _score_columns(indexed, extended, positions, count, summary.uniqueness_scale)
     columns |= scores
     columns |= graph_columns(extended.graph, extended.first, extended.inverse, positions, count)
@@ -94,12 +109,19 @@ def index_added(
     limit = summary.issue_thresholds[OUTLIERS.name]
     defaults = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(table, columns, defaults, limits)
+    columns |= no_standings(count)
+    if comparison is not None:
+        columns |= comparison.columns(
+            table, columns[DUPLICATES[0]], lambda stage, share: progress(stage, 0.85 + 0.05 * share)
+        )
     progress("writing", 0.9)
     schema = index_schema()
     version = tables.put_columns(table, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
     settled = indexed.rows if summary.settled is None else summary.settled
-    return WrittenIndex(version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement)
+    return WrittenIndex(
+        version, finite(defaults), scale, free, settled, extended.graph, sums, quality.agreement, copies
+    )
 
 
 @dataclass(frozen=True)
@@ -186,27 +208,73 @@ def _duplicate_columns(
     free: dict[str, int],
     cannot_link: Sequence[Sequence[str]],
     progress: Progress,
+    copies: CopyPairs | None,
+    near: Pairs | None,
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* is updated."""
     progress("finding duplicates", 0.75)
+    by_descriptor = copies is not None and has_own_descriptor(table)
+    known = None if copies is None else copies.items(positions)
+    owners = video_owners(table, positions)
     before = np.stack([indexed.columns[name] for name in DUPLICATES], axis=1)[positions[: extended.n_indexed_items]]
     old = np.full((len(positions), len(DUPLICATES)), -1, dtype=np.int32)
     old[: extended.n_indexed_items] = before
     sets = cannot_link_items(table, positions, cannot_link)
-    similarity = _similarity(indexed, extended, positions)
+    if by_descriptor or owners is not None:
+        similarity = np.full(len(positions), -1, np.float32)
+        similarity[: extended.n_indexed_items] = indexed.columns["duplicate_similarity"][
+            positions[: extended.n_indexed_items]
+        ]
+    else:
+        similarity = _similarity(indexed, extended, positions)
     if sets:
-        vectors = ConcatenatedVectors(extended.indexed, extended.added)
-        new, similarity = duplicate_groups(
-            vectors, extended.graph, extended.inverse, DUPLICATE_LEVELS, cannot_link=sets
-        )
+        if copies is not None and by_descriptor:
+            new, similarity = near_duplicates(table, copies, cannot_link, positions)
+        else:
+            vectors = ConcatenatedVectors(extended.indexed, extended.added)
+            new, similarity = duplicate_groups(
+                vectors,
+                extended.graph,
+                extended.inverse,
+                DUPLICATE_LEVELS,
+                cannot_link=sets,
+                known=known,
+                owners=owners,
+            )
         for column, name in enumerate(DUPLICATES):
             old[:, column], free[name] = keep_numbers(old[:, column], new[:, column], first_free=free[name])
     else:
-        pairs = _added_pairs(indexed, extended)
+        parts = [] if near is None else [_items(near, positions)]
+        if not by_descriptor or near is None:
+            parts.append(_apart(_added_pairs(indexed, extended), owners))
+        pairs = parts[0] if len(parts) == 1 else _joined(*parts)
+        if known is not None:
+            with_added = np.maximum(known[0], known[1]) >= extended.n_indexed_items
+            pairs = _joined(pairs, (known[0][with_added], known[1][with_added], known[2][with_added]))
+        if known is not None or owners is not None:
+            raise_similarity(similarity, pairs)
         old, numbers = join_groups(old, pairs, DUPLICATE_LEVELS, [free[name] for name in DUPLICATES])
         free |= dict(zip(DUPLICATES, numbers, strict=True))
     columns: Columns = {name: scatter(old[:, column], positions, count) for column, name in enumerate(DUPLICATES)}
     return columns | {"duplicate_similarity": scatter(similarity, positions, count)}
+
+
+def _items(pairs: Pairs, positions: Positions) -> Pairs:
+    """Return pairs of rows as pairs of items, whose ascending rows are *positions*."""
+    return CopyPairs(*pairs, ()).items(positions)
+
+
+def _apart(pairs: Pairs, owners: npt.NDArray[np.int32] | None) -> Pairs:
+    """Return the pairs of items with different owners."""
+    if owners is None:
+        return pairs
+    kept = (owners[pairs[0]] < 0) | (owners[pairs[0]] != owners[pairs[1]])
+    return pairs[0][kept], pairs[1][kept], pairs[2][kept]
+
+
+def _joined(pairs: Pairs, others: Pairs) -> Pairs:
+    first, second = (np.concatenate([pairs[at], others[at]]) for at in (0, 1))
+    return first, second, np.concatenate([pairs[2], others[2]])
 
 
 def _similarity(indexed: IndexedRows, extended: _ExtendedRows, positions: Positions) -> npt.NDArray[np.float32]:
@@ -220,7 +288,7 @@ def _similarity(indexed: IndexedRows, extended: _ExtendedRows, positions: Positi
     return similarity
 
 
-def _added_pairs(indexed: IndexedRows, extended: _ExtendedRows) -> tuple[Positions, Positions, npt.NDArray[np.float32]]:
+def _added_pairs(indexed: IndexedRows, extended: _ExtendedRows) -> Pairs:
     """Return (item, other item, similarity) of all near-duplicate pairs with an added item."""
     graph, min_similarity = extended.graph, DUPLICATE_LEVELS[0] - ROUNDING
     rows = np.flatnonzero(extended.touched)

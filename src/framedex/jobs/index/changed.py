@@ -1,5 +1,6 @@
 """Index update after rows were added and replaced, or a rebuild of the index."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,20 +9,31 @@ import numpy.typing as npt
 from framedex.core.progress import Progress
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.added import index_added
+from framedex.jobs.index.copies import find_copies, with_known
 from framedex.jobs.index.finish import read_cells, read_sums
 from framedex.jobs.index.index import WrittenIndex, index
 from framedex.jobs.index.measures import fill_measures
 from framedex.jobs.index.removed import index_removed
 from framedex.jobs.index.replaced_rows import inherit_edits
+from framedex.jobs.index.standings import Comparison
 from framedex.storage import tables
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_pairs
 from framedex.storage.generation import IndexSummary
 from framedex.storage.tables import Table
 
+_COPIES = 0.3  # share of the progress
 _MEASURING = 0.02  # share of the progress; only the first rebuild by a newer version has images to measure
 
 
 def index_changed(
-    job: JobContext, before: Table, version: int, replaced: npt.NDArray[np.bool_], progress: Progress, *, rebuild: bool
+    job: JobContext,
+    before: Table,
+    version: int,
+    replaced: npt.NDArray[np.bool_],
+    progress: Progress,
+    *,
+    rebuild: bool,
+    roots: Sequence[str] | None = None,
 ) -> WrittenIndex:
     """Delete replaced rows, then update or rebuild the index.
 
@@ -32,6 +44,7 @@ def index_changed(
         replaced: bool, shape (rows before,): true for replaced rows.
         progress: called with the stage and the completed share.
         rebuild: True rebuilds the index of all rows; False updates the affected rows only.
+        roots: source roots by number, with those of added rows; by default those of the job.
     """
     table, summary = Table(job.table, version), job.head.summary
     centroids, sums = read_cells(job.table, job.head.tables), read_sums(job.table, job.head)
@@ -51,33 +64,59 @@ def index_changed(
                 progress=progress,
                 cannot_link=job.cannot_link,
                 limits=job.limits,
+                copies=read_pairs(before, job.head.tables),
             )
             table, summary, sums = Table(job.table, removed.version), summary.with_index(removed.summary), removed.sums
         summary = summary.with_(settled=int(np.count_nonzero(~replaced[: job.head.summary.settled])))
+    kept = read_pairs(table, job.head.tables)
+    if kept is not None and replaced.any():
+        kept = kept.take((kept.a < len(replaced) - replaced.sum()) & (kept.b < len(replaced) - replaced.sum()))
     if rebuild:
-        return rebuild_index(job, table, progress, summary)
+        return rebuild_index(job, table, progress, summary, kept, roots)
+    indexed = int(np.count_nonzero(~replaced)) if replaced.any() else before.count()
+    found = find_copies(
+        job, table, added=indexed, roots=roots, progress=lambda stage, share: progress(stage, _COPIES * share)
+    )
     return index_added(
         table,
         job.config.thresholds,
         summary,
         centroids=centroids,
         sums=sums,
-        progress=progress,
+        progress=lambda stage, share: progress(stage, _COPIES + (1 - _COPIES) * share),
         cannot_link=job.cannot_link,
         limits=job.limits,
+        copies=None if kept is None else kept.joined(NO_PAIRS if found is None else found.pairs),
+        near=None if found is None else found.near,
+        comparison=None if found is None else Comparison(job, roots),
     )
 
 
-def rebuild_index(job: JobContext, table: Table, progress: Progress, summary: IndexSummary) -> WrittenIndex:
+def rebuild_index(
+    job: JobContext,
+    table: Table,
+    progress: Progress,
+    summary: IndexSummary,
+    known: CopyPairs | None,
+    roots: Sequence[str] | None = None,
+) -> WrittenIndex:
     """Rebuild the index of all rows of a table; *summary* is the summary of its last index.
+
+    Pairs of copies that are *known* stay, also where their images are gone.
 
     Measures that an older version of the program did not compute are measured on the images first.
     """
     table, unread = fill_measures(job, table, lambda stage, share: progress(stage, _MEASURING * share))
+    found = find_copies(
+        job, table, roots=roots, progress=lambda stage, share: progress(stage, _MEASURING + _COPIES * share)
+    )
+    start = _MEASURING + _COPIES
     indexed = index(
         table,
         job.config.thresholds,
-        progress=lambda stage, share: progress(stage, _MEASURING + (1 - _MEASURING) * share),
+        copies=None if found is None else with_known(found.pairs, known),
+        comparison=None if found is None else Comparison(job, roots),
+        progress=lambda stage, share: progress(stage, start + (1 - start) * share),
         first_free=summary.first_free,
         settled=summary.settled,
         cannot_link=job.cannot_link,

@@ -28,7 +28,7 @@ from framedex.issue_types import (
 )
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import DUPLICATE_LEVELS
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema, judged_columns
+from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, STANDING, index_schema, judged_columns
 from framedex.storage.tables import Table
 
 _LOG = logging.getLogger("framedex")
@@ -257,7 +257,7 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
         centroids: float32, shape (C, D): the centroids of the graph's cells; None if all rows were compared.
         reach: the reach of the cells.
     """
-    computed_columns = {*judged_columns(), *_LISTS}
+    computed_columns = {*judged_columns(), *_LISTS, *STANDING}
     names = [name for name in index_schema().names if name not in computed_columns]
     rows_read = table.scan(names).read_all()
     rows = len(rows_read) - rows_read.column(CLUSTERS[0]).null_count

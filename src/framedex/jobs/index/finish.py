@@ -14,9 +14,10 @@ from framedex.jobs.index.index import WrittenIndex
 from framedex.records import EmbeddingConfig
 from framedex.storage import tables, videos
 from framedex.storage.classes import write_classes
+from framedex.storage.copy_pairs import write_pairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.objects import OBJECTS, TABLES
-from framedex.storage.table_names import CELLS, MEANS, MEDIA
+from framedex.storage.table_names import CELLS, COPIES, MEANS, MEDIA
 from framedex.storage.tables import Table
 from framedex.tasks import Commit
 
@@ -82,7 +83,7 @@ def with_time(times: Mapping[str, str], batch: int) -> dict[str, str]:
 
 
 def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
-    """Write the cells and the cluster sums, if there are any; return the versions of their tables.
+    """Write the cells, the cluster sums and the pairs of copies, if there are any; return the versions of their tables.
 
     Args:
         indexed: the index as written.
@@ -94,6 +95,8 @@ def write_rest(indexed: WrittenIndex, table: Path) -> dict[str, int]:
     if (sums := indexed.sums) is not None and len(sums.keys):
         columns = {"key": pa.array(sums.keys), "weight": pa.array(sums.weights), "sum": _lists(sums.sums)}
         versions[MEANS] = _replace(_path(table, MEANS), columns)
+    if indexed.copies is not None:
+        versions[COPIES] = write_pairs(indexed.copies, Table(table, indexed.version))
     return versions
 
 

@@ -30,12 +30,17 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
+from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.copy_pairs import CopyPairs, compared_column, has_own_descriptor, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_columns_of, index_schema
+from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.tables import Table
 
+Groups = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+"""Groups of each level and similarities, as :func:`duplicate_groups` returns them."""
 FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(DUPLICATES, 0)
 
 
@@ -54,6 +59,7 @@ class WrittenIndex:
         sums: sums of large clusters.
         label_agreement: the share of labels that agree with those of the neighbours; None if there is nothing to
             compare.
+        copies: pairs of copies; None if the media have no copy descriptors.
         unread: the number of rows without some measures because their image could not be read; they keep their values.
     """
 
@@ -65,6 +71,7 @@ class WrittenIndex:
     graph: NeighbourGraph = field(repr=False, compare=False)
     sums: ClusterSums | None = field(default=None, repr=False, compare=False)
     label_agreement: float | None = None
+    copies: CopyPairs | None = field(default=None, repr=False, compare=False)
     unread: int = field(default=0, compare=False)
 
     @property
@@ -89,6 +96,8 @@ def index(
     settled: int | None = None,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    copies: CopyPairs | None = None,
+    comparison: Comparison | None = None,
 ) -> WrittenIndex:
     """Compute and write all index columns of a media table.
 
@@ -102,8 +111,13 @@ def index(
         settled: the number of rows in the last rebuild; by default all rows.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        copies: pairs of copies among the rows; None if the media have no copy descriptors.
+        comparison: compares the members of near-duplicate groups; None for none.
     """
     count = table.count()
+    near = None
+    if copies is not None and has_own_descriptor(table):
+        near = _of_all_rows(table, copies, cannot_link)
     progress("loading vectors", 0.0)
     positions, vectors = table.vectors()
     progress("finding neighbours", 0.05)
@@ -111,11 +125,11 @@ def index(
     vectors = keep_rows(vectors, first)
     graph = nearest(vectors, k=NEIGHBOURS, progress=stage_progress(progress, "finding neighbours", 0.05, 0.35))
     columns, defaults, scale, agreement = _graph_results(
-        table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count
+        table, vectors, graph, positions, inverse, cannot_link, label_limits(limits), progress, count, copies, near
     )
     weights = np.bincount(inverse, minlength=len(first))
     clusters = average_linkage(
-        vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.9)
+        vectors, weights, graph, thresholds, progress=stage_progress(progress, "clustering", 0.5, 0.85)
     )[inverse]
     columns |= {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
     free = _keep_numbers(
@@ -124,6 +138,9 @@ def index(
     numbers = np.stack([columns[name][positions[first]] for name in CLUSTERS], axis=1)
     sums = cluster_sums(vectors, weights, numbers, engine=CpuProducts())
     del vectors
+    columns |= no_standings(count)
+    if comparison is not None:
+        columns |= comparison.columns(table, columns[DUPLICATES[0]], _part(progress, 0.85, 0.9))
     progress("writing", 0.9)
     columns |= graph_columns(graph, first, inverse, positions, count)
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}
@@ -133,7 +150,7 @@ def index(
     schema = index_schema()
     version = tables.put_columns(unindexed, to_batches(columns, count, schema.names), schema)
     progress("writing", 1.0)
-    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement)
+    return WrittenIndex(version, finite(defaults), scale, free, count, graph, sums, agreement, copies)
 
 
 def _graph_results(
@@ -146,6 +163,8 @@ def _graph_results(
     limits_of_labels: LabelLimits,
     progress: Progress,
     count: int,
+    copies: CopyPairs | None,
+    near: Groups | None,
 ) -> tuple[Columns, dict[str, float], float, float | None]:
     """Return (columns, defaults, scale, agreement), as computed from the neighbours.
 
@@ -153,13 +172,19 @@ def _graph_results(
     neighbours.
     """
     progress("finding duplicates", 0.35)
-    groups, similarity = duplicate_groups(
-        VectorsInMemory(vectors),
-        graph,
-        inverse,
-        DUPLICATE_LEVELS,
-        cannot_link=cannot_link_items(table, positions, cannot_link),
-        progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
+    groups, similarity = (
+        (each[positions] for each in near)
+        if near is not None
+        else duplicate_groups(
+            VectorsInMemory(vectors),
+            graph,
+            inverse,
+            DUPLICATE_LEVELS,
+            cannot_link=cannot_link_items(table, positions, cannot_link),
+            known=None if copies is None else copies.items(positions),
+            owners=video_owners(table, positions),
+            progress=stage_progress(progress, "finding duplicates", 0.35, 0.45),
+        )
     )
     labels = read_label_codes(table, positions)
     quality = label_quality(
@@ -182,9 +207,52 @@ def _graph_results(
     return columns, {OUTLIERS.name: limit}, scale, quality.agreement
 
 
+def _of_all_rows(table: Table, copies: CopyPairs, cannot_link: Sequence[Sequence[str]]) -> Groups:
+    """Return the near-duplicate groups of all rows of a table, -1 for rows without a copy descriptor."""
+    rows, vectors = table.vectors(compared_column(table))
+    groups, similarity = near_duplicates(table, copies, cannot_link, rows, vectors)
+    return scatter(groups, rows, table.count()), np.nan_to_num(scatter(similarity, rows, table.count()), nan=-1)
+
+
+def near_duplicates(
+    table: Table,
+    copies: CopyPairs,
+    cannot_link: Sequence[Sequence[str]],
+    rows: Positions,
+    vectors: Vectors | None = None,
+) -> Groups:
+    """Return the near-duplicate groups among the media of a table, by their copy descriptors and pairs of copies.
+
+    Args:
+        table: the media table.
+        copies: pairs of copies.
+        cannot_link: sets of media ids; no two of a set are duplicates.
+        rows: the ascending rows to group; each has a copy descriptor.
+        vectors: float32, shape (R, D): these descriptors, which are changed; by default they are read.
+    """
+    if vectors is None:
+        vectors = StoredVectors(table, rows, column=compared_column(table)).take(np.arange(len(rows)))
+    first, inverse = unique_rows(vectors)
+    vectors = keep_rows(vectors, first)
+    return duplicate_groups(
+        VectorsInMemory(vectors),
+        nearest(vectors, k=NEIGHBOURS),
+        inverse,
+        DUPLICATE_LEVELS,
+        cannot_link=cannot_link_items(table, rows, cannot_link),
+        known=copies.items(rows),
+        owners=video_owners(table, rows),
+    )
+
+
 def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:
     """Return the progress of one stage, as the part from *start* to *end* of the whole progress."""
     return lambda share: progress(stage, start + (end - start) * share)
+
+
+def _part(progress: Progress, start: float, end: float) -> Progress:
+    """Return the progress of several stages, as the part from *start* to *end* of the whole progress."""
+    return lambda stage, share: progress(stage, start + (end - start) * share)
 
 
 def keep_rows(vectors: Vectors, rows: Positions) -> Vectors:

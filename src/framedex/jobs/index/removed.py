@@ -32,9 +32,11 @@ from framedex.jobs.index.columns import (
     scatter,
     to_batches,
 )
-from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, stage_progress
+from framedex.jobs.index.index import WrittenIndex, cannot_link_items, finite, near_duplicates, stage_progress
+from framedex.jobs.index.standings import kept_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
+from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
 from framedex.storage.stored_vectors import StoredVectors
@@ -55,6 +57,7 @@ def index_removed(
     progress: Progress,
     cannot_link: Sequence[Sequence[str]] = (),
     limits: Mapping[str, float] = NO_LIMITS,
+    copies: CopyPairs | None = None,
 ) -> WrittenIndex:
     """Compute and write the index columns of the remaining rows.
 
@@ -71,6 +74,7 @@ def index_removed(
         progress: called with the stage and the completed share; raises to stop.
         cannot_link: sets of media ids; no two of a set are duplicates.
         limits: limits of issues that users set, by issue type.
+        copies: pairs of copies among all rows; None if the media have no copy descriptors.
     """
     progress("reading the index", 0.0)
     indexed = read_indexed_rows(before, centroids, summary.reach or 0.0)
@@ -80,9 +84,8 @@ def index_removed(
     columns: Columns = {name: np.append(indexed.columns[name][~deleted], unindexed) for name in CLUSTERS}
     progress("finding duplicates", 0.6)
     free = dict(summary.first_free)
-    columns |= _duplicate_columns(
-        indexed, remaining, deleted, cannot_link_items(after, positions, cannot_link), free, count
-    )
+    left = None if copies is None else copies.moved(np.where(deleted, -1, np.cumsum(~deleted) - 1))
+    columns |= _duplicate_columns(indexed, remaining, deleted, after, cannot_link, left, free, count)
     scores, scale = _score_columns(indexed, remaining, deleted, summary.uniqueness_scale, count)
     columns |= scores
     columns |= graph_columns(remaining.graph, remaining.first, remaining.inverse, positions, count)
@@ -99,13 +102,15 @@ def index_removed(
     limit = summary.issue_thresholds[OUTLIERS.name]
     defaults = {OUTLIERS.name: np.inf if limit is None else limit}
     columns |= issue_columns(after, columns, defaults, limits)
+    columns |= {name: np.append(values, np.full(len(unindexed), np.nan, np.float32))
+                for name, values in kept_standings(before, ~deleted).items()}  # fmt: skip
     progress("writing", 0.9)
     schema = index_schema()
     version = tables.put_columns(after, to_batches(columns, count, schema.names), schema)
     sums = None if sums is None else _sums_without(sums, before, indexed, deleted)
     progress("writing", 1.0)
     settled = int(np.count_nonzero(~deleted[: summary.settled]))
-    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement)
+    return WrittenIndex(version, finite(defaults), scale, free, settled, remaining.graph, sums, quality.agreement, left)
 
 
 @dataclass(frozen=True)
@@ -174,24 +179,36 @@ def _duplicate_columns(
     indexed: IndexedRows,
     remaining: _RemainingRows,
     deleted: npt.NDArray[np.bool_],
-    cannot_link: Sequence[npt.NDArray[np.int64]],
+    table: Table,
+    cannot_link: Sequence[Sequence[str]],
+    copies: CopyPairs | None,
     free: dict[str, int],
     count: int,
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* is updated."""
+    by_descriptor = copies is not None and has_own_descriptor(table)
+    sets = cannot_link_items(table, remaining.positions, cannot_link)
+    owners = video_owners(table, remaining.positions)
     old = np.stack([indexed.columns[name][~deleted] for name in DUPLICATES], axis=1)[remaining.positions]
     coarsest = indexed.columns[DUPLICATES[0]]
     affected = np.unique(coarsest[deleted & (coarsest >= 0)])
-    copies = np.bincount(remaining.inverse, minlength=len(remaining.first))
+    n_copies = np.bincount(remaining.inverse, minlength=len(remaining.first))
     nearest = remaining.graph.similarity[:, 0] if remaining.graph.k else np.full(len(remaining.first), -1, np.float32)
     similarity = indexed.columns["duplicate_similarity"][~deleted][remaining.positions]
     changed = remaining.changed[remaining.inverse]
-    similarity[changed] = np.where(copies > 1, np.float32(1), nearest)[remaining.inverse[changed]]
+    if not by_descriptor and owners is None:
+        similarity[changed] = np.where(n_copies > 1, np.float32(1), nearest)[remaining.inverse[changed]]
+    if copies is not None:
+        raise_similarity(similarity, copies.items(remaining.positions))
     # A group lies within one of the coarsest level, and so do all near-duplicates of its members.
     rows = np.unique(remaining.inverse[np.isin(old[:, 0], affected)])
     if len(rows):
         items = np.flatnonzero(np.isin(remaining.inverse, rows))
-        groups, near = _regroup(remaining, rows, items, cannot_link)
+        if copies is not None and by_descriptor:
+            groups, near = near_duplicates(table, copies, cannot_link, remaining.positions[items])
+        else:
+            known = None if copies is None else copies.items(remaining.positions[items])
+            groups, near = _regroup(remaining, rows, items, sets, known, None if owners is None else owners[items])
         for column, name in enumerate(DUPLICATES):
             old[items, column], free[name] = keep_numbers(old[items, column], groups[:, column], first_free=free[name])
         similarity[items] = np.where(
@@ -204,7 +221,12 @@ def _duplicate_columns(
 
 
 def _regroup(
-    remaining: _RemainingRows, rows: Positions, items: Positions, cannot_link: Sequence[npt.NDArray[np.int64]]
+    remaining: _RemainingRows,
+    rows: Positions,
+    items: Positions,
+    cannot_link: Sequence[npt.NDArray[np.int64]],
+    known: Pairs | None,
+    owners: npt.NDArray[np.int32] | None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return the groups of the items of some distinct rows, and the similarity to the most similar other item."""
     number = np.full(len(remaining.first), -1, dtype=np.int32)
@@ -225,6 +247,8 @@ def _regroup(
         number[remaining.inverse[items]].astype(np.int64),
         DUPLICATE_LEVELS,
         cannot_link=[each for each in sets if len(each) > 1],
+        known=known,
+        owners=owners,
     )
 
 

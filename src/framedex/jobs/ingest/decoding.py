@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from framedex.analysis.quality import measure
 from framedex.core.suffixes import is_video
 from framedex.encoders import Encoder, decode_side_px
+from framedex.encoders.copy_descriptor import is_copy_descriptor, prepare_panels, prepare_whole
 from framedex.errors import CannotDecode
 from framedex.jobs.ingest.read_ahead import Stream
 from framedex.media.decode import DecodedImage, PixelBudget, decode, decoded, reserve_pixels
@@ -20,6 +21,7 @@ from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
 from framedex.media.video import Video
 from framedex.settings import Settings
+from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 
 _PART = 2**20
 
@@ -34,6 +36,7 @@ class DecodedFile:
         width, height, format: of the image, whose pixels are not stored; None if it cannot be decoded.
         measures: quality measures.
         prepared: the encoder's input.
+        whole, panels: prepared input of the copy descriptor: of the image, if it is no embedding, and of its panels.
         error: reason why it cannot be decoded.
         frame_number, frame_time_s: of a frame; None for an image file.
         share: share of the file that is decoded so far, 0 to 1.
@@ -48,6 +51,8 @@ class DecodedFile:
     format: str | None = None
     measures: dict[str, float | None] | None = None
     prepared: npt.NDArray[Any] | None = None
+    whole: npt.NDArray[np.float32] | None = None
+    panels: npt.NDArray[np.float32] | None = None
     error: str | None = None
     frame_number: int | None = None
     frame_time_s: float | None = None
@@ -100,11 +105,19 @@ class FileDecoder:
         settings: limits.
         sampling: selection of video frames.
         has_frame: returns whether a frame is in the table already; such frames are skipped.
+        columns: names of the columns for finding copies that are written.
     """
 
     def __init__(
-        self, source: Source, encoder: Encoder, settings: Settings, sampling: Sampling, has_frame: HasFrame
+        self,
+        source: Source,
+        encoder: Encoder,
+        settings: Settings,
+        sampling: Sampling,
+        has_frame: HasFrame,
+        columns: Collection[str] = (),
     ) -> None:
+        self.columns = columns
         self.source, self.encoder, self.settings = source, encoder, settings
         self.sampling, self.has_frame = sampling, has_frame
         self.reader = Reader(settings, source.role_arn)
@@ -208,9 +221,17 @@ class FileDecoder:
                 bands=image.bands,
                 is_damaged=image.damage is not None,
                 larger=image.larger,
+                bordered=image.bordered,
             ),
-            "prepared": self.encoder.prepare(image.pixels),
+            "prepared": self._prepare(image),
+            "whole": prepare_whole(image.bordered) if COPY_DESCRIPTOR in self.columns else None,
+            "panels": prepare_panels(image.bordered) if PANEL_DESCRIPTORS in self.columns else None,
         }
+
+    def _prepare(self, image: DecodedImage) -> npt.NDArray[Any]:
+        if is_copy_descriptor(self.encoder.name):
+            return prepare_whole(image.bordered)  # whose borders are known
+        return self.encoder.prepare(image.pixels)
 
 
 def _modified_ns(content: Any, modified_s: float | None) -> int | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from framedex.analysis.neighbours import check_vectors
 from framedex.annotations.label_index import Annotations
 from framedex.encoders import Encoder
+from framedex.encoders.copy_descriptor import describe
 from framedex.errors import InvalidEmbedding
 from framedex.issue_types import measure_columns
 from framedex.jobs.ingest.changed_files import ChangedFiles, ExistingRows, weight
@@ -26,7 +27,15 @@ from framedex.media.sources import Item, Source
 from framedex.settings import Settings
 from framedex.storage import tables, videos
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import VIDEO, VIDEO_FRAME, media_schema, text_of_path, time_of_ns
+from framedex.storage.media_rows import (
+    COPY_DESCRIPTOR,
+    PANEL_DESCRIPTORS,
+    VIDEO,
+    VIDEO_FRAME,
+    media_schema,
+    text_of_path,
+    time_of_ns,
+)
 
 _CHUNK = 16  # files per future: enough to make its cost negligible
 _ENCODED = 32  # default batch size of encoders
@@ -94,6 +103,7 @@ def ingest(
     save_checkpoint: SaveCheckpoint = discard_checkpoint,
     sampling: Sampling = EVERY_SECOND,
     of_videos: bool = True,
+    of_copies: pa.Schema | None = None,
 ) -> Ingested:
     """Append a row to the media table for each image and each kept video frame; return the result.
 
@@ -115,10 +125,13 @@ def ingest(
         save_checkpoint: called every few thousand rows, or every few seconds.
         sampling: selection of video frames.
         of_videos: whether the media table has the columns about frames.
+        of_copies: its columns for finding copies; None if it has none.
     """
     existing_rows = ExistingRows(existing, existing_videos, checkpoint.rows, checkpoint.video_rows)
     files = ChangedFiles(source, annotations, dataset_id, placement, existing_rows)
-    writer = _Writer(table, media_schema(encoder.dimension, of_videos=of_videos), checkpoint, save_checkpoint)
+    writer = _Writer(
+        table, media_schema(encoder.dimension, of_videos=of_videos, of_copies=of_copies), checkpoint, save_checkpoint
+    )
     rows = _Rows(annotations, dataset_id, placement)
     decoder = FileDecoder(
         source,
@@ -126,6 +139,7 @@ def ingest(
         settings,
         sampling,
         lambda item, number: existing_rows.is_resumed_frame(rows.id_of(item, number)),
+        of_copies.names if of_copies is not None else (),
     )
     meter = _Meter(source, files, progress)
     # The first files are read and decoded while the table engine loads. Closing stops the threads, whatever happens.
@@ -139,8 +153,9 @@ def ingest(
     )
     with closing(results) as decoded:
         for group, video in _grouped(decoded, meter, batch_of(encoder)):
-            for each, vector in zip(group, _encode(group, encoder), strict=True):
-                writer.add(rows.media(each, vector))
+            vectors, copies = _encode(group, encoder), _describe_copies(group)
+            for each, vector, of_copy in zip(group, vectors, copies, strict=True):
+                writer.add(rows.media(each, vector, of_copy))
             if video is not None:
                 writer.add_video(rows.video(video), None if video.kept_frames else rows.media(video.file, None))
             meter.report()
@@ -210,6 +225,19 @@ def _encode(group: list[DecodedFile], encoder: Encoder) -> list[npt.NDArray[np.f
     return [None if each.prepared is None else next(vectors) for each in group]
 
 
+_Descriptors = dict[str, npt.NDArray[np.float32] | None]
+
+
+def _describe_copies(group: list[DecodedFile]) -> list[_Descriptors]:
+    """Return the copy descriptors of images and of their panels, by column."""
+    inputs = [each.whole[None] for each in group if each.whole is not None]
+    inputs += [each.panels for each in group if each.panels is not None]
+    described = iter(describe(np.concatenate(inputs)) if inputs else ())
+    whole = [None if each.whole is None else next(described) for each in group]
+    panels = [None if each.panels is None else np.concatenate([next(described) for _ in each.panels]) for each in group]
+    return [{COPY_DESCRIPTOR: a, PANEL_DESCRIPTORS: b} for a, b in zip(whole, panels, strict=True)]
+
+
 def batch_of(encoder: Encoder) -> int:
     """Return the batch size of an encoder."""
     return int(getattr(encoder, "batch", _ENCODED))
@@ -228,6 +256,9 @@ def check_encoding(encoder: Encoder, vectors: npt.NDArray[np.float32], count: in
         )
     check_vectors(vectors)
     return vectors
+
+
+_NOT_DESCRIBED: _Descriptors = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}
 
 
 class _Rows:
@@ -250,7 +281,9 @@ class _Rows:
             return placement.media_id(self._dataset_id, item.path)
         return placement.frame_id(self._dataset_id, item.path, frame_number)
 
-    def media(self, decoded: DecodedFile, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+    def media(
+        self, decoded: DecodedFile, vector: npt.NDArray[np.float32] | None, of_copy: _Descriptors = _NOT_DESCRIBED
+    ) -> dict[str, Any]:
         """Return the media row of an image, of a frame, or of a video without frames."""
         item = decoded.item
         labels, caption = self._annotations.find(item.path)
@@ -272,6 +305,7 @@ class _Rows:
             "frame_number": decoded.frame_number,
             "frame_time_s": decoded.frame_time_s,
             "embedding": vector,
+            **of_copy,
         }
 
     def video(self, video: DecodedVideo) -> dict[str, Any]:
@@ -356,7 +390,7 @@ def rows_to_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBat
     columns = []
     for field in schema:
         values = [row[field.name] for row in rows]
-        if field.name == "embedding":
+        if field.name in (COPY_DESCRIPTOR, "embedding"):
             columns.append(vectors_to_arrow(values, field.type.list_size))
         else:
             columns.append(pa.array(values, field.type))

@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow as pa
+
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
+from framedex.encoders import Encoder
+from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
 from framedex.errors import NotFound
 from framedex.jobs.ingest.content import Content, FilesInput
 from framedex.jobs.ingest.ingest import NO_CHECKPOINT, Checkpoint, Ingested, SaveCheckpoint, ingest
@@ -18,6 +22,7 @@ from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
+from framedex.storage.media_rows import copy_schema
 from framedex.storage.tables import Table
 from framedex.storage.videos import videos_path
 from framedex.tasks import TaskProgress
@@ -101,6 +106,7 @@ def read_content(
     checkpoint: Checkpoint = NO_CHECKPOINT,
     head: str | None = None,
     of_videos: bool = True,
+    of_copies: bool = True,
 ) -> Ingested:
     """Append the rows of a content to the media table; its progress takes the job from 0 to *end*.
 
@@ -118,6 +124,7 @@ def read_content(
         checkpoint: rows that an earlier run of the task wrote; see :func:`resume_checkpoint`.
         head: id of the generation that the task starts from.
         of_videos: whether the media table has, or will have, the columns about frames.
+        of_copies: the same for the columns for finding copies.
     """
     save_checkpoint = checkpoint_saver(progress, head=head)
     if isinstance(content, FilesInput):
@@ -136,6 +143,7 @@ def read_content(
             save_checkpoint=save_checkpoint,
             sampling=Sampling(config.frames_per_second, config.scene_changes),
             of_videos=of_videos,
+            of_copies=_copy_columns(content.encoder) if of_copies else None,
         )
     return ingest_vectors(
         content,
@@ -148,6 +156,10 @@ def read_content(
         save_checkpoint=save_checkpoint,
         of_videos=of_videos,
     )
+
+
+def _copy_columns(encoder: Encoder) -> pa.Schema:
+    return copy_schema(DIMENSION, is_embedding=is_copy_descriptor(encoder.name))
 
 
 def with_box_problems(summary: Summary, boxes: BoxIndex | None, *, unmatched: bool) -> Summary:

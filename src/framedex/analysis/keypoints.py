@@ -1,0 +1,147 @@
+"""Verification of copies by keypoints: whether one image, or a part of it, is seen in another one.
+
+Keypoints and binary descriptors are ORB (E. Rublee et al., "ORB: an efficient alternative to SIFT or SURF", ICCV 2011).
+Matches that pass the ratio test (D. Lowe, IJCV 60(2), 2004) must agree on one turn, scale and shift (RANSAC).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.core.borders import cropped, inner_box
+
+SIDE = 320
+"""Pixels of the longer side of the images in which keypoints are found."""
+MOST = 400
+"""The maximum number of keypoints of an image."""
+_LEAST_SIDE = 32  # pixels
+_RATIO = 0.8
+_LEAST_MATCHES = 12
+_LEAST_SHARE = 0.3  # of the matches that agree
+_LEAST_SPREAD = 0.01  # of the area of each image that the agreeing matches span
+_LEAST_SPAN = 0.025  # of the area that the images would share: equal captions and logos span less
+_LEAST_DENSITY = 0.08  # of the keypoints in that area; where only a caption agrees, the others find no match
+_LEAST_SCALE, _MOST_SCALE = 0.15, 6.0
+_TOLERANCE = 4.0  # pixels
+_ATTEMPTS = 500
+_FAST = 10  # difference of grey levels of a corner
+_Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Keypoints:
+    """Keypoints of an image.
+
+    Attributes:
+        points: float32, shape (K, 2): x and y in an image of at most 320 pixels a side.
+        descriptors: uint8, shape (K, 32).
+        width, height: of that image.
+        inner: the share of its area within uniform borders, in (0, 1].
+    """
+
+    points: npt.NDArray[np.float32]
+    descriptors: npt.NDArray[np.uint8]
+    width: int
+    height: int
+    inner: float = 1.0
+
+
+@dataclass(frozen=True)
+class SharedView:
+    """The part of two images that shows the same.
+
+    Attributes:
+        scale: the size of the second image's content as a multiple of the first one's, in pixels of the keypoints.
+        turn: the angle, in degrees in [-180, 180), by which it is turned clockwise.
+        share, other_share: the part of the area of the first and of the second image, in [0, 1].
+    """
+
+    scale: float
+    turn: float
+    share: float
+    other_share: float
+
+
+def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
+    """Return the keypoints of a greyscale image, outside of its uniform borders.
+
+    Args:
+        grey: uint8, shape (H, W), any size; larger ones than 320 pixels a side are reduced.
+    """
+    factor = SIDE / max(grey.shape)
+    if factor < 1:
+        size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
+        grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    box = inner_box(grey)
+    if min(box[2] - box[0], box[3] - box[1]) < _LEAST_SIDE:
+        return Keypoints(np.empty((0, 2), np.float32), np.empty((0, 32), np.uint8), grey.shape[1], grey.shape[0])
+    points, descriptors = _detector().detectAndCompute(np.ascontiguousarray(cropped(grey, box)), None)
+    places = np.array([each.pt for each in points], dtype=np.float32).reshape(-1, 2) + np.array(
+        [box[1], box[0]], dtype=np.float32
+    )
+    found = np.empty((0, 32), np.uint8) if descriptors is None else np.asarray(descriptors, np.uint8)
+    inner = (box[2] - box[0]) * (box[3] - box[1]) / grey.size
+    return Keypoints(places[:MOST], found[:MOST], grey.shape[1], grey.shape[0], inner)
+
+
+def _detector() -> Any:
+    detector: Any = cv2.ORB
+    return detector.create(MOST, fastThreshold=_FAST)  # not shared: it is not safe between threads
+
+
+def shared_view(a: Keypoints, b: Keypoints) -> SharedView | None:
+    """Return the part that two images share; None if there is no proof of one."""
+    if min(len(a.points), len(b.points)) < _LEAST_MATCHES:
+        return None
+    distance, nearest = cv2.batchDistance(
+        a.descriptors, b.descriptors, dtype=cv2.CV_32S, normType=cv2.NORM_HAMMING, K=2, mask=None, update=0
+    )
+    matched = np.flatnonzero(distance[:, 0] < _RATIO * distance[:, 1])
+    if len(matched) < _LEAST_MATCHES:
+        return None
+    mine, other = a.points[matched], b.points[nearest[matched, 0]]
+    found, agreeing = cv2.estimateAffinePartial2D(
+        mine, other, method=cv2.RANSAC, ransacReprojThreshold=_TOLERANCE, maxIters=_ATTEMPTS
+    )
+    if agreeing is None or not agreeing.any():
+        return None
+    matrix, inliers = np.asarray(found, np.float64), np.asarray(agreeing).ravel() > 0
+    scale = float(np.hypot(matrix[0, 0], matrix[1, 0]))
+    if inliers.sum() < max(_LEAST_MATCHES, _LEAST_SHARE * len(matched)) or not _LEAST_SCALE <= scale <= _MOST_SCALE:
+        return None
+    spreads = _spread(mine[inliers], a), _spread(other[inliers], b)
+    if min(spreads) < _LEAST_SPREAD:
+        return None
+    view = _view(matrix, scale, a, b)
+    if spreads[0] < _LEAST_SPAN * view.share or spreads[1] < _LEAST_SPAN * view.other_share:
+        return None
+    inverse = np.asarray(cv2.invertAffineTransform(matrix), np.float64)
+    seen = min(_count_within(a, matrix, b), _count_within(b, inverse, a))
+    return view if inliers.sum() >= _LEAST_DENSITY * seen else None
+
+
+def _count_within(image: Keypoints, matrix: _Matrix, other: Keypoints) -> int:
+    """Return the number of keypoints of an image that a transform puts into another image."""
+    places = image.points @ matrix[:, :2].T + matrix[:, 2]
+    return int(np.count_nonzero((places >= 0).all(axis=1) & (places < (other.width, other.height)).all(axis=1)))
+
+
+def _spread(points: npt.NDArray[np.float32], image: Keypoints) -> float:
+    return float(cv2.contourArea(cv2.convexHull(points))) / (image.width * image.height)
+
+
+def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedView:
+    corners = np.array([[0, 0, 1], [a.width, 0, 1], [a.width, a.height, 1], [0, a.height, 1]], np.float64)
+    placed = (corners @ matrix.T).astype(np.float32)
+    frame = np.array([[0, 0], [b.width, 0], [b.width, b.height], [0, b.height]], np.float32)
+    common, _ = cv2.intersectConvexConvex(placed, frame)
+    turn = float(np.degrees(np.arctan2(matrix[1, 0], matrix[0, 0])))
+    return SharedView(
+        scale,
+        -180.0 if turn >= 180 else turn,
+        min(1.0, float(common) / (a.width * a.height * scale**2)),
+        min(1.0, float(common) / (b.width * b.height)),
+    )

@@ -1,0 +1,170 @@
+"""Pairs of copies: a table of its own, because neither the embeddings nor their neighbours show them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framedex.core.arrays import Vectors
+from framedex.storage import tables
+from framedex.storage.id_index import IdIndex
+from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.table_names import COPIES
+from framedex.storage.tables import Table
+
+Rows = npt.NDArray[np.int64]
+Pairs = tuple[Rows, Rows, Vectors]
+"""(item, other item, similarity)"""
+_ENDS = ("media_id", "other_id")
+_SCHEMA = pa.schema(
+    [
+        pa.field("media_id", pa.string(), nullable=False),
+        pa.field("other_id", pa.string(), nullable=False),
+        pa.field("similarity", pa.float32(), nullable=False),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class CopyPairs:
+    """Pairs of media of which one is a copy of the other.
+
+    Attributes:
+        a, b: int64, shape (P,): their rows in the media table; a is the copy where that is known.
+        similarity: float32, shape (P,), at least the lowest level of near-duplicates.
+        reasons: what was done to the copy; None if the descriptors alone show it.
+    """
+
+    a: Rows
+    b: Rows
+    similarity: Vectors
+    reasons: Sequence[str | None]
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def joined(self, other: "CopyPairs") -> "CopyPairs":
+        """Return the pairs of both."""
+        return CopyPairs(
+            np.concatenate([self.a, other.a]),
+            np.concatenate([self.b, other.b]),
+            np.concatenate([self.similarity, other.similarity]),
+            [*self.reasons, *other.reasons],
+        )
+
+    def take(self, selected: npt.NDArray[np.bool_]) -> "CopyPairs":
+        """Return the selected pairs: bool, shape (P,)."""
+        reasons = [reason for reason, kept in zip(self.reasons, selected.tolist(), strict=True) if kept]
+        return CopyPairs(self.a[selected], self.b[selected], self.similarity[selected], reasons)
+
+    def moved(self, new_row: Rows) -> "CopyPairs":
+        """Return the pairs with other row numbers; pairs with a row that becomes -1 are left out."""
+        a, b = new_row[self.a], new_row[self.b]
+        kept = (a >= 0) & (b >= 0)
+        return CopyPairs(a, b, self.similarity, self.reasons).take(kept)
+
+    def items(self, positions: Rows) -> Pairs:
+        """Return the pairs by the numbers of items, whose ascending rows are *positions*."""
+        kept = np.isin(self.a, positions) & np.isin(self.b, positions)
+        a, b = (np.searchsorted(positions, rows[kept]) for rows in (self.a, self.b))
+        return a, b, self.similarity[kept]
+
+
+NO_PAIRS = CopyPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), ())
+
+
+def raise_similarity(similarity: Vectors, pairs: Pairs) -> None:
+    """Raise the similarities of items, in place, to those of their pairs: float32, shape (N,)."""
+    for items in pairs[:2]:
+        np.maximum.at(similarity, items, pairs[2])
+
+
+def has_own_descriptor(table: Table) -> bool:
+    """Return whether copies are compared by descriptors that are not the embeddings."""
+    return COPY_DESCRIPTOR in table.schema.names
+
+
+def compared_column(table: Table) -> str:
+    """Return the column of vectors by which near-duplicates are found."""
+    return COPY_DESCRIPTOR if has_own_descriptor(table) else "embedding"
+
+
+def video_owners(table: Table, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int32] | None:
+    """Return the number of the video of each row, -1 for images: int32, shape (len(positions),); None without videos.
+
+    Frames of one video are no copies of each other.
+    """
+    if "video_id" not in table.schema.names:
+        return None
+    encoded = table.scan(["video_id"]).read_all().column(0).combine_chunks().dictionary_encode()
+    if not len(encoded.dictionary):
+        return None
+    numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return np.asarray(numbers[positions], dtype=np.int32)
+
+
+def keep_descriptors(table: Table, versions: Mapping[str, int]) -> Table:
+    """Return a media table whose embeddings can be replaced: where they are copy descriptors, these get a column.
+
+    Args:
+        table: the media table, at its newest version.
+        versions: of the tables of the generation.
+    """
+    if COPIES not in versions or has_own_descriptor(table):
+        return table
+    schema = copy_schema(table.schema.field("embedding").type.list_size, is_embedding=False)
+    field = schema.field(COPY_DESCRIPTOR)
+    batches = (
+        pa.RecordBatch.from_arrays([batch.column(0)], schema=pa.schema([field]))
+        for batch in table.vector_batches("embedding", 0)
+    )
+    return Table(table.path, tables.put_columns(table, batches, pa.schema([field])))
+
+
+def write_pairs(pairs: CopyPairs, table: Table) -> int:
+    """Write pairs of rows of a media table, by media ids; return the version of their table."""
+    ids = table.scan(["media_id"]).read_all().column(0)
+    columns = [ids.take(pa.array(rows)).combine_chunks() for rows in (pairs.a, pairs.b)]
+    arrays = [*columns, pa.array(pairs.similarity, pa.float32()), pa.array(list(pairs.reasons), pa.string())]
+    path = _path(table.path)
+    version = tables.replace(path, [pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)], _SCHEMA)
+    tables.sync(path)
+    return version
+
+
+def read_pairs(table: Table, versions: Mapping[str, int]) -> CopyPairs | None:
+    """Read the pairs of a generation as rows of its media table; None if it has no table of pairs.
+
+    Args:
+        table: the media table at the version of the generation, or a later one with the same or fewer ids.
+        versions: of the tables of the generation.
+    """
+    if COPIES not in versions or PANEL_DESCRIPTORS not in table.schema.names:
+        return None
+    stored = Table(_path(table.path), versions[COPIES]).scan(_SCHEMA.names).read_all()
+    if not len(stored):
+        return NO_PAIRS
+    index = IdIndex(table)
+    a, b = (index.positions(stored.column(name).to_pylist()) for name in _ENDS)
+    kept = (a >= 0) & (b >= 0)
+    pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist())
+    return pairs.take(kept)
+
+
+def reasons_of(table: Table, versions: Mapping[str, int], media_ids: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return what was done to copies among some media, by (id of the copy, id of the original)."""
+    if COPIES not in versions or not media_ids:
+        return {}
+    stored = Table(_path(table.path), versions[COPIES]).scan(["media_id", "other_id", "reason"]).read_all()
+    values = pa.array(media_ids, pa.string())
+    chosen = stored.filter(pc.and_(*(pc.is_in(stored.column(name), value_set=values) for name in _ENDS)))
+    return {(row["media_id"], row["other_id"]): row["reason"] for row in chosen.to_pylist() if row["reason"]}
+
+
+def _path(table: Path) -> Path:
+    return table.with_name(f"{COPIES}.lance")
