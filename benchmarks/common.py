@@ -43,6 +43,7 @@ PINS = {
         "pillow==13.0.0",
         "scipy==1.17.1",
     ),
+    "pdqhash": ("pdqhash==0.2.8", "ImageHash==4.3.2", "numpy==2.4.6", "pillow==13.0.0", "scipy==1.17.1"),
     "imagededup": (
         "imagededup==0.3.3.post2",
         "numpy==2.4.6",

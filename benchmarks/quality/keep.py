@@ -1,0 +1,135 @@
+"""Which copy to keep: how often the original wins among its edits.
+
+Each group is a photo and nine edits of it: brightness × 1.3, contrast stretched, sharpened, quality 40, quality 98,
+half size, twice the size, a watermark, a border. The edits are saved at several qualities; the original is the file as
+it came, or saved anew at quality 90. The largest file, and the most pixels (then the largest file), are the rules that
+other tools offer.
+"""
+
+import collections
+import io
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import parents  # noqa: F401 - makes the modules of the benchmarks importable
+from edits import EDITS
+from halves import HALVES, half
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+
+from common import arguments, save, table, verdict
+from framedex import Workspace
+
+SEED, LEAST_SIDE = 4, 200
+AIM = 0.95
+# (quality of the edits, quality at which the original is saved anew or None for the file as it came)
+CASES = ((92, None), (95, None), (75, None), (92, 90))
+ORIGINAL = "original"
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = arguments(__doc__)
+    parser.add_argument("--groups", type=int, default=40)
+    parser.add_argument("--halves", nargs="+", choices=HALVES, default=[HALVES[1]])
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name in options.halves:
+        for quality, anew in CASES:
+            rows.append(_measured(options.data, name, options.groups, quality, anew))
+    heads = ("half", "edits at", "original", "groups", "kept", "largest file", "most pixels", "found", "others kept")
+    print(table(heads, [[str(value) if isinstance(value, dict) else value for value in row.values()] for row in rows]))
+    first = next(row for row in rows if row["half"] == options.halves[-1])
+    print(verdict("the original is kept", first["kept"], AIM))
+    save("quality-keep", {"rows": rows})
+
+
+def _measured(data: Path, name: str, groups: int, quality: int, anew: int | None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as work:
+        folder = Path(work) / "photos"
+        chosen = _write(data, name, folder, groups, quality, anew)
+        with Workspace(Path(work) / "ws") as workspace:
+            dataset = workspace.create_dataset("keep", folder, "gist")
+            kept: dict[str, str] = {}
+            duplicates = list(dataset.duplicates())
+            for group in duplicates:
+                numbers = {_number(each) for each in group.file_names}
+                if len(numbers) == 1:
+                    kept[numbers.pop()] = _kind(group.file_names[group.media_ids.index(group.keep)])
+            members = sum(len(group.file_names) for group in duplicates)
+        sizes: Mapping[str, Callable[[Path], tuple[int, int]]] = {
+            "largest": lambda path: (0, path.stat().st_size),
+            "pixels": lambda path: (int(np.prod(Image.open(path).size)), path.stat().st_size),
+        }
+        rules = {
+            rule: sum(_kind(max(folder.glob(f"{number}__*"), key=key).name) == ORIGINAL for number in chosen) / groups
+            for rule, key in sizes.items()
+        }
+    others = collections.Counter(kind for kind in kept.values() if kind != ORIGINAL)
+    return {
+        "half": name,
+        "edits": f"quality {quality}",
+        "original": "as it came" if anew is None else f"quality {anew}",
+        "groups": len(chosen),
+        "kept": sum(kind == ORIGINAL for kind in kept.values()) / len(chosen),
+        **rules,
+        "found": members / (10 * len(chosen)),
+        "instead": dict(others.most_common()),
+    }
+
+
+def _write(data: Path, name: str, folder: Path, groups: int, quality: int, anew: int | None) -> list[str]:
+    """Write the groups; return their numbers."""
+    folder.mkdir()
+    photos, chosen = half(data, name), []
+    for place in np.random.default_rng(SEED).permutation(len(photos)):
+        raw = photos[place].read_bytes()
+        image = Image.open(io.BytesIO(raw))
+        if image.format != "JPEG" or image.mode != "RGB" or min(image.size) < LEAST_SIDE:
+            continue
+        if anew is not None:
+            raw = _jpeg(image, anew)
+            image = Image.open(io.BytesIO(raw))
+        number = f"{len(chosen):03d}"
+        chosen.append(number)
+        (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(raw)
+        for kind, made in _edits(image.convert("RGB"), quality).items():
+            (folder / f"{number}__{kind}.jpg").write_bytes(made)
+        if len(chosen) == groups:
+            break
+    return chosen
+
+
+def _edits(image: Image.Image, quality: int) -> dict[str, bytes]:
+    border = round(min(image.size) * 0.06)
+    return {
+        "brighter": _jpeg(ImageEnhance.Brightness(image).enhance(1.3), quality),
+        "stretched": _jpeg(ImageOps.autocontrast(image, cutoff=1), quality),
+        "sharpened": _jpeg(image.filter(ImageFilter.UnsharpMask(2, 150, 3)), quality),
+        "quality 40": _jpeg(image, 40),
+        "quality 98": _jpeg(image, 98),
+        "half": _jpeg(image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS), quality),
+        "double": _jpeg(image.resize((image.width * 2, image.height * 2), Image.Resampling.BICUBIC), quality),
+        "watermark": _jpeg(EDITS["watermark"][0](image), quality),
+        "bordered": _jpeg(ImageOps.expand(image, border, (255, 255, 255)), quality),
+    }
+
+
+def _jpeg(image: Image.Image, quality: int) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=quality)
+    return file.getvalue()
+
+
+def _number(name: str) -> str:
+    return name.split("__", maxsplit=1)[0]
+
+
+def _kind(name: str) -> str:
+    return Path(name).stem.split("__")[1]
+
+
+if __name__ == "__main__":
+    main()
