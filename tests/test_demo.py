@@ -18,6 +18,7 @@ def test_demo__finds_what_was_planted(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Planted and found" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_compare__can_fail(tmp_path: Path) -> None:
     """The comparison sees what is missing and what is found besides."""
     with Workspace(tmp_path / "ws") as workspace:
@@ -29,6 +30,7 @@ def test_compare__can_fail(tmp_path: Path) -> None:
     assert outcomes["near-duplicate pairs"].found == outcomes["near-duplicate pairs"].planted > 90
 
 
+@pytest.mark.slow
 def test_demo__leaves_a_dataset_of_that_name_alone(tmp_path: Path) -> None:
     """A dataset that the user named like the demo's is not replaced."""
     with Workspace(tmp_path / "ws") as workspace:

@@ -232,9 +232,10 @@ def test_full_disk__thumbnails(disk: Disk, folder: Path) -> None:
         dataset = workspace.create_dataset("pets", folder)
         with disk.full(0):
             assert dataset.thumbnail(first_ids(dataset, 1)[0])[:2] == b"\xff\xd8"
-        assert [path for path in (workspace.path / "cache").rglob("*") if path.is_file()] == []
+        assert [path for path in (workspace.path / "cache" / "thumbnails").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_only", [False, True])
 def test_full_disk__opening(disk: Disk, folder: Path, read_only: bool) -> None:
     """A workspace on a disk without a free byte is opened and read; what would write says that there is no space."""
@@ -266,6 +267,7 @@ def test_full_disk__check(disk: Disk, folder: Path) -> None:
         assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened_before", [False, True])
 def test_full_disk__clean_up(disk: Disk, folder: Path, opened_before: bool) -> None:
     """On a disk without a free byte old states are freed and datasets deleted; after that there is space again."""
@@ -315,6 +317,7 @@ def test_broken_disk__opening(workspace: Workspace) -> None:
         assert again.dataset("pets").count() == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", SPACES)
 def test_full_disk__failed_clean_up(disk: Disk, folder: Path, left: int) -> None:
     """A clean-up that fails leaves no snapshot from before it: there is nothing to undo; it succeeds later."""

@@ -143,6 +143,7 @@ def coco_of(dataset: Any, home: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_old_workspace__exports_its_classes(home: Path, old: Workspace) -> None:
     """Without a class list, classes count in the alphabetical order of the whole dataset; later ones follow."""
     dataset = old.dataset("old")
@@ -175,6 +176,7 @@ def test_old_workspace__reindexes(home: Path, old: Workspace) -> None:
     assert after == before
 
 
+@pytest.mark.slow
 def test_reindex__measures_what_older_versions_did_not(home: Path, old: Workspace) -> None:
     """A measure that the tables lack is taken from the images; rows of images that are gone keep what they had."""
     dataset = old.dataset("old")

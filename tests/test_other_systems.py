@@ -59,6 +59,7 @@ LIFE = """
     """
 
 
+@pytest.mark.slow
 def test_life__without_posix(tmp_path: Path) -> None:
     """A dataset is made, edited, copied, restored, exported and deleted without any call that only POSIX has."""
     for number, (name, count) in enumerate({"first": 5, "second": 3, "third": 1}.items()):

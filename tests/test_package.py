@@ -52,6 +52,7 @@ def loaded(statement: str) -> set[str]:
     return set(json.loads(out))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", MAY_LOAD)
 def test_import__loads_what_is_listed(statement: str) -> None:
     """Importing loads no package that is not on the list, so no engine that the statement does not need."""
@@ -89,6 +90,7 @@ def test_attribute__that_is_missing() -> None:
         framedex.Wrkspace  # type: ignore[attr-defined]  # noqa: B018
 
 
+@pytest.mark.slow
 def test_packages__that_the_documents_name() -> None:
     """The packages of filters and encoders are reached from the package without importing them by name."""
     assert run("import framedex; print(framedex.vql.__name__, framedex.encoders.__name__)").split() == [
@@ -118,6 +120,7 @@ def test_errors__are_exported() -> None:
     assert all(getattr(framedex, name) is error for name, error in ERRORS.items())
 
 
+@pytest.mark.slow
 def test_errors__are_all_in_one_module() -> None:
     """No other module defines an error of its own."""
     source = Path(framedex.__file__).parent

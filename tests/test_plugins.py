@@ -47,6 +47,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
     return call
 
 
+@pytest.mark.slow
 def test_plugins__are_used(use: Use, tmp_path: Path, images: Path) -> None:
     """A plugin's encoder indexes a dataset, its issue types work in all queries, and its detector enriches."""
     use("example_plugin")
@@ -235,6 +236,7 @@ def test_plugins__on_the_command_line(use: Use) -> None:
     assert "framedex-example 1.2.0" in run(code)
 
 
+@pytest.mark.slow
 def test_document__shows_the_example_package(use: Use) -> None:
     """The entry points of the document are those of the example package, and its Python blocks run."""
     use("example_plugin")

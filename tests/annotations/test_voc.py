@@ -128,6 +128,7 @@ def test_files__fail_alone(tmp_path: Path, text: str, told: str) -> None:
     assert "b.xml" in problems.sample[0].reason
 
 
+@pytest.mark.slow
 def test_files__of_any_depth(tmp_path: Path) -> None:
     """Very deep elements are read or rejected without a crash."""
     depth = 2 * 10**5

@@ -73,6 +73,7 @@ def state(dataset: Dataset) -> Any:
     return dataset.to_arrow(), dataset.explore(), dataset.duplicates(), dataset.count(), dataset.skipped
 
 
+@pytest.mark.slow
 def test_add_media__images_of_another_folder(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """Images come behind those that are there, with the next batch number, and are found where they lie."""
     more = fill(tmp_path / "more", 3, first_seed=200)
@@ -90,6 +91,7 @@ def test_add_media__images_of_another_folder(pets: Dataset, folder: Path, tmp_pa
     assert pets.to_arrow(["file_path"])["file_path"].to_pylist()[6] == str(more / "000.png")
 
 
+@pytest.mark.slow
 def test_add_media__images_below_the_same_folder(pets: Dataset, folder: Path) -> None:
     """A folder within the source belongs to the same root, so that its images are known when all is added again."""
     below = fill(folder / "below", 2, first_seed=300)
@@ -103,6 +105,7 @@ def test_add_media__images_below_the_same_folder(pets: Dataset, folder: Path) ->
     assert (pets.count(), pets.skipped) == (8, {"media that are there already": 8})
 
 
+@pytest.mark.slow
 def test_add_media__images_of_a_list(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """A list adds what it names, with labels and captions, wherever the files lie."""
     write(folder / "new.png", photo(7))
@@ -119,6 +122,7 @@ def test_add_media__images_of_a_list(pets: Dataset, folder: Path, tmp_path: Path
     assert elsewhere.is_dir()
 
 
+@pytest.mark.slow
 def test_add_media__annotations_of_the_added_folder(pets: Dataset, tmp_path: Path) -> None:
     """Annotations beside the added images give them labels and captions; those of others stay away."""
     more = fill(tmp_path / "more", 2, first_seed=200)
@@ -132,6 +136,7 @@ def test_add_media__annotations_of_the_added_folder(pets: Dataset, tmp_path: Pat
     assert pets.skipped == {"annotations without an image": 1, "media that are there already": 2}
 
 
+@pytest.mark.slow
 def test_add_media__what_is_there_already(pets: Dataset, folder: Path) -> None:
     """The same folder again adds nothing, changes no status, and says how many were left out."""
     before = pets.to_arrow()
@@ -147,6 +152,7 @@ def test_add_media__what_is_there_already(pets: Dataset, folder: Path) -> None:
     assert columns_of(pets, ["batch"])["batch"] == [0] * 6 + [1]
 
 
+@pytest.mark.slow
 def test_add_media__batches_are_counted_where_something_was_added(pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """An addition of nothing takes no batch number, and one folder is one source root however often it is added."""
     more = fill(tmp_path / "more", 1, first_seed=200)
@@ -170,6 +176,7 @@ def test_add_media__names_that_look_like_another_root(workspace: Workspace, tmp_
     np.testing.assert_array_equal(dataset.read(columns_of(dataset, ["media_id"])["media_id"][1]), photo(2))
 
 
+@pytest.mark.slow
 def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
     """Files that are no images are added as corrupted rows, in cluster 0 with those that were there."""
     more = fill(tmp_path / "more", 1, first_seed=200)
@@ -188,6 +195,7 @@ def test_add_media__broken_files(pets: Dataset, tmp_path: Path) -> None:
     assert {c.n_images for c in pets.explore().clusters if c.formed_by == "CORRUPTED"} == {2}
 
 
+@pytest.mark.slow
 def test_add_media__to_broken_files_only(workspace: Workspace, tmp_path: Path, uses: Uses) -> None:
     """A dataset in which nothing could be decoded takes good images."""
     uses(Averages())
@@ -246,6 +254,7 @@ def test_add_media__vectors_of_images_below_another_folder(workspace: Workspace,
         np.testing.assert_array_equal(dataset.read(ids_of(dataset)[f"{number}.png"]), photo(number))
 
 
+@pytest.mark.slow
 def test_add_media__what_does_not_fit(workspace: Workspace, pets: Dataset, folder: Path, tmp_path: Path) -> None:
     """A table for images, images for a table, other dimensions and nothing at all are refused; nothing changes."""
     vectors = workspace.create_dataset("vectors", embedded([[1, 0], [0, 1]]))
@@ -277,6 +286,7 @@ def test_add_media__an_encoder_that_has_changed(pets: Dataset, folder: Path, use
         pets.add_media(folder)
 
 
+@pytest.mark.slow
 def test_add_media__rows_that_cannot_be_used(workspace: Workspace) -> None:
     """A table with a broken row adds none of its rows, and what it left behind is gone with the next addition."""
     vectors = families(20)
@@ -292,6 +302,7 @@ def test_add_media__rows_that_cannot_be_used(workspace: Workspace) -> None:
     assert columns_of(dataset, ["path"])["path"] == [f"{number}.jpg" for number in range(20)]
 
 
+@pytest.mark.slow
 def test_add_media__status_while_it_runs(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses) -> None:
     """While media are added the dataset is READ ONLY, readers see what was there, and other changes are refused."""
     before, media = state(pets), list(ids_of(pets).values())
@@ -317,6 +328,7 @@ def test_add_media__status_while_it_runs(workspace: Workspace, pets: Dataset, tm
     assert pets.count() == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partial", [False, True])
 def test_add_media__aborted(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses, partial: bool) -> None:
     """An aborted addition leaves the status that the head supports and no trace, for readers or the next addition."""
@@ -339,6 +351,7 @@ def test_add_media__aborted(workspace: Workspace, pets: Dataset, tmp_path: Path,
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_add_media__failed_and_retried(workspace: Workspace, pets: Dataset, tmp_path: Path, uses: Uses) -> None:
     """A retried addition is one that never failed, also where the dataset has grown meanwhile."""
     before = state(pets)
@@ -368,6 +381,7 @@ def test_add_media__failed_and_retried(workspace: Workspace, pets: Dataset, tmp_
     assert columns_of(pets) == columns_of(whole)
 
 
+@pytest.mark.slow
 def test_add_media__retry_while_another_task_runs(pets: Dataset, tmp_path: Path, uses: Uses) -> None:
     """A failed addition is not retried beside another task."""
     uses(Faulty())
@@ -427,6 +441,7 @@ def test_add_media__auto_reindex(workspace: Workspace) -> None:
         dataset.reindex()
 
 
+@pytest.mark.slow
 def test_add_media__auto_reindex_of_nothing_new(workspace: Workspace) -> None:
     """With auto_reindex earlier additions are settled even where nothing new is added."""
     vectors = families(20)
@@ -441,6 +456,7 @@ def test_add_media__auto_reindex_of_nothing_new(workspace: Workspace) -> None:
     assert state(dataset) == before
 
 
+@pytest.mark.slow
 def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
     """Measures of added images are held against the limits, and sizes against those of all."""
     more = tmp_path / "more"
@@ -452,6 +468,7 @@ def test_add_media__issues_of_added_rows(pets: Dataset, tmp_path: Path) -> None:
     assert {"path": "huge.png", "issue_type": "odd_size"} in found
 
 
+@pytest.mark.slow
 def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path: Path) -> None:
     """Exploring, tables, issues, exports, reports and notebook views work on a dataset with additions."""
     more = fill(tmp_path / "more", 2, first_seed=200)
@@ -479,6 +496,7 @@ def test_add_media__all_that_reads(workspace: Workspace, pets: Dataset, tmp_path
     assert pets.embeddings()[1].shape == (9, 48)
 
 
+@pytest.mark.slow
 def test_add_media__survives_reopening(workspace: Workspace) -> None:
     """The additions, the status and the ids are the same after the workspace is opened again."""
     vectors = families(20)
@@ -492,6 +510,7 @@ def test_add_media__survives_reopening(workspace: Workspace) -> None:
         assert reopened.info.status_new is dataset.info.status_new is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_add_media__a_file_that_is_gone_later(pets: Dataset, tmp_path: Path) -> None:
     """An added image whose file is gone is named by its own folder."""
     more = fill(tmp_path / "more", 1, first_seed=200)

@@ -70,6 +70,7 @@ def put(service: Service, bucket: str, count: int) -> None:
         service.put(f"{bucket}/f/{number:03}.png", png(200 + number))
 
 
+@pytest.mark.slow
 def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
     """Images in a bucket are added, shown and exported, and stay there."""
     put(service, "a-folder", 3)
@@ -93,6 +94,7 @@ def test_s3__a_folder(service: Service, far: Opened, tmp_path: Path) -> None:
     assert not (dataset._context.layout.dataset(dataset.id) / "blobs").exists()
 
 
+@pytest.mark.slow
 def test_s3__again_and_deeper(service: Service, far: Opened) -> None:
     """Images are known again, by their folder, by a folder above and below, and by a manifest."""
     put(service, "again", 2)
@@ -106,6 +108,7 @@ def test_s3__again_and_deeper(service: Service, far: Opened) -> None:
     assert columns_of(dataset, ["root"])["root"] == [0] * 6 + [1] * 3
 
 
+@pytest.mark.slow
 def test_s3__changed_objects(service: Service, far: Opened) -> None:
     """An object that was written again takes the place of the one before; others are not read again."""
     put(service, "changed", 3)
@@ -119,6 +122,7 @@ def test_s3__changed_objects(service: Service, far: Opened) -> None:
     assert dataset.read(columns_of(dataset, ["media_id"])["media_id"][8]).shape == (120, 80, 3)
 
 
+@pytest.mark.slow
 def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
     """The URIs of a table that brings embeddings lead to their images, too."""
     put(service, "table", 1)
@@ -129,6 +133,7 @@ def test_s3__uris_of_a_table(service: Service, far: Opened) -> None:
         np.testing.assert_array_equal(dataset.read(ids_of(dataset)["s3://table/f/000.png"]), photo(200))
 
 
+@pytest.mark.slow
 def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
     """A dataset can be made of a folder or a manifest in a bucket."""
     put(service, "makes", 2)
@@ -145,6 +150,7 @@ def test_s3__makes_a_dataset(service: Service, far: Opened) -> None:
         assert "none" not in [record.display_name for record in workspace.datasets()]
 
 
+@pytest.mark.slow
 def test_s3__nothing_at_the_uri(service: Service, far: Opened) -> None:
     """Invalid URIs, and URIs without objects, raise the interface's message; nothing changes."""
     service.put("nothing-here/notes.txt", b"x")
@@ -158,6 +164,7 @@ def test_s3__nothing_at_the_uri(service: Service, far: Opened) -> None:
     check_unchanged(dataset)
 
 
+@pytest.mark.slow
 def test_s3__broken_objects(service: Service, wire: Wire, far: Opened) -> None:
     """An object that cannot be read is a corrupted row with the reason, among others that can."""
     put(service, "broken-one", 3)
@@ -175,6 +182,7 @@ def test_s3__broken_objects(service: Service, wire: Wire, far: Opened) -> None:
         dataset.read(ids_of(dataset)["gone.png"])
 
 
+@pytest.mark.slow
 def test_s3__when_nothing_can_be_read(service: Service, far: Opened) -> None:
     """Objects that can be listed and none of them read are no broken images: the task fails."""
     dataset = far(s3_anonymous=True)
@@ -209,6 +217,7 @@ def test_s3__cut_in_the_middle(service: Service, wire: Wire, far: Opened, monkey
     assert set(added(dataset)["error"]) == {None}
 
 
+@pytest.mark.slow
 def test_s3__reading_is_concurrent_and_bounded(service: Service, wire: Wire, far: Opened) -> None:
     """Many small objects are read at a time, and no more than the settings say."""
     put(service, "small", 60)
@@ -235,6 +244,7 @@ def test_s3__export_of_a_service_that_is_gone(service: Service, wire: Wire, far:
     assert dataset.export(tmp_path / "out.zip", include_images=True).images == 9
 
 
+@pytest.mark.slow
 def test_s3__by_role(service: Service, wire: Wire, far: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """The role that media came with is assumed again when they are read."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", wire.address)  # where roles are assumed

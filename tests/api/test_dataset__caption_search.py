@@ -146,6 +146,7 @@ def test_search__diversity(searched: Workspace) -> None:
     assert names(dataset.search("red", 2, by="meaning", diversity=0.3)) == ["0.jpg", "3.jpg"]
 
 
+@pytest.mark.slow
 def test_search__follows_a_dataset(searched: Workspace, pets: Dataset, encoder: Meanings) -> None:
     """Edits, additions, deletions and restores are followed, and only texts that are new are encoded."""
 

@@ -94,6 +94,7 @@ def test_decision__record(workspace: Workspace) -> None:
     assert made[0].decision_id != made[1].decision_id
 
 
+@pytest.mark.slow
 def test_decision__stays_by_additions_and_reindexing(workspace: Workspace) -> None:
     """Decisions hold after additions, even of copies that connect the media, and after a reindex."""
     dataset = workspace.create_dataset("d", part([COPY, near(0.002), OTHER]))
@@ -116,6 +117,7 @@ def test_decision__stays_by_additions_and_reindexing(workspace: Workspace) -> No
         assert_hold(reopened)
 
 
+@pytest.mark.slow
 def test_decision__between_media_of_different_groups(workspace: Workspace) -> None:
     """It changes nothing now, and holds when something is added that would make one group of theirs."""
     left, right = near(0.03, 5), near(0.03, 6)
@@ -209,6 +211,7 @@ def test_decision__that_makes_no_sense(workspace: Workspace) -> None:
     assert dataset.duplicate_decisions() == []
 
 
+@pytest.mark.slow
 def test_decision__about_rows_without_an_embedding(workspace: Workspace) -> None:
     """They are in no group anyhow; the decision is kept, and harms nobody."""
     dataset = workspace.create_dataset("d", part([COPY, None, COPY, None]))
@@ -245,6 +248,7 @@ def test_decision__changes_nothing_else(workspace: Workspace, partial: bool) -> 
         dataset.reindex()
 
 
+@pytest.mark.slow
 def test_decision__by_several_at_once(workspace: Workspace) -> None:
     """Decisions and additions at the same time come one after another, or are refused as in the way; none is lost."""
     rows = np.repeat(families(20, seed=4), 4, axis=0)

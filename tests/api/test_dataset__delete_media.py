@@ -190,6 +190,7 @@ def test_delete_media__one_task_at_a_time(workspace: Workspace) -> None:
     assert (status_of(dataset), dataset.count()) == (DatasetStatus.READY, 27)
 
 
+@pytest.mark.slow
 def test_add_media__replaces_changed_files(workspace: Workspace, tmp_path: Path) -> None:
     """A file whose content has changed is read again in its place; one that was only touched is not."""
     folder = fill(tmp_path / "images", 6)

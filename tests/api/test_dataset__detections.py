@@ -78,6 +78,7 @@ def test_detect__in_every_image(workspace: Workspace, hues: Hues, folder: Path) 
     assert rows_of(source) == []
 
 
+@pytest.mark.slow
 def test_detect__beside_what_people_said(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """Objects of annotations stay, with their ids; those of the model come behind them. Again adds nothing."""
     things = scenes(folder, 2)
@@ -117,6 +118,7 @@ def test_detect__in_frames(workspace: Workspace, hues: Hues, tmp_path: Path) -> 
     assert all(row["error"] is None and row["kind"] == "video_frame" for row in rows)
 
 
+@pytest.mark.slow
 def test_encode__objects_too(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """With a new encoder the objects that there are are encoded by it, as the images and new ones are."""
     paint(folder, 3)
@@ -133,6 +135,7 @@ def test_encode__objects_too(workspace: Workspace, hues: Hues, folder: Path) -> 
     assert np.allclose([row["embedding"] for row in rows_of(again)], [row["embedding"] for row in rows])
 
 
+@pytest.mark.slow
 def test_detect__images_that_are_gone(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """In an image that cannot be read nothing is found; the others go on."""
     scenes(folder, 3)
@@ -168,6 +171,7 @@ def test_detect__without_an_encoder(workspace: Workspace, hues: Hues, folder: Pa
     assert len(rows_of(source.enrich({**ENCODE, **DETECT}))) == 2
 
 
+@pytest.mark.slow
 def test_captions__of_objects(workspace: Workspace, hues: Hues, tmp_path: Path) -> None:
     """Each object is captioned by what is in its box; where there are none, that is said first."""
     shapes = [Scene("red", "circle", "black", "large"), Scene("blue", "square", "white", "small")]
@@ -185,6 +189,7 @@ def test_captions__of_objects(workspace: Workspace, hues: Hues, tmp_path: Path) 
     assert before == after
 
 
+@pytest.mark.slow
 def test_abort__and_retry(workspace: Workspace, hues: Hues, folder: Path) -> None:
     """A detection that is aborted leaves the source as it was; a retry makes what an undisturbed one makes."""
     scenes(folder, 2)

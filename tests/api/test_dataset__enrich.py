@@ -70,6 +70,7 @@ def test_models__are_listed(source: Dataset) -> None:
     assert (built_in.id, built_in.type, built_in.status) == ("faces", "OBJECT_DETECTION", "Active")
 
 
+@pytest.mark.slow
 def test_enrich__makes_a_new_dataset(workspace: Workspace, source: Dataset) -> None:
     """The new dataset is READY, has the media of the source by the same ids, a snapshot, and other clusters."""
     source.tag(source.where([]), "seen")
@@ -113,6 +114,7 @@ def test_enrich__leaves_the_source_alone(workspace: Workspace, source: Dataset) 
         assert new[path] == before.get(path) or set(file.bytes_of) <= {
             *index_schema().names,
             "embedding",
+            "copy_descriptor",
             "error",
             "labels",
         }
@@ -145,6 +147,7 @@ def test_enrich__holds_the_source(workspace: Workspace, source: Dataset, hues: H
     assert enriched.count() == 6
 
 
+@pytest.mark.slow
 def test_context__of_enriched_datasets(source: Dataset) -> None:
     """The context says what was applied, by type; snapshots, clones, restores and further enrichments keep it."""
     new = source.enrichment_context()
@@ -165,6 +168,7 @@ def test_context__of_enriched_datasets(source: Dataset) -> None:
     assert both.enrichment_context().dataset_enrichment_models.enrichment_models == {**ENCODE, **TAG}
 
 
+@pytest.mark.slow
 def test_enrich__media_can_be_added(source: Dataset, tmp_path: Path, images: Path) -> None:
     """An enriched dataset grows as any other: what is there is known, what is new is encoded by the new encoder."""
     enriched = source.enrich(ENCODE)
@@ -191,6 +195,7 @@ def test_enrich__tags(source: Dataset, hues: Hues) -> None:
     assert labels_of(source)["1-green.png"] is None
 
 
+@pytest.mark.slow
 def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, images: Path) -> None:
     """If the tagger uses the dataset's encoder, no image is read again."""
     enriched = source.enrich(ENCODE)
@@ -201,6 +206,7 @@ def test_enrich__tags_by_known_vectors(source: Dataset, hues: Hues, images: Path
     assert labels_of(tagged)["1-green.png"] == ["green"]
 
 
+@pytest.mark.slow
 def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -> None:
     """They are rows without a vector, with the reason, and without tags; an image that came back is one again."""
     (images / "0-red.png").unlink()
@@ -268,6 +274,7 @@ def test_enrich__bad_requests(
     assert status_of(source) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 def test_enrich__dependencies(workspace: Workspace, source: Dataset) -> None:
     """A model that depends on a type can be applied behind it, or together with it, and not without."""
     path = workspace.path / "models.toml"
@@ -286,6 +293,7 @@ def test_enrich__needs_a_ready_dataset(workspace: Workspace, hues: Hues) -> None
         dataset.enrich(ENCODE)
 
 
+@pytest.mark.slow
 def test_enrich__of_uploads(workspace: Workspace, source: Dataset, images: Path, tmp_path: Path) -> None:
     """Uploaded images are shared with the new dataset, which has them when the source is gone."""
     for path in paint(tmp_path / "more", 8).iterdir():

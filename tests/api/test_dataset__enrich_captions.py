@@ -50,6 +50,7 @@ def exported(dataset: Dataset, folder: Path) -> dict[str, dict[str, Any] | None]
     }
 
 
+@pytest.mark.slow
 def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
     """Every image of the new dataset has a caption; the source and the index stay as they were."""
     enriched = source.enrich(CAPTION)
@@ -64,6 +65,7 @@ def test_enrich__captions(workspace: Workspace, source: Dataset) -> None:
     assert shown
 
 
+@pytest.mark.slow
 def test_enrich__captions_are_found(source: Dataset) -> None:
     """Words and filters find the new captions, and none in the source."""
     enriched = source.enrich(CAPTION)
@@ -84,6 +86,7 @@ def test_enrich__captions_are_found_by_meaning(tmp_path: Path, images: Path) -> 
         assert found["image_filename"].to_pylist() == ["5.png"]
 
 
+@pytest.mark.slow
 def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> None:
     """They stay unless the model's entry says otherwise; those of a model make way. The export tells them apart."""
     ids = ids_of(source)
@@ -103,6 +106,7 @@ def test_enrich__captions_of_people_stay(source: Dataset, tmp_path: Path) -> Non
     assert all((text or "").startswith("a small ") for text in captions_of(anew).values())
 
 
+@pytest.mark.slow
 def test_enrich__exports_have_the_captions(workspace: Workspace, source: Dataset, tmp_path: Path) -> None:
     """Label files of the enriched dataset have the captions; a dataset made of them has them, too."""
     enriched = source.enrich(CAPTION)
@@ -115,6 +119,7 @@ def test_enrich__exports_have_the_captions(workspace: Workspace, source: Dataset
         )
 
 
+@pytest.mark.slow
 def test_enrich__a_file_that_changes_keeps_its_caption(source: Dataset, images: Path, tmp_path: Path) -> None:
     """Captions go over to rows that replace others, and it is still known who wrote them; new rows have none."""
     enriched = source.enrich(CAPTION)
@@ -137,6 +142,7 @@ def test_enrich__images_that_are_gone_or_broken(source: Dataset, images: Path) -
     assert captions_of(source.enrich(CAPTION)) == {**SAID, "0.png": None, "1.png": None}
 
 
+@pytest.mark.slow
 def test_enrich__only_looks_where_a_caption_is_missing(source: Dataset, images: Path) -> None:
     """Images whose captions stay are not opened; that the others cannot be read stops nothing."""
     ids = ids_of(source)

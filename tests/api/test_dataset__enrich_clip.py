@@ -46,6 +46,7 @@ def enriched(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return source.enrich({"MULTIMODEL_IMAGE_ENCODING": "clip", "IMAGE_TAGGING": "colours"})
 
 
+@pytest.mark.slow
 def test_enrich__sentences_find_images(enriched: Dataset) -> None:
     """Of all sentences about a colour and a shape nine in ten find such an image first."""
     asked = [query for query in queries(PAIRS) if any(query.fits(scene) for scene in SCENES)]
@@ -57,6 +58,7 @@ def test_enrich__sentences_find_images(enriched: Dataset) -> None:
     assert enriched.embedding_config.weights is not None
 
 
+@pytest.mark.slow
 def test_enrich__tags_name_colours(enriched: Dataset) -> None:
     """Nine of ten tags are right."""
     rows = enriched.to_arrow(["image_filename", "labels"]).to_pylist()

@@ -72,6 +72,7 @@ def paused(workspace: Workspace, source: Dataset, pause: Pause) -> Dataset:
     return dataset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["linking tables", "encoding images", "clustering", "writing"])
 def test_abort__and_retry(workspace: Workspace, source: Dataset, stage: str) -> None:
     """An aborted enrichment leaves the source as it was; a retry makes what an undisturbed one makes."""

@@ -144,6 +144,7 @@ def test_export_status__unknown(dataset: Dataset, export_id: str) -> None:
         dataset.export_status(export_id)
 
 
+@pytest.mark.slow
 def test_export__of_one_state(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An export is of the state at which it was asked for, whatever is added before it begins and while it runs."""
     pause = Pause("media")
@@ -507,6 +508,7 @@ def test_export__missing_images_are_told(workspace: Workspace, dataset: Dataset,
     assert dataset.exports()[0].result_message == result.message
 
 
+@pytest.mark.slow
 def test_export__of_restored_and_cloned_datasets(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A restored dataset exports what it did before; so does a clone, but for the ids of its own groups."""
     (folder / "image_annotations.csv").write_text("filename,label,caption\n000.png,cat,a text\n001.png,dog,\n")

@@ -40,6 +40,7 @@ def values_of(dataset: Dataset, name: str) -> list[Any]:
     return values
 
 
+@pytest.mark.slow
 def test_field__of_each_type(dataset: Dataset) -> None:
     """A field of each type takes values, alone and in lists, and gives them back."""
     first, second, *_ = all_ids(dataset)
@@ -66,6 +67,7 @@ def test_field__of_each_type(dataset: Dataset) -> None:
     assert {each.field_name for each in dataset.field_values(first)} == set(samples)
 
 
+@pytest.mark.slow
 def test_field__record(dataset: Dataset) -> None:
     """A field says what it takes, who made it and when."""
     dataset.add_field("side", "enum", enum_options=["left", "right"], is_multi=True)

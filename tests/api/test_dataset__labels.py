@@ -74,6 +74,7 @@ LABELS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(8)
 @given(LABELS, st.booleans())
 def test_labels__edited_are_as_if_they_had_been_there(
@@ -148,6 +149,7 @@ def mixed_up(rows: int = ROWS) -> list[str]:
     return [f"crowd {(row + (row // 3 % 3 == 0)) % 3}" for row in range(rows)]
 
 
+@pytest.mark.slow
 def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> None:
     """The reason is with the issues, the counts and the report, and outlives additions, snapshots and deletions."""
     rows = crowds()
@@ -176,6 +178,7 @@ def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> N
     assert dataset.issues("mislabels").notes == [note]
 
 
+@pytest.mark.slow
 def test_notes__follow_the_labels(dataset: Dataset) -> None:
     """Labels that neighbours no longer share bring the reason, and corrected ones take it away."""
     ids = all_ids(dataset)

@@ -89,6 +89,7 @@ def test_set_limits__decides_the_issues(dataset: Dataset, name: str) -> None:
     assert columns_of(dataset, ISSUE_COLUMNS) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"blur": 0.7, "odd_size": 0.2}, {"duplicates": 0.99, "outliers": 0.01, "dark": 0}])
 def test_set_limits__equals_a_reindex(dataset: Dataset, limits: dict[str, float]) -> None:
     """A reindex under the limits writes the issues that setting them wrote, and they are still set."""
@@ -106,6 +107,7 @@ def ids_of_name(dataset: Dataset, name: str) -> list[str]:
     return dataset.where(vql.file_name("is", name)).media_ids()
 
 
+@pytest.mark.slow
 def test_set_limits__of_duplicates(dataset: Dataset) -> None:
     """The limit of near-duplicates is one of the levels; the members of its groups have the issue."""
     for level in DUPLICATE_LEVELS:
@@ -142,6 +144,7 @@ def labelled(workspace: Workspace) -> Dataset:
     return dataset
 
 
+@pytest.mark.slow
 def test_set_limits__of_labels(workspace: Workspace) -> None:
     """The limits of both issues about labels hold at once and after edits of labels."""
     dataset = labelled(workspace)
@@ -166,6 +169,7 @@ def test_set_limits__of_labels(workspace: Workspace) -> None:
     assert after["issue_mislabels"] == before["issue_mislabels"]
 
 
+@pytest.mark.slow
 def test_limits__list(dataset: Dataset) -> None:
     """All issue types with a value are listed, with default and current limit."""
     listed = dataset.limits
@@ -223,6 +227,7 @@ def test_set_limits__errors(workspace: Workspace, limits: dict[str, Any], messag
         dataset.reset_limits("blur", "ugly")
 
 
+@pytest.mark.slow
 def test_set_limits__that_change_nothing(dataset: Dataset) -> None:
     """The limits that are set already make no generation."""
     dataset.set_limits(blur=0.5)
@@ -232,6 +237,7 @@ def test_set_limits__that_change_nothing(dataset: Dataset) -> None:
     assert dataset.where([])._media().generation.id == generation
 
 
+@pytest.mark.slow
 def test_limits__of_snapshots_clones_and_additions(workspace: Workspace, dataset: Dataset, folder: Path) -> None:
     """Snapshots and clones keep limits with their issues; additions and deletions use the current ones."""
     default = with_issue(dataset, "blur")
@@ -271,6 +277,7 @@ def with_issue_of_partial(dataset: Dataset, name: str) -> set[str]:
     return set(dataset.issues(name)["media_id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_limits__survive_a_lost_catalog(workspace: Workspace, dataset: Dataset) -> None:
     """A recovered workspace has the limits of its manifests."""
     dataset.set_limits(blur=0.6)
@@ -285,6 +292,7 @@ def test_limits__survive_a_lost_catalog(workspace: Workspace, dataset: Dataset) 
         assert again.check().is_sound
 
 
+@pytest.mark.slow
 def test_set_limits__in_a_read_only_workspace(workspace: Workspace, dataset: Dataset) -> None:
     """Limits can be read, not set, in a workspace opened for reading; another reader sees a change at once."""
     with Workspace(workspace.path, read_only=True, settings=SETTINGS) as reading:
@@ -299,6 +307,7 @@ def test_set_limits__in_a_read_only_workspace(workspace: Workspace, dataset: Dat
         assert with_issue_of_partial(seen, "blur") == with_issue(dataset, "blur")
 
 
+@pytest.mark.slow
 def test_set_limits__beside_a_task(workspace: Workspace, folder: Path) -> None:
     """A dataset that is created or changed by a task keeps its limits until the task ends."""
     gate = Gate()
@@ -353,6 +362,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_set_limits__killed_before_the_commit(workspace: Workspace, dataset: Dataset) -> None:
     """Of an edit whose process ends after the tables were written nothing is visible, and the next one succeeds."""
     before = columns_of(dataset, ISSUE_COLUMNS)
@@ -369,6 +379,7 @@ def test_set_limits__killed_before_the_commit(workspace: Workspace, dataset: Dat
     assert workspace.check().is_sound
 
 
+@pytest.mark.slow
 def test_values__in_tables_and_exports(dataset: Dataset, tmp_path: Path) -> None:
     """The value of each issue type of each image is a column of tables and of Parquet files."""
     names = list(valued_types())
@@ -386,12 +397,14 @@ def test_values__in_tables_and_exports(dataset: Dataset, tmp_path: Path) -> None
     assert exported.select(names).to_pylist() == table.select(names).to_pylist()
 
 
+@pytest.mark.slow
 def test_values__and_custom_fields(dataset: Dataset) -> None:
     """A new custom field cannot have the name of an issue type with a value."""
     with pytest.raises(InvalidInput, match="'blur'"):
         dataset.add_field("blur", "float")
 
 
+@pytest.mark.slow
 def test_set_limits__of_objects(workspace: Workspace, tmp_path: Path) -> None:
     """Limits hold for objects, too: their issues change with those of the media, also of objects that come later."""
     things = scenes(tmp_path / "scenes")
@@ -423,6 +436,7 @@ def test_set_limits__of_objects(workspace: Workspace, tmp_path: Path) -> None:
     assert objects.issues().to_pylist() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [ENCODE, TAG, {**ENCODE, **TAG}])
 def test_limits__of_an_enriched_dataset(workspace: Workspace, dataset: Dataset, models: dict[str, str]) -> None:
     """A dataset with the output of other models keeps the limits, and its issues follow from them."""

@@ -57,6 +57,7 @@ def same_groups(one: Dataset, other: Dataset) -> bool:
 class TestCreation:
     """A folder with a file of boxes."""
 
+    @pytest.mark.slow
     def test_rows__are_the_boxes(self, dataset: Dataset, things: list[object]) -> None:
         """Each box is a row, in the order of the images and of the file, with its label, crop and image."""
         assert things_of(dataset) == things
@@ -68,6 +69,7 @@ class TestCreation:
         sizes = {(row["width"], row["height"]) for row in rows_of(dataset)}
         assert sizes == {(48, 48), (49, 49), (56, 56)}  # the box at 72.5, 40.25 touches one pixel more
 
+    @pytest.mark.slow
     def test_crops__are_what_is_in_the_boxes(self, dataset: Dataset) -> None:
         """Embedding and groups are those of an image of the thing alone; reading an object gives it."""
         first = rows_of(dataset)[0]
@@ -80,6 +82,7 @@ class TestCreation:
         assert groups[0] is not None
         assert [group == groups[0] for group in groups] == [place % 3 == 0 for place in range(len(groups))]
 
+    @pytest.mark.slow
     def test_images__are_as_without_boxes(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
         """Boxes change nothing of the media but the labels' file: same rows, same groups."""
         (folder / "object_annotations.csv").unlink()
@@ -90,6 +93,7 @@ class TestCreation:
         assert one.equals(other)
         assert rows_of(plain) == []
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not SHARED.is_dir(), reason="the annotated images are not here")
     @pytest.mark.parametrize("name", ["coco-yolo", "raccoon-voc"])
     def test_real__all_boxes(self, workspace: Workspace, name: str) -> None:
@@ -102,6 +106,7 @@ class TestCreation:
         assert things_of(dataset) == [(box.name, (box.x, box.y, box.width, box.height), box.label) for box in expected]
         assert len({row["media_id"] for row in rows_of(dataset, ["media_id"])}) == len(index)
 
+    @pytest.mark.slow
     def test_given__by_path(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
         """Boxes that lie elsewhere are found by the bare names of the images, whatever folders the file names."""
         things = paint_scenes(folder / "deep", ["a.png", "b.png"])
@@ -109,6 +114,7 @@ class TestCreation:
         dataset = workspace.create_dataset("given", folder, "gist", boxes=table)
         assert things_of(dataset) == [(f"deep/{name}", box, label) for name, box, label in things]
 
+    @pytest.mark.slow
     def test_archive__with_a_table(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
         """Boxes that come in an archive are those of its images."""
         things = scenes(tmp_path / "more", 2, seed=50)
@@ -120,6 +126,7 @@ class TestCreation:
         pixels = read_image(objects_in(dataset), rows_of(dataset)[12]["media_id"], dataset._context.settings).pixels
         assert (pixels == thing(0)).all()
 
+    @pytest.mark.slow
     def test_broken_image__keeps_its_boxes(self, workspace: Workspace, folder: Path) -> None:
         """Boxes in an image that cannot be seen are objects without an embedding, with the reason."""
         things = scenes(folder)
@@ -163,6 +170,7 @@ def test_box_over_the_edge__is_cut_off(workspace: Workspace, folder: Path) -> No
     assert "cut off" in dataset.box_problems[0]
 
 
+@pytest.mark.slow
 def test_boxes__named_and_found(workspace: Workspace, folder: Path) -> None:
     """A file that is named and found counts once."""
     things = scenes(folder)
@@ -204,6 +212,7 @@ def test_boxes__that_cannot_be_read(workspace: Workspace, folder: Path, tmp_path
 class TestAdditions:
     """Media that are added to a dataset with objects, and objects to one without new media."""
 
+    @pytest.mark.slow
     def test_add_media__adds_their_objects(self, workspace: Workspace, folder: Path, dataset: Dataset) -> None:
         """Objects of added images join those that are there; a reindex gives what a fresh dataset has."""
         before = rows_of(dataset)
@@ -220,6 +229,7 @@ class TestAdditions:
         numbers = {row["cluster_0"] for row in before}
         assert {row["cluster_0"] for row in rows_of(dataset)[:12]} <= numbers
 
+    @pytest.mark.slow
     def test_changed_image__has_its_new_objects(self, folder: Path, dataset: Dataset) -> None:
         """Objects of a file that has changed are those of its new content; the others stay as they are."""
         write(folder / "001.png", photo(7, width=320, height=200))
@@ -235,6 +245,7 @@ class TestAdditions:
             ("001.png", (8.0, 8.0, 48.0, 48.0), "bird")
         ]
 
+    @pytest.mark.slow
     def test_add_objects__to_a_dataset_without_any(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
         """They are as those that come with the images, ids too, but for the id of the dataset."""
         things = paint_scenes(folder, ["a.png", "b.png", "c.png"])
@@ -245,6 +256,7 @@ class TestAdditions:
         write_table(folder / "object_annotations.csv", things)
         assert same_groups(plain, workspace.create_dataset("at once", folder, "gist"))
 
+    @pytest.mark.slow
     def test_add_objects__twice(self, folder: Path, dataset: Dataset) -> None:
         """Existing boxes are skipped in every format; new ones are added."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -259,6 +271,7 @@ class TestAdditions:
         dataset.reindex()
         assert status_of(dataset) is DatasetStatus.READY
 
+    @pytest.mark.slow
     def test_add_objects__without_an_image(self, dataset: Dataset, tmp_path: Path) -> None:
         """Boxes in images that are not there are counted."""
         dataset.add_objects(write_table(tmp_path / "x.csv", [("nowhere.png", (1.0, 1.0, 5.0, 5.0), "cat")]))
@@ -275,6 +288,7 @@ class TestAdditions:
 class TestDeletions:
     """Media that go, with their objects."""
 
+    @pytest.mark.slow
     def test_delete__takes_the_objects_along(self, dataset: Dataset) -> None:
         """Objects in deleted media go; the others keep ids and clusters, and a group that lost members shrinks."""
         before = {row["media_id"]: row for row in rows_of(dataset)}
@@ -285,6 +299,7 @@ class TestDeletions:
         assert [row["cluster_0"] for row in after] == [before[row["media_id"]]["cluster_0"] for row in after]
         assert after[0]["duplicate_0"] is not None
 
+    @pytest.mark.slow
     def test_delete__all(self, folder: Path, dataset: Dataset) -> None:
         """A dataset whose objects are all gone is like one that has none, and can get new ones."""
         numbers = {row["cluster_0"] for row in rows_of(dataset)}
@@ -298,6 +313,7 @@ class TestDeletions:
 class TestStates:
     """Objects in snapshots, restores and clones."""
 
+    @pytest.mark.slow
     def test_restore__brings_objects_back(self, dataset: Dataset, folder: Path) -> None:
         """A restored state has the objects that it had, and one without objects has none again."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -307,6 +323,7 @@ class TestStates:
         dataset.restore(kept)
         assert [row["media_id"] for row in rows_of(dataset)] == ids
 
+    @pytest.mark.slow
     def test_restore__to_before_the_first_objects(self, workspace: Workspace, folder: Path, tmp_path: Path) -> None:
         """Objects that come after a restore have other cluster numbers, and the former ones can still be had back."""
         things = paint_scenes(folder, ["a.png", "b.png"])
@@ -324,6 +341,7 @@ class TestStates:
         dataset.restore(rich)
         assert rows_of(dataset) == first
 
+    @pytest.mark.slow
     def test_clone__has_them(self, dataset: Dataset) -> None:
         """A clone has the same objects, which go on by themselves."""
         ids = [row["media_id"] for row in rows_of(dataset)]
@@ -332,6 +350,7 @@ class TestStates:
         assert [row["media_id"] for row in rows_of(clone)] == ids[3:]
         assert [row["media_id"] for row in rows_of(dataset)] == ids
 
+    @pytest.mark.slow
     def test_vacuum__keeps_what_is_needed(self, workspace: Workspace, dataset: Dataset) -> None:
         """Old states of objects go, the head's and a snapshot's stay."""
         kept, ids = dataset.snapshot("all"), [row["media_id"] for row in rows_of(dataset)]

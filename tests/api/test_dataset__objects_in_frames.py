@@ -26,6 +26,7 @@ def dataset(workspace: Workspace, tmp_path: Path) -> Dataset:
     return workspace.create_dataset("trips", folder).enrich({"OBJECT_DETECTION": "boxes"})
 
 
+@pytest.mark.slow
 def test_explore__counts_images_frames_and_videos(dataset: Dataset) -> None:
     """A cluster says in how many of each its objects are."""
     clusters = dataset.objects.explore(level=4).clusters
@@ -51,6 +52,7 @@ def test_explore__previews_name_time_and_box(dataset: Dataset, tmp_path: Path) -
         assert each.bounding_box == [60, 60, 80, 80]
 
 
+@pytest.mark.slow
 def test_read__is_what_is_in_the_box_of_that_frame(dataset: Dataset, tmp_path: Path) -> None:
     """An object is cut out of the very frame it was found in."""
     columns = ["media_id", "frame_number", "bbox"]

@@ -37,6 +37,7 @@ def dataset(workspace: Workspace, folder: Path) -> Dataset:
     return workspace.create_dataset("scenes", folder, "gist")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["reading objects", "objects: writing"])
 def test_abort__leaves_objects_as_they_were(workspace: Workspace, dataset: Dataset, tmp_path: Path, stage: str) -> None:
     """Objects written by an aborted task are invisible, and the next task deletes them."""
@@ -81,6 +82,7 @@ def test_kill__and_retry(tmp_path: Path, stage: str) -> None:
         assert dataset.count() == 6
 
 
+@pytest.mark.slow
 def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
     """A creation that is aborted among the objects begins them anew when it is run again."""
     things = scenes(folder)
@@ -105,6 +107,7 @@ def test_create__that_is_aborted(workspace: Workspace, folder: Path) -> None:
     assert things_of(made[0]) == things
 
 
+@pytest.mark.slow
 def test_read__while_objects_are_added(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """An open state keeps its objects while others are added."""
     held = objects_of(open_media(dataset._context, dataset.id))

@@ -40,6 +40,7 @@ def boxes(dataset: Dataset, filtered: vql.Expression) -> list[str]:
     return dataset.objects.where(filtered).media_ids()
 
 
+@pytest.mark.slow
 def test_similar__objects_like_an_object(dataset: Dataset) -> None:
     """The nearest come first: the object itself and its copies, with their distances."""
     cars = boxes(dataset, vql.labels("car"))
@@ -55,6 +56,7 @@ def test_similar__objects_like_an_object(dataset: Dataset) -> None:
     assert set(dogs.to_arrow(["label"])["label"].to_pylist()) == {"dog"}
 
 
+@pytest.mark.slow
 def test_similar__between_images_and_objects(dataset: Dataset) -> None:
     """An object finds the image that shows the same, and that image finds the objects."""
     cars = boxes(dataset, vql.labels("car"))
@@ -139,6 +141,7 @@ def run(dataset: Dataset, home: Path, capsys: pytest.CaptureFixture[str]) -> Cal
     return call
 
 
+@pytest.mark.slow
 def test_cli__objects(dataset: Dataset, run: Callable[..., str]) -> None:
     """Commands that show what is in a dataset show objects, too."""
     assert f"{len(THINGS)} objects" in run("show", "street")

@@ -27,6 +27,7 @@ def small(workspace: Workspace, dataset: Dataset) -> set[str]:
     return {path.name[:36] for path in folder.glob("*/*.jpg")}
 
 
+@pytest.mark.slow
 def test_caches__of_objects_are_their_own(workspace: Workspace, dataset: Dataset) -> None:
     """Thumbnails and texts of objects lie beside those of media, are counted, stay, and go with the dataset."""
     before = workspace.disk_usage()
@@ -44,6 +45,7 @@ def test_caches__of_objects_are_their_own(workspace: Workspace, dataset: Dataset
     assert caches(workspace, dataset.id) == set()
 
 
+@pytest.mark.slow
 def test_disk_usage__counts_objects_as_rows(workspace: Workspace, dataset: Dataset) -> None:
     """Embeddings and index columns of objects are such; all parts together are all files."""
     usage = workspace.disk_usage()
@@ -52,6 +54,7 @@ def test_disk_usage__counts_objects_as_rows(workspace: Workspace, dataset: Datas
     assert sum(usage.by_part.values()) == usage.total_bytes
 
 
+@pytest.mark.slow
 def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspace, dataset: Dataset) -> None:
     """With an image its objects go, and then what was cached of them."""
     dataset.objects.thumbnails(dataset.objects.media_ids())
@@ -63,6 +66,7 @@ def test_vacuum__forgets_thumbnails_of_objects_that_are_gone(workspace: Workspac
     assert small(workspace, dataset) == left
 
 
+@pytest.mark.slow
 def test_none_left__all_is_empty(dataset: Dataset) -> None:
     """After its last object is deleted with the image, the dataset is like one without objects."""
     some = dataset.objects.media_ids()[0]
@@ -81,6 +85,7 @@ def test_none_left__all_is_empty(dataset: Dataset) -> None:
     assert dataset.where(~vql.objects("cat")).media_ids() == [left]
 
 
+@pytest.mark.slow
 def test_restore__brings_objects_back(dataset: Dataset) -> None:
     """A snapshot has its objects, with their ids and clusters; a view opened before sees each state as it comes."""
     view = dataset.objects

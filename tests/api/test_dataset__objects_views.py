@@ -54,6 +54,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
         yield workspace.create_dataset("bare", folder / "images")
 
 
+@pytest.mark.slow
 def test_objects__are_all_boxes(street: Street) -> None:
     """Each box is an object with its label, place and confidence, in the order of the images."""
     assert street.ids.keys() == set(THINGS)
@@ -62,6 +63,7 @@ def test_objects__are_all_boxes(street: Street) -> None:
     assert not set(objects.media_ids()) & set(street.media.values())
 
 
+@pytest.mark.slow
 def test_objects__have_the_columns_of_media_and_of_boxes(street: Street) -> None:
     """A row says where the image is, how large the crop, and where the box; and can be asked for by column."""
     table = street.dataset.objects.to_arrow()

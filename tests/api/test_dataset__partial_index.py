@@ -91,6 +91,7 @@ def assert_sound_parts(dataset: Dataset, whole: Dataset, rows: list[Any], first:
         assert [value is None for value in values] == [row is None for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes", rest_slow([(1, 1), (1, 30), (2, 40), (3, 3, 3), (21, 5), (21, 30), (22, 1, 30), (40, 2, 1), (10, 100)], 3)
 )
@@ -113,6 +114,7 @@ def test_partial_index__agrees_with_an_index_of_all(workspace: Workspace, sizes:
     np.testing.assert_allclose(raw[inside], wanted[inside], atol=3e-6)
 
 
+@pytest.mark.slow
 @examples(15)
 @given(data=st.data())
 def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -137,6 +139,7 @@ def test_partial_index__any_rows(tmp_path_factory: pytest.TempPathFactory, data:
         assert all(same_partition(partition(found[name]), partition(expected[name])) for name in GROUPS)
 
 
+@pytest.mark.slow
 def test_partial_index__scale_of_uniqueness(workspace: Workspace) -> None:
     """The scale stays until a reindex; a dataset of one image, which has none, gets it with the first addition."""
     rows = list(families(60))

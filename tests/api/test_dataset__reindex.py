@@ -37,6 +37,7 @@ def test_reindex__is_an_index_of_all(workspace: Workspace, sizes: tuple[int, ...
     assert summary_of(dataset)["issue_thresholds"] == summary_of(whole)["issue_thresholds"]
 
 
+@pytest.mark.slow
 def test_reindex__of_what_did_not_change(workspace: Workspace) -> None:
     """Clusters and groups that stay as they are keep their ids, and no number is taken."""
     rows = families(60)
@@ -181,6 +182,7 @@ def test_reindex__aborted(workspace: Workspace) -> None:
     assert status_of(dataset) is DatasetStatus.READY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", rest_slow(["reindex", "add_media"], 1))
 def test_failure__at_any_point(workspace: Workspace, operation: str) -> None:
     """Wherever an addition or a reindex fails, status and content stay; one that succeeds is as if none had failed."""
@@ -224,6 +226,7 @@ def test_reindex__failed_thresholds_are_forgotten(workspace: Workspace) -> None:
     assert dataset.embedding_config.thresholds == wide
 
 
+@pytest.mark.slow
 def test_reindex__progress(workspace: Workspace) -> None:
     """The shares that are reported never fall and end at 1, for additions too."""
     rows = families(60)

@@ -164,6 +164,7 @@ def test_retry__when_the_source_is_gone(tmp_path: Path, counts: type[Counts]) ->
     assert counts.encoded == 8
 
 
+@pytest.mark.slow
 def test_retry__of_an_aborted_reindex_and_deletion(tmp_path: Path) -> None:
     """Other tasks are retried in another process, too."""
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:

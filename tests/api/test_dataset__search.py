@@ -87,6 +87,7 @@ def test_similar__whatever_is_given(gallery: Gallery, given: str) -> None:
     assert view.media_ids() == found["media_id"].to_pylist()
 
 
+@pytest.mark.slow
 def test_similar__as_it_was_ingested(workspace: Workspace, tmp_path: Path) -> None:
     """A large image is encoded as when it was ingested, whatever its format: it is at no distance from itself."""
     for name, number in (("large.jpg", 5), ("large.png", 6)):
@@ -216,6 +217,7 @@ def test_similar__diversity(workspace: Workspace) -> None:
     assert "3.jpg" in names_of(dataset.similar(query, 2, diversity=0.46))
 
 
+@pytest.mark.slow
 def test_similar__follows_additions(workspace: Workspace, folder: Path) -> None:
     """A view is of the dataset as it is when it is asked."""
     dataset = workspace.create_dataset("d", folder)

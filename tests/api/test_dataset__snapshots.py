@@ -139,6 +139,7 @@ def test_snapshot__of_another_dataset(workspace: Workspace, dataset: Dataset) ->
         dataset.restore(other.snapshots()[0])
 
 
+@pytest.mark.slow
 def test_restore__brings_everything_back(workspace: Workspace, dataset: Dataset) -> None:
     """After additions, deletions, decisions, labels and a new index, a restored dataset is what it was."""
     dataset.not_duplicates(max(dataset.duplicates(), key=lambda group: len(group.media_ids)).media_ids)
@@ -167,6 +168,7 @@ def test_restore__brings_everything_back(workspace: Workspace, dataset: Dataset)
         assert state_of(again.dataset("pets")) == changed
 
 
+@pytest.mark.slow
 def test_restore__current_after_changes(dataset: Dataset) -> None:
     """By default the current snapshot comes back."""
     before = state_of(dataset)
@@ -217,6 +219,7 @@ def test_restore__reading_goes_on(workspace: Workspace, dataset: Dataset) -> Non
     assert not any(each.is_restoring for each in dataset.snapshots())
 
 
+@pytest.mark.slow
 def test_restore__aborted(workspace: Workspace, dataset: Dataset) -> None:
     """An aborted restore leaves the dataset as it was, and can be retried."""
     dataset.add_media(part(ROWS[40:], 40), auto_reindex=True)
@@ -235,6 +238,7 @@ def test_restore__aborted(workspace: Workspace, dataset: Dataset) -> None:
     assert dataset.count() == 40
 
 
+@pytest.mark.slow
 def test_clone__is_independent(workspace: Workspace, dataset: Dataset) -> None:
     """A clone is all of its snapshot, shares the files, and neither feels what is done to the other."""
     dataset.not_duplicates(dataset.duplicates()[0].media_ids)
@@ -284,6 +288,7 @@ def test_clone__knows_the_media_that_it_has(dataset: Dataset) -> None:
     assert [dataset.clone().name, dataset.clone().name] == ["pets (cloned 2)", "pets (cloned 3)"]
 
 
+@pytest.mark.slow
 def test_clone__where_files_cannot_be_linked(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without hard links, files are copied."""
 

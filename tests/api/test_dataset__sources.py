@@ -198,6 +198,7 @@ class TestFiles:
         assert pets.skipped == {"repeated names, of which the last one counts": 1}
         assert blobs(pets) == []
 
+    @pytest.mark.slow
     def test_files__contents(self, pets: Dataset, tmp_path: Path) -> None:
         """Contents are kept in the dataset's folder under their hash, and shown under the names that they came with."""
         (tmp_path / "open.png").write_bytes(png(203))
@@ -224,6 +225,7 @@ class TestFiles:
         previews = {shown.file_name: shown for cluster in pets.explore().clusters for shown in cluster.previews}
         assert previews["a.png"].media_uri in {path.as_uri() for path in blobs(pets)}
 
+    @pytest.mark.slow
     def test_files__both_at_once(self, pets: Dataset, tmp_path: Path) -> None:
         """Files that stay and contents may come together; each is found where it is, and both are known again."""
         fill(tmp_path / "a", 2, first_seed=200)
@@ -237,6 +239,7 @@ class TestFiles:
         pets.add_media(files=files)
         assert (pets.count(), pets.skipped) == (9, {"media that are there already": 3})
 
+    @pytest.mark.slow
     def test_files__again_and_changed(self, pets: Dataset) -> None:
         """The same name with the same content is there already; another content takes the place of the first."""
         pets.add_media(files=[("a.png", png(1)), ("b.png", png(2))])
@@ -248,6 +251,7 @@ class TestFiles:
         assert ids_of(pets)["a.png"] == before
         np.testing.assert_array_equal(pets.read(before), photo(3))
 
+    @pytest.mark.slow
     def test_files__of_one_name(self, pets: Dataset) -> None:
         """Of several contents of one name the last one counts."""
         pets.add_media(files=[("a.png", png(1)), ("b.png", png(2)), ("./a.png", png(3))])
@@ -320,6 +324,7 @@ class TestUploaded:
             dataset = moved.dataset("pets")
             np.testing.assert_array_equal(dataset.read(ids_of(dataset)["a.png"]), photo(1))
 
+    @pytest.mark.slow
     def test_uploads__are_exported(self, pets: Dataset, tmp_path: Path) -> None:
         """An export has the uploaded images, byte for byte, under their names."""
         pets.add_media(files=[("holiday/a.png", png(1)), ("b.jpg", b"broken")])
@@ -381,6 +386,7 @@ def zipped(path: Path, *members: tuple[str, bytes]) -> Path:
 class TestArchives:
     """Archives of images."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("suffix", SUFFIXES)
     def test_archive__of_images(self, pets: Dataset, tmp_path: Path, suffix: str) -> None:
         """The images of an archive are added under their names, with the annotations in its root."""
@@ -470,6 +476,7 @@ def upload_of(dataset: Dataset, settings: Settings = SETTINGS, **given: Any) -> 
     return open_addition(AdditionRequest(**given), config, dataset_id=dataset.id, layout=layout, settings=settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", "list", "file", "files", "archive", "s3", "manifest"])
 def test_config__opens_the_same_again(
     kind: str, pets: Dataset, folder: Path, tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch

@@ -107,6 +107,7 @@ def model(tags: dict[str, list[int]], step: Step) -> tuple[dict[str, list[int]],
             return {other if key == name else key: value for key, value in tags.items()}, None
 
 
+@pytest.mark.slow
 @examples(15)
 @given(STEPS)
 def test_tags__any_sequence_of_edits_agrees_with_a_dict(shared: Dataset, steps: list[Step]) -> None:
@@ -263,6 +264,7 @@ def test_tag__after_an_edit_that_was_cut_off(dataset: Dataset) -> None:
     assert tags_of(dataset) == [["a"], ["b"], [], [], [], []]
 
 
+@pytest.mark.slow
 def test_tag__by_many_at_a_time(workspace: Workspace, dataset: Dataset) -> None:
     """Edits of several threads come one after the other, and none is lost."""
     ids = all_ids(dataset)

@@ -157,6 +157,7 @@ class TestAddition:
         assert dataset.skipped == {"media that are there already": 4}
         assert dataset.to_arrow().equals(before)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("anew", [False, True])
     def test_changed__video_replaces_its_frames(self, dataset: Dataset, films: Path, *, anew: bool) -> None:
         """A video that has changed has the frames that it has now, and no others."""
@@ -171,6 +172,7 @@ class TestAddition:
         assert (dataset.info.n_images, dataset.info.n_videos, dataset.count()) == (2, 2, 6)
         assert dataset.where([{"tags": {"op": "is", "value": "start"}}]).media_ids() == [first]
 
+    @pytest.mark.slow
     def test_older__dataset_gets_the_columns(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A dataset whose tables are older than videos takes them; until then it is read as it is."""
         dataset = workspace.create_dataset("old", folder, "gist")
@@ -189,6 +191,7 @@ class TestAddition:
         assert rows(dataset)[: len(before)] == before
         assert frames_of(dataset, "clip.mp4") == [0, 10, 20, 30]
 
+    @pytest.mark.slow
     def test_uploads__are_read_from_the_workspace(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A video may come as bytes or in an archive; its frames are read from what is kept."""
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -226,6 +229,7 @@ class TestAddition:
 class TestLife:
     """States that are kept and brought back, and media that go."""
 
+    @pytest.mark.slow
     def test_delete__all_frames_of_a_video(self, dataset: Dataset, films: Path) -> None:
         """A video whose last frame is deleted is gone, and can be added anew; with some frames it stays."""
         ids = [row["media_id"] for row in rows(dataset) if row["video_name"] == "clip.mp4"]
@@ -238,6 +242,7 @@ class TestLife:
         dataset.add_media(films)
         assert (dataset.info.n_videos, frames_of(dataset, "clip.mp4")) == (2, [0, 10, 20, 30])
 
+    @pytest.mark.slow
     def test_restore__before_there_were_videos(self, workspace: Workspace, folder: Path, films: Path) -> None:
         """A state without videos comes back without them, and one with videos with them."""
         dataset = workspace.create_dataset("pets", folder, "gist")
@@ -260,6 +265,7 @@ class TestLife:
         assert copy.skipped == {"media that are there already": 4}
         assert (copy.info.n_images, copy.info.n_videos, len(videos(copy))) == (2, 2, 2)
 
+    @pytest.mark.slow
     def test_vacuum__leaves_the_videos(self, workspace: Workspace, dataset: Dataset, films: Path) -> None:
         """Old states of the table of videos go, the present one stays."""
         write_video(films / "third.mp4", numbered(10, seed=8))
@@ -269,6 +275,7 @@ class TestLife:
         assert videos(dataset) == expected
         assert workspace.disk_usage().by_part["other tables"] > 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("whole", "expected"), [(True, (4, 1, 0)), (False, (3, 0, 1))])
     def test_cleanup__deletes_the_file_of_a_video_once(
         self, dataset: Dataset, films: Path, whole: bool, expected: tuple[int, int, int]
@@ -289,6 +296,7 @@ class TestLife:
 class TestReading:
     """Frames as images."""
 
+    @pytest.mark.slow
     def test_read__is_the_very_frame(self, dataset: Dataset, films: Path) -> None:
         """A frame is read as it is decoded in order, at full size."""
         for row in rows(dataset, media={"op": "is", "value": "video_frame"}):
@@ -339,6 +347,7 @@ class TestReading:
         assert dataset.explore("VIDEOS").clusters == []
         assert dataset.explore().clusters[0].n_frames == -1
 
+    @pytest.mark.slow
     def test_exact__duplicates_of_a_copied_video(self, dataset: Dataset, films: Path) -> None:
         """Frames are equal where number and content are; those of one video are not."""
         (films / "copy.mp4").write_bytes((films / "clip.mp4").read_bytes())
@@ -388,6 +397,7 @@ class TestExport:
         result = dataset.export(films.parent / "out.zip", include_images=True)
         assert (result.images, result.missing_images) == (len(names), [])
 
+    @pytest.mark.slow
     def test_round_trip__of_frames_as_images(self, workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
         """A dataset can be made of the frames that were exported."""
         dataset.export(tmp_path / "out.zip", "coco", include_images=True)
@@ -413,6 +423,7 @@ class TestDuplicates:
         write_video(folder / "3-other.mp4", numbered(30, seed=77))
         return workspace.create_dataset("families", folder, "gist", frames_per_second=2)
 
+    @pytest.mark.slow
     def test_groups__are_families(self, families: Dataset) -> None:
         """Videos of one family are a group, with the largest and longest as the best to keep."""
         groups = families.duplicates(entity_type="VIDEOS")
@@ -425,11 +436,13 @@ class TestDuplicates:
             assert 0.96 <= group.confidence <= group.similarity <= 1
         assert families.duplicates(entity_type="VIDEOS", limit=1) == groups[:1]
 
+    @pytest.mark.slow
     def test_groups__of_a_view(self, families: Dataset) -> None:
         """Of a view only its videos are compared."""
         view = families.where([{"file_name": {"op": "contains", "value": "part"}}])
         assert view.duplicates(entity_type="VIDEOS") == []
 
+    @pytest.mark.slow
     def test_exact__copies_of_files(self, families: Dataset, tmp_path: Path) -> None:
         """Equal files are a group, whatever else is like them."""
         copy = tmp_path / "more" / "copy.mp4"
@@ -440,6 +453,7 @@ class TestDuplicates:
         assert (group.file_names, group.similarity) == (["1-whole.mp4", "copy.mp4"], 1.0)
         assert "copy.mp4" in families.duplicates(entity_type="VIDEOS")[0].file_names
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -479,6 +493,7 @@ class Counting(Averages):
 class TestStopping:
     """Work that ends early, and goes on."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("adding", [False, True])
     def test_resume__within_a_video(
         self, workspace: Workspace, folder: Path, films: Path, monkeypatch: pytest.MonkeyPatch, *, adding: bool

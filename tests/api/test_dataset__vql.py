@@ -128,6 +128,7 @@ def test_where__date_added(edited: Gallery) -> None:
     assert where(vql.date_added("le", "9999-12-31")).count() == len(ALL)
 
 
+@pytest.mark.slow
 def test_date_added__stays_with_snapshots_edits_and_deletions(workspace: Workspace, folder: Path) -> None:
     """Times are part of a state: they outlive edits, deletions and restores, and a clone has them too."""
     dataset = workspace.create_dataset("d", folder, "gist")
@@ -144,6 +145,7 @@ def test_date_added__stays_with_snapshots_edits_and_deletions(workspace: Workspa
     assert dataset.clone(snapshot).where(today).count() == 7
 
 
+@pytest.mark.slow
 def test_date_added__of_changed_files(workspace: Workspace, folder: Path) -> None:
     """A file that has changed counts as added when it was replaced."""
     dataset = workspace.create_dataset("d", folder, "gist")

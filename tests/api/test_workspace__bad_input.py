@@ -313,6 +313,7 @@ def test_create_dataset__encoder_that_no_path_can_name(workspace: Workspace, fol
     assert_nothing_left(workspace)
 
 
+@pytest.mark.slow
 def test_enrich__captioner_that_no_path_can_name(workspace: Workspace, folder: Path) -> None:
     """A captioner whose path is too long does not exist."""
     dataset = workspace.create_dataset("pets", folder)

@@ -169,6 +169,7 @@ def test_create_dataset__unusable_annotations(workspace: Workspace, folder: Path
     assert workspace.datasets() == []
 
 
+@pytest.mark.slow
 def test_create_dataset__encoder_by_name_and_object(workspace: Workspace, folder: Path) -> None:
     """An encoder may be named or given; the dataset says which it was and why."""
     named = workspace.create_dataset("named", folder, "gist").embedding_config

@@ -49,6 +49,7 @@ def test_disk_usage__of_a_fresh_dataset(workspace: Workspace, dataset: Dataset) 
     assert parts_of(usage, None).keys() == {"catalog"}
 
 
+@pytest.mark.slow
 def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Dataset) -> None:
     """A vacuum frees exactly the freeable bytes, and none are left."""
     for number in range(5):
@@ -92,6 +93,7 @@ def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
     )
 
 
+@pytest.mark.slow
 def test_disk_usage__images(workspace: Workspace, folder: Path) -> None:
     """Uploads, thumbnails, narrow tables and what is left of deleted datasets are told apart."""
     dataset = workspace.create_dataset("pets", folder)

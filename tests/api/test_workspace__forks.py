@@ -49,6 +49,7 @@ READS = """
 """
 
 
+@pytest.mark.slow
 def test_fork__reads_and_writes(tmp_path: Path, folder: Path) -> None:
     """All reads give in a child what they give in its parent, all writes raise, and the parent goes on."""
     code = """

@@ -48,6 +48,7 @@ def test_names__all_are_found(odd: Dataset) -> None:
     assert odd.issues("corrupted").num_rows == 0
 
 
+@pytest.mark.slow
 def test_names__lead_to_the_file(odd: Dataset) -> None:
     """The URI of each preview names the file, byte for byte, and reading gives its pixels."""
     previews = [preview for cluster in odd.explore().clusters for preview in cluster.previews]
@@ -93,6 +94,7 @@ def test_names__export(odd: Dataset, tmp_path: Path, format_: str) -> None:
     assert members == set(names)
 
 
+@pytest.mark.slow
 def test_names__pages(odd: Dataset, tmp_path: Path) -> None:
     """Notebook and report show the names as text, not as HTML, and are valid UTF-8."""
     page = odd.report(tmp_path / "report.html").read_text(encoding="utf-8", errors="strict")

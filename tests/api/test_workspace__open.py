@@ -115,6 +115,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 def test_read_only__reads_and_changes_nothing(gallery: Gallery, tmp_path: Path) -> None:
     """A workspace opened for reading answers everything, refuses changes and leaves all files as they are."""
     shutil.copytree(gallery.workspace.path, tmp_path / "ws")
@@ -146,6 +147,7 @@ def test_read_only__export_into_nothing(gallery: Gallery, tmp_path: Path) -> Non
         gallery.dataset.report(tmp_path / "gone" / "report.html")
 
 
+@pytest.mark.slow
 def test_unwritable_folder__is_opened_for_reading(folder: Path, tmp_path: Path) -> None:
     """A workspace on a medium that cannot be written opens for reading by itself; one in such a place is refused."""
     with Workspace(tmp_path / "ws") as workspace:
@@ -179,6 +181,7 @@ def test_unwritable_folder__is_opened_for_reading(folder: Path, tmp_path: Path) 
     assert state(tmp_path / "ws") == before
 
 
+@pytest.mark.slow
 def test_unreadable_source(tmp_path: Path) -> None:
     """A source folder that may not be read is an error; a file or folder within that may not be is passed over."""
     for name in ("shut", "open/shut"):

@@ -41,6 +41,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "ws"
 
 
+@pytest.mark.slow
 def test_recover__brings_everything_back(home: Path) -> None:
     """Datasets, tags, labels, captions, fields, decisions and snapshots are as before, and go on from there."""
     with Workspace(home, settings=SETTINGS) as workspace:
@@ -60,6 +61,7 @@ def test_recover__brings_everything_back(home: Path) -> None:
     assert Workspace.recover(home).left_out == []
 
 
+@pytest.mark.slow
 def test_recover__a_sound_catalog_stays(home: Path) -> None:
     """If the catalog is intact, recovery raises and changes nothing."""
     with pytest.raises(Conflict, match="nothing to recover"):
@@ -68,6 +70,7 @@ def test_recover__a_sound_catalog_stays(home: Path) -> None:
         Workspace.recover(home.parent / "images")
 
 
+@pytest.mark.slow
 def test_workspace__open_without_catalog_says_recover(home: Path) -> None:
     """Opening a workspace without its catalog names the command that brings it back."""
     lose_catalog(home)
@@ -75,6 +78,7 @@ def test_workspace__open_without_catalog_says_recover(home: Path) -> None:
         Workspace(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", rest_slow(["cut", "zeros", "text", "empty", "header"], 1))
 def test_recover__damaged_catalog_is_kept_aside(home: Path, damage: str) -> None:
     """A catalog that cannot be read is kept under another name, with its log, and a new one takes its place."""
@@ -96,6 +100,7 @@ def test_recover__damaged_catalog_is_kept_aside(home: Path, damage: str) -> None
         assert contents_of_all(workspace) == before
 
 
+@pytest.mark.slow
 def test_recover__log_without_its_catalog(home: Path) -> None:
     """The log of a catalog that is gone is not taken for that of the new one."""
     lose_catalog(home)
@@ -103,6 +108,7 @@ def test_recover__log_without_its_catalog(home: Path) -> None:
     assert [Path(path).name for path in Workspace.recover(home).kept_as] == ["catalog.db.damaged-1-wal"]
 
 
+@pytest.mark.slow
 def test_recover__deleted_and_unfinished_datasets_stay_away(home: Path, tmp_path: Path) -> None:
     """Deleted and unfinished datasets are not recovered; the folders of unfinished ones are set aside."""
     unfinished = "00000000-0000-4000-8000-000000000000"
@@ -122,6 +128,7 @@ def test_recover__deleted_and_unfinished_datasets_stay_away(home: Path, tmp_path
     assert (home / "datasets" / f"{unfinished}.left-out" / "media.lance").is_dir()
 
 
+@pytest.mark.slow
 def test_recover__damaged_tables_are_left_out(home: Path) -> None:
     """A snapshot whose tables are damaged is left out; a dataset without its last state gets that of a snapshot."""
     with Workspace(home, settings=SETTINGS) as workspace:

@@ -189,6 +189,7 @@ WAITER = """
 """
 
 
+@pytest.mark.slow
 def test_task__whose_process_died(tmp_path: Path) -> None:
     """A task of a process that was killed is FAILED at the next look, the dataset usable; what waits for it is told."""
     with Workspace(tmp_path / "w", settings=SETTINGS) as workspace:

@@ -105,6 +105,7 @@ def test_vacuum__keeps_what_was_superseded_lately(workspace: Workspace, dataset:
         Table(media.table.path, media.table.version)
 
 
+@pytest.mark.slow
 def test_vacuum__keeps_snapshots(workspace: Workspace, dataset: Dataset) -> None:
     """A snapshot can be restored after a vacuum; when it is deleted, its data is freed."""
     dataset.tag(dataset.where([]), "first")
@@ -122,6 +123,7 @@ def test_vacuum__keeps_snapshots(workspace: Workspace, dataset: Dataset) -> None
     assert [tag.name for tag in dataset.tags()] == ["first"]
 
 
+@pytest.mark.slow
 def test_vacuum__after_a_restore(workspace: Workspace, dataset: Dataset) -> None:
     """The data superseded by a restore is freed, including unreferenced tables; later changes work."""
     first = dataset.snapshots()[0]
@@ -142,6 +144,7 @@ def test_vacuum__after_a_restore(workspace: Workspace, dataset: Dataset) -> None
     assert (dataset.count(), [tag.name for tag in dataset.tags()]) == (400, ["y"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", ["source", "clone"])
 def test_vacuum__clones_stand_alone(workspace: Workspace, dataset: Dataset, gone: str) -> None:
     """A clone and its source share files; whichever is changed, cleaned up or deleted, the other stays whole."""
@@ -161,6 +164,7 @@ def test_vacuum__clones_stand_alone(workspace: Workspace, dataset: Dataset, gone
     assert workspace.disk_usage().to_arrow()["shared_bytes"].to_pylist() == [0] * len(workspace.disk_usage().to_arrow())
 
 
+@pytest.mark.slow
 def test_vacuum__says_what_the_disk_has_more(workspace: Workspace, dataset: Dataset) -> None:
     """The freed bytes equal the gain of free disk space; files shared with a clone do not count."""
     dataset.clone()
@@ -173,6 +177,7 @@ def test_vacuum__says_what_the_disk_has_more(workspace: Workspace, dataset: Data
     assert workspace.vacuum(older_than_s=0).freed_bytes == pytest.approx(before - size_of(workspace.path), abs=20_000)
 
 
+@pytest.mark.slow
 def test_vacuum__leaves_a_dataset_with_a_task_alone(workspace: Workspace, dataset: Dataset) -> None:
     """While a task works on a dataset it is left alone, and that is said; the other datasets are cleaned."""
     other = workspace.create_dataset("other", part(ROWS[:50]))
@@ -341,6 +346,7 @@ def test_vacuum__thumbnails_and_partial_files(workspace: Workspace, folder: Path
     assert {path.name[:36] for path in cache.rglob("*.jpg")} == set(ids[2:])
 
 
+@pytest.mark.slow
 def test_vacuum__uploads(workspace: Workspace, folder: Path) -> None:
     """Uploaded files stay as long as a head, a snapshot or a list of a fresh upload names them, and go then."""
     dataset = workspace.create_dataset("pets", folder)
@@ -370,6 +376,7 @@ def test_vacuum__uploads(workspace: Workspace, folder: Path) -> None:
     assert [path.name for path in (blobs.parent / "uploads").iterdir()] == [upload.id]
 
 
+@pytest.mark.slow
 def test_vacuum__uploads_of_states_of_equal_size(workspace: Workspace, folder: Path) -> None:
     """Uploads stay for each of two states that differ in the deleted media but not in their number."""
     dataset = workspace.create_dataset("pets", folder)
@@ -393,6 +400,7 @@ def test_vacuum__uploads_of_states_of_equal_size(workspace: Workspace, folder: P
         assert [dataset.read(media).shape for media in last if media in there] == [(120, 160, 3)] * 2
 
 
+@pytest.mark.slow
 def test_vacuum__catalog(workspace: Workspace, dataset: Dataset) -> None:
     """The catalog gives back what it has more than it holds, and forgets long lists of deleted media."""
     for number in range(30):
@@ -471,6 +479,7 @@ def test_vacuum__while_an_export_runs(workspace: Workspace, dataset: Dataset, tm
         Table(media.table.path, media.table.version)
 
 
+@pytest.mark.slow
 def test_changes__free_what_they_supersede(tmp_path: Path) -> None:
     """After each committed task or edit old states go, so that a dataset does not grow by being changed."""
     with Workspace(tmp_path / "ws", settings=AT_ONCE) as workspace:

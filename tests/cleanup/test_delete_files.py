@@ -177,6 +177,7 @@ def test_delete_files__of_other_rows_of_the_dataset(workspace: Workspace, tmp_pa
     assert (tmp_path / "images" / "part" / "a.png").exists()
 
 
+@pytest.mark.slow
 def test_delete_files__links(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A link to a file is deleted itself; files behind a link to a folder elsewhere stay."""
     elsewhere = tmp_path / "elsewhere"
@@ -217,6 +218,7 @@ def test_delete_files__of_a_table(workspace: Workspace, images: Path) -> None:
     assert len(list(images.iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_delete_files__that_were_uploaded(workspace: Workspace, folder: Path) -> None:
     """Uploaded files belong to the dataset; vacuum deletes them when no snapshot needs them."""
     dataset = workspace.create_dataset("pets", folder)
@@ -255,6 +257,7 @@ def test_delete_files__many_that_stay(workspace: Workspace, tmp_path: Path) -> N
     assert len(result.files_failed) == 1000
 
 
+@pytest.mark.slow
 def test_delete_files__that_links_of_others_lead_to(workspace: Workspace, images: Path, tmp_path: Path) -> None:
     """A file that remaining media use through any chain of links stays."""
     (images / COPY).unlink()
@@ -351,6 +354,7 @@ def test_delete_files__when_a_folder_becomes_a_link(
     assert len(list(elsewhere.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_delete_files__of_the_workspace_itself(workspace: Workspace, folder: Path) -> None:
     """Files in a dataset's own store stay, even if a dataset was created from it."""
     dataset = workspace.create_dataset("pets", folder)

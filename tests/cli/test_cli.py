@@ -61,6 +61,7 @@ def _json(run: Run, *arguments: str) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_ls__lists_datasets(run: Run) -> None:
     """The list names each dataset with its status and size, for people and for programs."""
     status, out, _ = run("ls")
@@ -114,6 +115,7 @@ def test_issues__prints_no_control_characters(run: Run) -> None:
     assert [each["issue_type"] for each in _json(run, "issues", "pets", "--type", "corrupted")] == ["corrupted"]
 
 
+@pytest.mark.slow
 def test_issues__say_why_no_mislabels_are_listed(run: Run, tmp_path: Path) -> None:
     """Where labels are unrelated to neighbours, the issues and the dataset are shown with the reason, in one line."""
     random = np.random.default_rng(0)
@@ -353,6 +355,7 @@ def _without_growing(workspace: Path) -> Iterator[None]:
         opened.delete_dataset("growing")
 
 
+@pytest.mark.slow
 def test_add__and_reindex(run: Run, growing: Path) -> None:
     """Additions say how many were new and what was left out; a reindex settles them, with other thresholds if given."""
     added = _json(run, "add", "growing", str(growing))
@@ -379,6 +382,7 @@ def test_add__and_reindex_at_once(run: Run, growing: Path) -> None:
     assert _json(run, "show", "growing")["status_new"] == "READY"
 
 
+@pytest.mark.slow
 def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives and folders in buckets are added by their options; exactly one source is taken."""
     monkeypatch.setenv("FRAMEDEX_S3_ENDPOINT", service.address)
@@ -402,6 +406,7 @@ def test_add__from_elsewhere(run: Run, growing: Path, service: Service, monkeypa
     assert _json(run, "create", "growing", "s3://command-line/f")["n_images"] == 1
 
 
+@pytest.mark.slow
 def test_not_duplicates__keeps_images_apart(run: Run, growing: Path) -> None:
     """Images that are decided to be no duplicates are no group any more."""
     (growing / "copy.png").write_bytes((growing / "red.png").read_bytes())
@@ -438,6 +443,7 @@ def test_tag__needs_to_know_which_images(run: Run, chosen: tuple[str, ...]) -> N
         assert "select images by --vql or by --ids" in err
 
 
+@pytest.mark.slow
 def test_module__runs_with_the_workspace_of_the_environment(workspace: Path) -> None:
     """``python -m framedex`` works, and FRAMEDEX_WORKSPACE names the workspace."""
     done = subprocess.run(

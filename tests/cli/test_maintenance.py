@@ -105,6 +105,7 @@ def test_cleanup__refuses(run: Run, home: Path, arguments: tuple[str, ...], mess
     assert count(home) == 5
 
 
+@pytest.mark.slow
 def test_du_and_vacuum(run: Run) -> None:
     """What uses the disk is shown by part, and what can be freed is freed."""
     run("tag", "pets", "x", "--vql", "[]")
@@ -157,6 +158,7 @@ def test_destructive__needs_yes_without_a_terminal(
     assert state(home) != before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
 @pytest.mark.parametrize(("answer", "status"), [("n", 130), ("y", 0)])
 def test_destructive__asks_on_a_terminal(home: Path, answer: str, status: int) -> None:

@@ -17,6 +17,7 @@ def call(home: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tup
     return int(exit_.value.code or 0), captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_boxes__of_a_new_dataset_and_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Boxes are named when a dataset is made, or added later; what is wrong with one is said."""
     things = paint_scenes(tmp_path / "images", ["a.png", "b.png"])

@@ -50,6 +50,7 @@ def names(run: Run, *arguments: str) -> list[str]:
     return [row["image_filename"] for row in json.loads(out)]
 
 
+@pytest.mark.slow
 def test_search__by_words(run: Run) -> None:
     """What fits comes best first, cut and filtered as asked."""
     assert sorted(names(run, "search", "pets", "red")) == ["002.png", "003.png"]
@@ -61,6 +62,7 @@ def test_search__by_words(run: Run) -> None:
     assert run("search", "pets", "zebra") == (0, "no matches\n", "")
 
 
+@pytest.mark.slow
 def test_similar(run: Run, home: Path) -> None:
     """A path or an id is looked for, whole or a part of it; copies come first."""
     first = str(home / "images" / "000.png")
@@ -86,6 +88,7 @@ def test_explore__by_a_search(run: Run, home: Path) -> None:
     assert anchor in {each["media_id"] for each in explored["--anchor", anchor][0]["previews"]}
 
 
+@pytest.mark.slow
 def test_bench_search(run: Run, tmp_path: Path) -> None:
     """It prints a table and advice, or all as JSON, and writes what is asked for."""
     page = tmp_path / "b.html"

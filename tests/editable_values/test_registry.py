@@ -35,6 +35,7 @@ def test_set_value__is_set_labels_and_set_captions(
     assert dataset.to_arrow(["caption"]).to_pydict()["caption"] == [None, "both", None, None]
 
 
+@pytest.mark.slow
 def test_new_value__is_one_row(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A value that is only registered is set, exported, and kept by all other changes."""
     code = """

@@ -1,12 +1,14 @@
 """The built-in face detector."""
 
 import numpy as np
+import pytest
 
 from framedex.demo import photographs
 from framedex.enrichers.face_cascade import FaceCascade
 from tests.processes import run
 
 
+@pytest.mark.slow
 def test_detect__a_face_and_none() -> None:
     """The face in a portrait is detected in its position; a brick wall has none."""
     images = {name: pixels for name, _, pixels in photographs()}
@@ -19,6 +21,7 @@ def test_detect__a_face_and_none() -> None:
     assert len(FaceCascade().detect(images["brick"]).boxes) == 0
 
 
+@pytest.mark.slow
 def test_faces__without_scikit_image() -> None:
     """Without the package, the message names the extra to install, and the detector is listed as unavailable."""
     out = run(

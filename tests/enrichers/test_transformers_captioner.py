@@ -51,6 +51,7 @@ def test_captions__of_images_that_are_new(trained: TransformersCaptioner) -> Non
     assert np.mean(right) >= 0.9
 
 
+@pytest.mark.slow
 def test_captions__batches_make_no_difference(trained: TransformersCaptioner) -> None:
     """The caption of an image does not depend on its batch, and is reproducible."""
     rng = np.random.default_rng(6)
@@ -62,6 +63,7 @@ def test_captions__batches_make_no_difference(trained: TransformersCaptioner) ->
     assert trained.captions(prepared[:0]) == []
 
 
+@pytest.mark.slow
 def test_captions__without_chance(copied: Path, trained: TransformersCaptioner) -> None:
     """Settings of a folder for sampling and beams are ignored."""
     said = json.loads((copied / "generation_config.json").read_text())
@@ -118,6 +120,7 @@ def test_continuing__blip_and_git(tiny: Callable[[str], Path], kind: str) -> Non
     assert all(len(text.split()) <= 4 for text in alone)
 
 
+@pytest.mark.slow
 def test_answering__a_model_with_a_chat_template(tiny: Callable[[str], Path]) -> None:
     """Such a model gets the prompt for each image, and its answer, without the prompt, is the caption."""
     answering = TransformersCaptioner(tiny("llava"), "what is red", max_tokens=4, device="cpu", batch=2)
@@ -202,6 +205,7 @@ def test_files__that_are_no_json(copied: Path, name: str) -> None:
         TransformersCaptioner(copied, device="cpu")
 
 
+@pytest.mark.slow
 def test_captioner__needs_no_network(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No network is used, even if no variable forbids it."""
     asked: list[object] = []

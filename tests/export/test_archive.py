@@ -73,6 +73,7 @@ def item(exported: dict[str, Any], gallery: Gallery, name: str) -> dict[str, Any
     return next(each for each in exported["media_items"] if each["media_id"] == gallery.ids[name])
 
 
+@pytest.mark.slow
 def test_json__info(exported: dict[str, Any], gallery: Gallery) -> None:
     """The head says what was exported, when and by whom."""
     assert list(exported) == ["info", "media_items"]
@@ -85,6 +86,7 @@ def test_json__info(exported: dict[str, Any], gallery: Gallery) -> None:
     assert gallery.dataset.info.created_at < datetime.fromisoformat(info["export_time"]) <= datetime.now(UTC)
 
 
+@pytest.mark.slow
 def test_json__item(exported: dict[str, Any], gallery: Gallery) -> None:
     """An item has these fields, with these values for an image."""
     path = gallery.folder / TOWNS[3]
@@ -223,6 +225,7 @@ def test_archive__missing_image(workspace: Workspace, folder: Path, tmp_path: Pa
     assert images == ["images/000.png", "images/002.png", "images/005.png"]
 
 
+@pytest.mark.slow
 def test_archive__many_missing_images(workspace: Workspace, tmp_path: Path) -> None:
     """Of very many images that are elsewhere all are counted, but not all named."""
     dataset = workspace.create_dataset("d", grouped([5500, 5500]))
@@ -451,6 +454,7 @@ def test_export__progress(gallery: Gallery, tmp_path: Path) -> None:
     assert (tmp_path / "out.zip").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "limit"),
     rest_slow([("json", 50_000), ("parquet", 200), ("csv", 200), ("yolo", 50_000)], 1, several=True),
@@ -512,6 +516,7 @@ def in_arrows_memory(*of: Any) -> Iterator[pa.Table]:
         yield block.take(pa.array(range(len(block))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", rest_slow(FORMATS, 2))
 def test_export__is_streamed(lengthy: Dataset, tmp_path: Path, format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However far one thread is ahead of the other, an export holds a few blocks of what it exports, not all 64."""

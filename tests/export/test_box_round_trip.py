@@ -183,6 +183,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
         workspace.delete_dataset(dataset.id)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared images are not here")
 @pytest.mark.parametrize("source", rest_slow(["coco-yolo", "raccoon-voc"], 1))
 @pytest.mark.parametrize("format_", rest_slow(ANNOTATION_EXPORTS, 1))
@@ -237,6 +238,7 @@ def _with_images(folder: Path, names: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_voc__odd_names(workspace: Workspace, tmp_path: Path) -> None:
     """Folders named like annotation folders, images with equal stems, and control characters are handled."""
     names = ["annotations/a.png", "Annotations/a.png", "x/images/a.png", "JPEGImages/a.png", "b.png", "b.jpg"]

@@ -77,6 +77,7 @@ def yolo_names(view: Any, path: Path) -> dict[int, str] | None:
 OF_SOURCE = {"dog": 18, "person": 1, "cat": 17, "zebra": 90}
 
 
+@pytest.mark.slow
 def test_coco__categories_of_the_source(dataset: Dataset, tmp_path: Path) -> None:
     """Ids, names, order, superior classes and key points stay, also of classes without an object."""
     found = coco_of(dataset, tmp_path)
@@ -87,6 +88,7 @@ def test_coco__categories_of_the_source(dataset: Dataset, tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_classes__are_the_same_in_every_view(dataset: Dataset, tmp_path: Path) -> None:
     """A view of one class, of one image or of nothing has the class list of the dataset."""
     views = [dataset.objects.where([{"labels": {"op": "is", "value": "cat"}}]), dataset.where([{"any": []}]), dataset]
@@ -95,12 +97,14 @@ def test_classes__are_the_same_in_every_view(dataset: Dataset, tmp_path: Path) -
         assert yolo_names(view, tmp_path) == dict(enumerate(OF_SOURCE))
 
 
+@pytest.mark.slow
 def test_images__keep_their_ids_in_every_view(dataset: Dataset, tmp_path: Path) -> None:
     """The id of an image does not depend on the selection."""
     only_b = dataset.where([{"file_name": {"op": "is", "value": "b.png"}}])
     assert [each["id"] for each in coco_of(only_b, tmp_path)["images"]] == [7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["boxes", "add_objects"])
 def test_coco__a_file_from_elsewhere(workspace: Workspace, folder: Path, tmp_path: Path, way: str) -> None:
     """The lists of a file that is named at creation, or added later, are kept, too; names may have other folders."""
@@ -115,6 +119,7 @@ def test_coco__a_file_from_elsewhere(workspace: Workspace, folder: Path, tmp_pat
     assert {each["file_name"]: each["id"] for each in found["images"]} == IDS
 
 
+@pytest.mark.slow
 def test_yolo__classes_without_objects_keep_their_numbers(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """The class list of a YOLO folder comes back whole and in its order, and its numbers are the ids in COCO files."""
     names = ["person", "dog", "aardvark", "cat"]
@@ -144,6 +149,7 @@ def table(path: Path, *rows: tuple[str, int, str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_classes__new_ones_get_the_next_ids(dataset: Dataset, tmp_path: Path) -> None:
     """Classes of later tables follow in alphabetical order; nothing moves, also when all of a class is deleted."""
     dataset.add_objects(table(tmp_path / "more.csv", ("c.png", 3, "yak"), ("c.png", 50, "ape"), ("a.png", 3, "cat")))
@@ -156,6 +162,7 @@ def test_classes__new_ones_get_the_next_ids(dataset: Dataset, tmp_path: Path) ->
     assert yolo_names(dataset, tmp_path) == dict(enumerate([*after, "bee"]))
 
 
+@pytest.mark.slow
 def test_classes__of_images_are_no_classes_of_boxes(dataset: Dataset, tmp_path: Path) -> None:
     """A label that only images have is not in the class list of boxes until a box has it; its id is its own."""
     dataset.set_labels(dataset.where([]), ["night"])
@@ -166,6 +173,7 @@ def test_classes__of_images_are_no_classes_of_boxes(dataset: Dataset, tmp_path: 
     assert yolo_names(dataset, tmp_path) == dict(enumerate([*OF_SOURCE, "yak", "night"]))
 
 
+@pytest.mark.slow
 def test_classes__of_several_sources(dataset: Dataset, tmp_path: Path) -> None:
     """A class of a second file keeps its id if it is free; the ids of the first file stay."""
     other = {
@@ -178,6 +186,7 @@ def test_classes__of_several_sources(dataset: Dataset, tmp_path: Path) -> None:
     assert categories(dataset, tmp_path) == {**OF_SOURCE, "emu": 301, "owl": 300}
 
 
+@pytest.mark.slow
 def test_classes__come_with_clones_and_snapshots(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A restored snapshot has the list of then, and a clone has the list and the image ids of its source."""
     kept = dataset.snapshot("kept")
@@ -191,6 +200,7 @@ def test_classes__come_with_clones_and_snapshots(workspace: Workspace, dataset: 
     assert {each["file_name"]: each["id"] for each in found["images"]} == IDS
 
 
+@pytest.mark.slow
 def test_classes__are_recovered(workspace: Workspace, dataset: Dataset, tmp_path: Path) -> None:
     """A rebuilt catalog knows the list and the ids."""
     workspace.close()
@@ -202,6 +212,7 @@ def test_classes__are_recovered(workspace: Workspace, dataset: Dataset, tmp_path
     assert {each["file_name"]: each["id"] for each in found["images"]} == IDS
 
 
+@pytest.mark.slow
 def test_images__without_an_id_get_higher_ones(dataset: Dataset, folder: Path, tmp_path: Path) -> None:
     """Images that the file does not name are numbered above the others; a changed file keeps its id."""
     write(folder / "d.png", photo(9))
@@ -214,6 +225,7 @@ def test_images__without_an_id_get_higher_ones(dataset: Dataset, folder: Path, t
     assert found == {**IDS, "d.png": IDS["c.png"] + 1}
 
 
+@pytest.mark.slow
 def test_images__that_share_an_id(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """If two images match one id, the first keeps it, and ids stay distinct in each selection."""
     write(folder / "sub" / "a.png", photo(5))

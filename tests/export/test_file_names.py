@@ -44,6 +44,7 @@ def names_of(path: Path) -> list[str]:
         return archive.namelist()
 
 
+@pytest.mark.slow
 @linux_names
 @pytest.mark.parametrize("format_", ["json", "parquet", "coco", "csv", "yolo", "voc"])
 def test_names__are_files_of_their_own(workspace: Workspace, source: Path, tmp_path: Path, format_: str) -> None:
@@ -59,6 +60,7 @@ def test_names__are_files_of_their_own(workspace: Workspace, source: Path, tmp_p
     assert f"images/{PLAIN}" in names
 
 
+@pytest.mark.slow
 @linux_names
 def test_names__of_images_are_those_in_the_metadata(workspace: Workspace, source: Path, tmp_path: Path) -> None:
     """Metadata have the names of the images in the archive; without images they have the names of the source."""
@@ -75,6 +77,7 @@ def test_names__of_images_are_those_in_the_metadata(workspace: Workspace, source
     assert set(NAMES) < set(named["without.zip"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4)))
 def test_folded__is_the_same_for_any_case_and_composition(texts: list[str]) -> None:
     """Names in any case and composition have the same folded form."""

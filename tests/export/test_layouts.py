@@ -44,6 +44,7 @@ def label_path(image: str) -> str:
     return f"{before}/labels/{after}".removeprefix("/").replace(".png", ".txt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_yolo__without_images_fits_the_source(workspace: Workspace, tmp_path: Path, layout: str) -> None:
     """The label files have the names that trainers derive from the images' paths in the source."""
@@ -56,6 +57,7 @@ def test_yolo__without_images_fits_the_source(workspace: Workspace, tmp_path: Pa
     assert b"path" not in files["data.yaml"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_yolo__with_images(workspace: Workspace, tmp_path: Path, layout: str) -> None:
     """In an export with images, each image has its label file, too, and the export comes back."""
@@ -70,6 +72,7 @@ def test_yolo__with_images(workspace: Workspace, tmp_path: Path, layout: str) ->
     assert (again.count(), again.objects.count()) == (2, 2)
 
 
+@pytest.mark.slow
 def test_yolo__names_that_would_share_a_label_file(workspace: Workspace, tmp_path: Path) -> None:
     """Images that would share a label file, once folders are left out, get names of their own."""
     names = ["x.png", "images/x.png", "images/y.png"]

@@ -115,6 +115,7 @@ def test_outside__broken_files_within_the_source_are_exported(
     assert images["broken.png"] == images["sub/link.png"] == SECRET
 
 
+@pytest.mark.slow
 def test_outside__lists_of_links_are_exported(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_outside__datasets_that_brought_embeddings(
     assert set(images) == {"0.png", "link.png"}
 
 
+@pytest.mark.slow
 def test_outside__frames_of_another_video_stay(
     workspace: Workspace, source: Path, elsewhere: Path, tmp_path: Path
 ) -> None:

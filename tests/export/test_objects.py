@@ -198,6 +198,7 @@ def test_export__counts(dataset: Dataset, tmp_path: Path, format_: str) -> None:
         assert len([name for name in archive.namelist() if name.endswith(".png")]) == 2
 
 
+@pytest.mark.slow
 def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -> None:
     """Data that a format cannot hold are listed."""
 

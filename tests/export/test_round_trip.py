@@ -107,6 +107,7 @@ def folders(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / str(number) for number in itertools.count())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 @examples(15, without=HealthCheck.function_scoped_fixture)
 @given(items=ITEMS)
@@ -128,6 +129,7 @@ def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_:
         workspace.delete_dataset(dataset.id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
 def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """The gallery is restored under its names, including broken files."""
@@ -143,6 +145,7 @@ def test_round_trip__gallery(gallery: Gallery, workspace: Workspace, tmp_path: P
     assert rows == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["coco", "csv"])
 def test_label_file__beside_the_original_images(
     gallery: Gallery, workspace: Workspace, tmp_path: Path, format_: str

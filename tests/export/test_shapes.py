@@ -46,6 +46,7 @@ def exported(dataset: Dataset, path: Path, format_: str, **options: Any) -> dict
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.slow
 def test_coco__shapes_come_back(workspace: Workspace, tmp_path: Path) -> None:
     """Polygons, masks, areas and key points are those of the file, also after a second round."""
     dataset = make(workspace, tmp_path / "one", ANNOTATIONS)

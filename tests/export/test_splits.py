@@ -61,6 +61,7 @@ def check_sizes(sizes: Mapping[str, int]) -> None:
     assert all(abs(sizes[part] - COUNT * share) <= 1 for part, share in SHARES.items())
 
 
+@pytest.mark.slow
 def test_yolo__folders_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
     """Images and label files lie in folders of one name, which the class file names."""
     files = files_of(dataset, tmp_path, "yolo", include_images=True, split=SHARES)
@@ -71,6 +72,7 @@ def test_yolo__folders_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
     assert files["data.yaml"].decode().splitlines()[:3] == [f"{part}: images/{part}" for part in SHARES]
 
 
+@pytest.mark.slow
 def test_split__is_the_same_each_time(dataset: Dataset, tmp_path: Path) -> None:
     """Another export, in another format, divides the images equally; copies are in one part."""
     first = parts_of(files_of(dataset, tmp_path, "yolo", include_images=True, split=SHARES))
@@ -83,6 +85,7 @@ def test_split__is_the_same_each_time(dataset: Dataset, tmp_path: Path) -> None:
         assert parts["00.png"] == parts["19.png"]
 
 
+@pytest.mark.slow
 def test_yolo__lists_of_images_without_image_files(dataset: Dataset, tmp_path: Path) -> None:
     """Without image files the parts are lists of the paths in the source, and label files stay where they fit."""
     files = files_of(dataset, tmp_path, "yolo", split={"train": vql.tags("train"), "val": vql.tags("val")})
@@ -122,6 +125,7 @@ def test_voc__lists_of_the_parts(dataset: Dataset, tmp_path: Path) -> None:
     assert {f"annotations/{name}.xml" for names in lists.values() for name in names} <= set(files)
 
 
+@pytest.mark.slow
 def test_split__leaves_out_the_others(dataset: Dataset, tmp_path: Path) -> None:
     """Images in no part are left out with their objects; the message counts them."""
     result = dataset.export(

@@ -42,6 +42,7 @@ def test_members__law(members: dict[str, tuple[str, bytes]]) -> None:
         assert {name: archive.read(name) for name in members} == {name: data for name, (_, data) in members.items()}
 
 
+@pytest.mark.slow
 def test_members__many(tmp_path: Path) -> None:
     """More members than the plain form can count are written."""
     with (tmp_path / "many.zip").open("wb") as file, ZipWriter(file) as archive:
@@ -65,6 +66,7 @@ class Sparse(io.FileIO):
 ZEROS = bytes(2**26)
 
 
+@pytest.mark.slow
 def test_members__beyond_the_plain_form(tmp_path: Path) -> None:
     """Sizes and positions from 4 GiB on use the ZIP64 form, which readers accept."""
     with Sparse(tmp_path / "large.zip", "w") as file, ZipWriter(file) as archive:

@@ -15,6 +15,7 @@ from tests.laws import examples
 from tests.oracles import full_text
 
 
+@pytest.mark.slow
 @examples(300)
 @given(
     rows, st.lists(queries, min_size=1, max_size=4), st.integers(1, 3), st.sampled_from(["english", "greek", "none"])

@@ -51,6 +51,7 @@ def test_measure__a_good_image_has_no_issue(seed: int) -> None:
     assert issues_of(photo(seed, width=320, height=240)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["astronaut", "coffee", "rocket"])
 def test_acutance__falls_with_blur(name: str) -> None:
     """Acutance falls as blur increases, from no issue to an issue."""

@@ -171,6 +171,7 @@ class TestAllKinds:
             path = pack(tmp_path / name, [("a.jpg", b"1"), ("a.jpg", b"2")])
         assert read(path)[0] == [("a.jpg", b"1"), ("a.jpg", b"2")]
 
+    @pytest.mark.slow
     def test_archive__a_bomb(self, tmp_path: Path, name: str) -> None:
         """Contents that are far larger than the archive are refused once they are large, and never held."""
         path = tmp_path / name
@@ -366,6 +367,7 @@ def test_tar__nested_headers(tmp_path: Path) -> None:
     refusal(tmp_path / "x.tar")
 
 
+@pytest.mark.slow
 def test_tar__skipping_is_counted(tmp_path: Path) -> None:
     """Skipped members of a compressed tar are decompressed, and count, too."""
     path = pack(tmp_path / "x.tar.gz", [("zeros.bin", bytes(100 * 2**20)), ("a.jpg", b"a")])
@@ -373,6 +375,7 @@ def test_tar__skipping_is_counted(tmp_path: Path) -> None:
     assert "FRAMEDEX_MAX_ARCHIVE_BYTES" in refusal(path, ArchiveLimits(2**31, 2**20, 10_000))
 
 
+@pytest.mark.slow
 def test_tar__many_members_take_no_memory(tmp_path: Path) -> None:
     """Members that have been passed are not remembered."""
     path = pack(tmp_path / "x.tar", [(f"{n}.jpg", b"") for n in range(4000)])

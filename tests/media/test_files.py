@@ -16,6 +16,7 @@ from tests.buckets import Service
 SETTINGS = Settings(max_file_bytes=1000)
 
 
+@pytest.mark.slow
 def test_reader__files_and_objects(tmp_path: Path, service: Service) -> None:
     """A file and an object are read alike: their content, and when they were changed."""
     (tmp_path / "a.jpg").write_bytes(b"file")

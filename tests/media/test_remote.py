@@ -122,6 +122,7 @@ def test_read__what_is_no_object(service: Service, key: str, reason: str) -> Non
         store(service).read(f"s3://broken/{key}", _LIMIT)
 
 
+@pytest.mark.slow
 def test_read__one_object_that_is_cut_off(service: Service, wire: Wire) -> None:
     """An answer that ends in the middle is never taken for the whole; the service is there, so the object is broken."""
     for name in ("a", "b"):
@@ -134,6 +135,7 @@ def test_read__one_object_that_is_cut_off(service: Service, wire: Wire) -> None:
     opened.check_any_read()
 
 
+@pytest.mark.slow
 def test_read__is_tried_again(service: Service, wire: Wire) -> None:
     """A connection that breaks once, at the head or in the content, costs nothing but time."""
     service.put("again/a.jpg", bytes(100_000))
@@ -149,6 +151,7 @@ def test_read__is_tried_again(service: Service, wire: Wire) -> None:
     assert [method for method, _ in wire.asked].count("GET") == 2
 
 
+@pytest.mark.slow
 def test_read__a_service_that_is_gone(service: Service) -> None:
     """A refused connection is no broken object: the service is said to be gone, by reading and by listing."""
     service.put("gone/a.jpg", b"x")
@@ -164,6 +167,7 @@ def test_read__a_service_that_is_gone(service: Service) -> None:
         opened.exists("s3://gone/a.jpg")
 
 
+@pytest.mark.slow
 def test_read__when_all_fail(service: Service) -> None:
     """Single refusals are broken objects; when nothing was ever read, or for long, that is no chance."""
     service.put("closed/open.jpg", b"x", public=True)
@@ -190,6 +194,7 @@ def test_read__credentials_that_are_unknown(service: Service) -> None:
         store(service).read("s3://stranger/a.jpg", _LIMIT)
 
 
+@pytest.mark.slow
 def test_read__missing_objects_are_no_outage(service: Service) -> None:
     """Any number of missing objects does not make the service unavailable."""
     opened = store(service)
@@ -199,6 +204,7 @@ def test_read__missing_objects_are_no_outage(service: Service) -> None:
     opened.check_any_read()
 
 
+@pytest.mark.slow
 def test_access__by_role(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """A role is assumed where one is named, with the media before the settings; never without credentials."""
     settings = service.settings(s3_role_arn="arn:aws:iam::123456789012:role/usual")
@@ -213,6 +219,7 @@ def test_access__by_role(service: Service, wire: Wire, monkeypatch: pytest.Monke
         ObjectStore(BucketAccess.of(anonymous)).read("s3://roles/a.jpg", _LIMIT)
 
 
+@pytest.mark.slow
 def test_access__anonymous(service: Service, wire: Wire) -> None:
     """Without credentials public objects are read and no others, and requests carry none."""
     service.put("public/a.jpg", b"x", public=True)

@@ -86,6 +86,7 @@ def read(address: str, **changes: Any) -> bytes:
     return client(BucketAccess(endpoint=address, attempts=1, **changes)).read("bucket", "a.jpg", _LIMIT)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     rest_slow([
@@ -130,6 +131,7 @@ def test_errors__no_answer(service: Service) -> None:
             read(address, timeout_s=0.1)
 
 
+@pytest.mark.slow
 def test_errors__a_listing_that_is_none(answering: Answering, service: Service) -> None:
     """A page that is not of S3, as a portal sends it for any address, or half a page is no empty bucket."""
     for content in (b"<html>log in!", b"<ListBucketResult><Contents><Key>a</Key>"):
@@ -138,6 +140,7 @@ def test_errors__a_listing_that_is_none(answering: Answering, service: Service) 
             list(client(BucketAccess(endpoint=address, attempts=1)).pages("bucket", ""))
 
 
+@pytest.mark.slow
 def test_read__of_unknown_size(answering: Answering, service: Service) -> None:
     """The limit holds for an answer without a size, too; the time of the last change may also lack."""
     head = b"HTTP/1.1 200 OK\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n\r\n"
@@ -149,6 +152,7 @@ def test_read__of_unknown_size(answering: Answering, service: Service) -> None:
     assert bare.read("bucket", "a.jpg", 1) == (None, b"x")
 
 
+@pytest.mark.slow
 def test_credentials__of_a_profile(
     service: Service, wire: Wire, no_credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +174,7 @@ def test_credentials__of_a_profile(
         read(wire.address)
 
 
+@pytest.mark.slow
 def test_credentials__none(service: Service, wire: Wire, no_credentials: Path) -> None:
     """Without credentials public objects are read, and no role is assumed."""
     service.put("bucket/a.jpg", b"x", public=True)
@@ -181,6 +186,7 @@ def test_credentials__none(service: Service, wire: Wire, no_credentials: Path) -
         read(wire.address, role_arn="arn:aws:iam::1:role/x", anonymous=True)
 
 
+@pytest.mark.slow
 def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """A role that may not be assumed is no fault of an object."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", answering(refusal(403, "AccessDenied")))
@@ -189,6 +195,7 @@ def test_credentials__a_role_that_is_denied(answering: Answering, wire: Wire, mo
     assert wire.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variable", "value"), [("AWS_REGION", "eu-west-1"), ("AWS_DEFAULT_REGION", "eu-west-2")])
 def test_region__of_the_environment(
     service: Service, no_credentials: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
@@ -206,6 +213,7 @@ def test_region__of_the_environment(
     assert region(endpoint=other, region="eu-north-1") == "eu-north-1"
 
 
+@pytest.mark.slow
 def test_endpoint__of_the_environment(service: Service, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service that the environment names is asked, by paths and not by a proxy."""
     service.put("bucket/a.jpg", b"x")
@@ -248,6 +256,7 @@ def test_client__is_kept(service: Service) -> None:
     assert client(access) is not client(BucketAccess(endpoint=service.address, attempts=1))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_client__of_a_forked_child() -> None:
     """A process keeps its connection to a service, and a child of a fork opens its own."""

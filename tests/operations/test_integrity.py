@@ -120,6 +120,7 @@ def test_check__finds_nothing_where_nothing_is_wrong(workspace: Workspace) -> No
     assert dataset_of(workspace).check().counts["datasets"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "damage"),
     rest_slow(
@@ -150,6 +151,7 @@ def test_check__damaged_caches_are_removed(workspace: Workspace, pattern: str, d
         assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_check__caches_of_datasets_that_are_gone(workspace: Workspace) -> None:
     """A cache of a dataset that neither the catalog nor a folder has is found and removed; those of objects stay."""
     gone, objects = "00000000-0000-4000-8000-000000000000", objects_dataset(dataset_of(workspace).id)
@@ -196,6 +198,7 @@ def test_check__cached_file_that_cannot_be_read(workspace: Workspace) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_check__repair_that_fails_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repair that the system refuses leaves its finding open, with the reason; later findings are repaired."""
 
@@ -214,6 +217,7 @@ def test_check__repair_that_fails_is_said(workspace: Workspace, monkeypatch: pyt
     assert all(finding.repaired for finding in dataset.check(repair=True).findings)
 
 
+@pytest.mark.slow
 def test_check__table_of_no_state(workspace: Workspace) -> None:
     """A table of no state of the dataset is found once it is old; one that was just made may be a writer's."""
     folder = workspace.path / "datasets" / dataset_of(workspace).id / "unknown.lance"
@@ -243,6 +247,7 @@ def test_check__snapshot_that_cannot_be_read_names_its_remedy(workspace: Workspa
     assert finding.remedy.startswith("delete the snapshot")
 
 
+@pytest.mark.slow
 def test_check__damaged_vector_index_is_removed(workspace: Workspace) -> None:
     """A damaged part of an index of vectors goes as a whole."""
     dataset = dataset_of(workspace)
@@ -270,6 +275,7 @@ def test_check__uploaded_files_fit_their_hashes(workspace: Workspace, damage: Da
     assert not result.is_sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [empty, cut, zero, Path.unlink])
 def test_check__tables_that_cannot_be_read(workspace: Workspace, damage: Damage) -> None:
     """Files of tables that are damaged are found, of the head and of snapshots; other datasets are checked, too."""
@@ -287,6 +293,7 @@ def test_check__tables_that_cannot_be_read(workspace: Workspace, damage: Damage)
     assert result.counts["datasets"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.75, 0.9])
 def test_check__engine_failures_are_findings(workspace: Workspace, share: float) -> None:
     """A version whose description is cut anywhere, which makes the engine panic at some places, is a finding."""
@@ -304,6 +311,7 @@ def test_check__engine_failures_are_findings(workspace: Workspace, share: float)
     )
 
 
+@pytest.mark.slow
 def test_check__leftovers_are_removed(workspace: Workspace) -> None:
     """Files that no version has, uploads that no task needs and files that never became whole are found and removed."""
     dataset, day = dataset_of(workspace), 86_400
@@ -331,6 +339,7 @@ def test_check__leftovers_are_removed(workspace: Workspace) -> None:
     assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", rest_slow([flip, empty, Path.unlink], 1))
 def test_check__manifests_are_written_again(workspace: Workspace, damage: Damage) -> None:
     """A manifest, or the file of a snapshot, that is damaged or missing is written again from the catalog."""
@@ -343,6 +352,7 @@ def test_check__manifests_are_written_again(workspace: Workspace, damage: Damage
         assert dataset.check().findings == []
 
 
+@pytest.mark.slow
 def test_check__entries_of_an_older_catalog_are_rebuilt(home: Path) -> None:
     """Where the catalog is an older copy, entries are those of the datasets' folders again after a repair."""
     shutil.copy(home / "catalog.db", home.parent / "older.db")
@@ -378,6 +388,7 @@ def test_check__entry_that_is_missing_is_made_again(home: Path) -> None:
         assert contents_of_all(workspace) == before
 
 
+@pytest.mark.slow
 def test_check__rows_that_are_missing_are_rebuilt(home: Path) -> None:
     """An entry whose head or snapshots lost their rows is rebuilt from what the dataset's folder says."""
     with Workspace(home, settings=SETTINGS) as workspace:
@@ -393,6 +404,7 @@ def test_check__rows_that_are_missing_are_rebuilt(home: Path) -> None:
         assert workspace.check().findings == []
 
 
+@pytest.mark.slow
 def test_check__damaged_catalog(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pages of the catalog that were changed are found by the command, which exits with 1 and names the remedy."""
     assert run("check", "--workspace", str(home)) == 0
@@ -408,6 +420,7 @@ def test_check__damaged_catalog(home: Path, capsys: pytest.CaptureFixture[str]) 
     assert run("check", "--workspace", str(home)) == 0
 
 
+@pytest.mark.slow
 def test_check__command(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints a line for each finding and exits with 1; repaired ones do not count, JSON has them all."""
     thumbnail = first(home, "cache/thumbnails/*/*/*.jpg")
@@ -429,6 +442,7 @@ def run(*arguments: str) -> int:
     return int(exit_.value.code or 0)
 
 
+@pytest.mark.slow
 def test_check__of_many_findings_the_first_have_lines(workspace: Workspace) -> None:
     """Thousands of damaged files make a few lines and a count; a repair concerns them all."""
     folder = workspace.path / "cache" / "thumbnails" / dataset_of(workspace).id / "many"
@@ -474,6 +488,7 @@ def test_check__waits_for_no_pipe(home: Path, pattern: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_check__can_be_stopped_and_refuses_repairs_of_what_is_read_only(home: Path) -> None:
     """What the progress raises ends a check; a workspace that was opened for reading is checked, not repaired."""
 

@@ -79,6 +79,7 @@ def run(*arguments: str) -> int:
     return int(exit_.value.code or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow(OF_DATASETS, 3))
 def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Path, statement: str) -> None:
     """Rows of datasets with a wrong value are found; a repair takes them from the folders of the datasets."""
@@ -93,6 +94,7 @@ def test_check__wrong_values_are_rebuilt_from_the_manifests(made: Path, home: Pa
         assert contents_of_all(workspace) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", rest_slow(OF_TASKS, 3))
 def test_check__wrong_values_of_the_history_are_removed(made: Path, home: Path, statement: str) -> None:
     """Rows of tasks and exports with a wrong value are found; a repair removes them."""
@@ -153,6 +155,7 @@ def test_wrong_values__message_names_the_catalog_and_the_remedy(home: Path) -> N
         workspace.datasets()
 
 
+@pytest.mark.slow
 def test_check__command_finds_wrong_values(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command lists the row and the value, and repairs them."""
     change(home, "UPDATE generations SET summary = '{x'")

@@ -71,6 +71,7 @@ def test_measure__sweeps(measured: SearchBenchmark) -> None:
         assert row.parallel_queries_per_s > 0
 
 
+@pytest.mark.slow
 def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured: SearchBenchmark) -> None:
     """The same queries have the same recall in each run, above that of a random result."""
     searches = open_searcher(dataset._context, open_media(dataset._context, dataset.id))
@@ -80,6 +81,7 @@ def test_measure__recall_is_that_of_the_true_nearest(dataset: Dataset, measured:
         assert found[row.selectivity, row.n_candidates] == pytest.approx(row.recall, abs=0.01)
 
 
+@pytest.mark.slow
 def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
     """The dataset's index is not created or changed, and no file remains elsewhere."""
     folder = dataset._context.layout.vectors(dataset.id)
@@ -100,6 +102,7 @@ def test_measure__leaves_the_dataset_alone(dataset: Dataset) -> None:
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", rest_slow([2, 1, 40], 1))
 def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
     """A dataset of one or two rows can be measured: all rows are compared and found."""
@@ -111,6 +114,7 @@ def test_benchmark_search__small(workspace: Workspace, count: int) -> None:
     ElementTree.fromstring(found.plot())
 
 
+@pytest.mark.slow
 def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> None:
     """A dataset without decodable files has nothing to search, and the error says so."""
     (tmp_path / "p").mkdir()
@@ -119,6 +123,7 @@ def test_benchmark_search__no_vectors(workspace: Workspace, tmp_path: Path) -> N
         workspace.create_dataset("broken", tmp_path / "p", "gist").benchmark_search()
 
 
+@pytest.mark.slow
 def test_benchmark_search__images_some_broken(workspace: Workspace, folder: Path) -> None:
     """Files without a vector are neither results nor queries."""
     (folder / "broken.jpg").write_bytes(b"no image")
@@ -180,6 +185,7 @@ def test_best_for__holds_for_each_filter() -> None:
             found.best_for(recall)  # type: ignore[arg-type] # is the point
 
 
+@pytest.mark.slow
 def test_save(measured: SearchBenchmark, tmp_path: Path) -> None:
     """JSON round-trips; pages and plots are complete; other file names are refused."""
     assert SearchTimings.model_validate_json(measured.save(tmp_path / "b.json").read_text()).rows == measured.rows

@@ -101,6 +101,7 @@ def test_wait__twice(workspace: Workspace, folder: Path) -> None:
     assert dataset.task.wait() == dataset.task.wait(0) == dataset.task.record
 
 
+@pytest.mark.slow
 def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
     """A watcher hears of shares that never fall and end at 1."""
     _, task, gate = held(workspace, fill(tmp_path / "p", 40))
@@ -115,7 +116,8 @@ def test_wait__progress(workspace: Workspace, tmp_path: Path) -> None:
     assert shares[-1] == 1
     stages = list(dict.fromkeys(stage for stage, _ in heard))
     assert stages == [
-        "reading images", "loading vectors", "finding neighbours", "finding duplicates", "clustering", "writing",
+        "reading images", "finding copies", "loading vectors", "finding neighbours", "finding duplicates", "clustering",
+        "writing",
     ]  # fmt: skip
 
 
@@ -178,6 +180,7 @@ def submit(workspace: Workspace, name: str, job: Any) -> Task:
     return Task.start(context.runner, task_id, record.id, job)
 
 
+@pytest.mark.slow
 def test_abort__waiting_for_a_thread(workspace: Workspace, folder: Path) -> None:
     """A task that waits behind others is aborted at once, and can be retried."""
     busy = [held(workspace, folder, f"busy{number}") for number in range(4)]
@@ -220,6 +223,7 @@ def test_retry__after_failure(workspace: Workspace, folder: Path) -> None:
     assert dataset.to_arrow(columns).equals(whole.to_arrow(columns))
 
 
+@pytest.mark.slow
 def test_retry__after_abort(workspace: Workspace, tmp_path: Path) -> None:
     """What an aborted task left behind is not part of its retry's result."""
     dataset, task, gate = held(workspace, fill(tmp_path / "p", 70))
@@ -308,6 +312,7 @@ def test_heartbeat__of_a_running_task(workspace: Workspace, folder: Path) -> Non
     task.wait(60)
 
 
+@pytest.mark.slow
 def test_heartbeat__of_a_waiting_task(workspace: Workspace, folder: Path) -> None:
     """A task that waits for a thread shows that it lives, and is not taken for interrupted."""
     from datetime import UTC, datetime, timedelta

@@ -77,6 +77,7 @@ def table_of(*contents: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([{**row, "media_id": str(n)} for n, row in enumerate(contents)], schema=SCHEMA)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(filters, st.lists(rows, min_size=1, max_size=8))
 def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
@@ -84,6 +85,7 @@ def test_compile__equals_the_evaluator(vql: list[Any], contents: Rows) -> None:
     assert found(vql, table_of(*contents), contents) == expected(vql, contents)
 
 
+@pytest.mark.slow
 @examples(400)
 @given(single_tests())
 def test_compile__each_test_equals_the_evaluator(case: tuple[list[Any], Rows]) -> None:
@@ -128,6 +130,7 @@ OF_MEDIA = ["tags", *(known.column for known in FIELDS.values())]
 """Columns that objects have not."""
 
 
+@pytest.mark.slow
 @examples(150)
 @given(filters, st.lists(rows, min_size=1, max_size=3), st.lists(rows, min_size=1, max_size=6))
 def test_objects__equal_the_evaluator(vql: list[Any], media: Rows, objects: Rows) -> None:
@@ -136,6 +139,7 @@ def test_objects__equal_the_evaluator(vql: list[Any], media: Rows, objects: Rows
     assert compiled == plain
 
 
+@pytest.mark.slow
 @examples(200)
 @given(single_tests(), st.sampled_from(["plain", "not", "any", "beside"]))
 def test_objects__each_test_equals_the_evaluator(case: tuple[list[Any], Rows], form: str) -> None:
@@ -326,6 +330,7 @@ def test_search__may_find_nothing_or_have_further_columns() -> None:
         assert SQL.query(text, condition.params, relations)["_rowid"].to_pylist() == hits
 
 
+@pytest.mark.slow
 def test_compile__deep_and_wide_filters_run() -> None:
     """The deepest filter that is allowed, and the widest ones, stay within the engine's limits."""
     table = table_of({"uniqueness": 0.5}, {})

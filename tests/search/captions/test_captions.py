@@ -104,6 +104,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_open__any_sequence(tmp_path_factory: pytest.TempPathFactory) -> None:
     """After any additions, edits, deletions, restores and losses, results equal a comparison of all captions."""
@@ -169,6 +170,7 @@ def test_open__merges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPat
     assert found >= 0.9 * true
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_open__forgets_what_most_rows_lost(tmp_path: Path) -> None:
     """Texts without rows stay while they are a minority, for restores; a merge drops a majority."""
@@ -201,6 +203,7 @@ def test_open__one_that_two_processes_made(tmp_path: Path, small: None) -> None:
     assert sum(len(each) for each in opened(media, tmp_path / "cache")._segments) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("share", [0.3, 0.89, 0.95])
 def test_open__stopped(tmp_path: Path, share: float) -> None:
@@ -221,6 +224,7 @@ def test_open__stopped(tmp_path: Path, share: float) -> None:
     assert len(encoder.asked) < 200
 
 
+@pytest.mark.slow
 def test_open__without_keeping(tmp_path: Path, small: None) -> None:
     """Without write access, segments are in a temporary folder, also merged ones; the cache stays unchanged."""
     texts = numbered(60)

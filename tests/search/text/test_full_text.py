@@ -103,6 +103,7 @@ edits = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @examples(20)
 @given(rows, edits, st.lists(queries, min_size=1, max_size=3), st.sampled_from(["english", "german"]))
 def test_full_text__any_sequence(
@@ -256,6 +257,7 @@ def test_full_text__damaged_cache(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_full_text__threads(tmp_path: Path) -> None:
     """Several threads search several states at once with correct results."""
     content = captions([f"dog {number}" for number in range(300)])

@@ -59,6 +59,7 @@ def check(dataset: Dataset, index: VectorIndex, seed: int = 0) -> None:
     assert index.nearest(query, 3)[1].shape == (min(3, len(places)),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "indices", rest_slow([VectorIndices(), filed(), VectorIndices(small_bytes=0, tail_bytes=10**9)], 1)
 )
