@@ -70,6 +70,16 @@ def test_disk_usage__says_what_vacuum_frees(workspace: Workspace, dataset: Datas
     assert parts_of(after)["snapshots"] == parts["snapshots"]
 
 
+def test_disk_usage__table_of_snapshots_alone(workspace: Workspace, dataset: Dataset) -> None:
+    """A table that only a snapshot has, because the restored state is older, is not counted as one to be freed."""
+    before = dataset.snapshots()[0].snapshot_id
+    dataset.tag(dataset.where([]), "x")
+    dataset.snapshot()
+    dataset.restore(before)
+    assert workspace.vacuum(older_than_s=0).skipped == {}
+    assert workspace.disk_usage().freeable_bytes == 0
+
+
 def test_disk_usage__of_clones(workspace: Workspace, dataset: Dataset) -> None:
     """Files that a clone shares with its source count for both as shared, and once in the total."""
     before = workspace.disk_usage()

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from framedex.storage.engine_calls import engine_call
 from framedex.storage.failures import on_table
 
+HINT = "_versions/latest_version_hint.json"
+"""The file of a table that stays as long as any version does."""
 _CLEANED = 512  # versions per call
-_HINT = "_versions/latest_version_hint.json"
 _NO_VERSION = 2**62  # Lance takes no empty list of versions
 
 
@@ -155,4 +156,4 @@ def files_of_head(path: Path, version: int) -> set[str]:
     import lance
 
     newest = lance.dataset(str(path)).version
-    return files_of(path, {version, newest} if ends_with(path, version) else {version}) | {_HINT}
+    return files_of(path, {version, newest} if ends_with(path, version) else {version}) | {HINT}
