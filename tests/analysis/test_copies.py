@@ -1,5 +1,6 @@
 """Candidates for copies contain the copies in any pose, and what is verified fits the budget."""
 
+import dataclasses
 from dataclasses import replace
 from random import Random
 
@@ -399,3 +400,10 @@ def test_units__number_of_images() -> None:
     """Panels do not count as images."""
     assert units(grids(0)).images == 0
     assert units(grids(3), grids(2), [0, 2]).images == 3
+
+
+@pytest.mark.parametrize(("pose", "budget_ms", "expected"), [(3, 11, [0]), (4, 11, []), (4, 12, [0])])
+def test_affordable__mirrored_ones_are_compared_twice(pose: int, budget_ms: float, expected: list[int]) -> None:
+    """A pair that may be mirrored is compared as it is, too, and the budget counts both comparisons."""
+    some = dataclasses.replace(candidates([(0, 1)]), pose=np.array([pose]))
+    assert chosen_of(some, budget_ms) == expected

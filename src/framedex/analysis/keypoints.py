@@ -71,10 +71,7 @@ def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
     Args:
         grey: uint8, shape (H, W), any size; larger ones than 320 pixels a side are reduced.
     """
-    factor = SIDE / max(grey.shape)
-    if factor < 1:
-        size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
-        grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    grey = to_keypoint_size(grey)
     box = inner_box(grey)
     if min(box[2] - box[0], box[3] - box[1]) < _LEAST_SIDE:
         return Keypoints(np.empty((0, 2), np.float32), np.empty((0, 32), np.uint8), grey.shape[1], grey.shape[0])
@@ -85,6 +82,15 @@ def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
     found = np.empty((0, 32), np.uint8) if descriptors is None else np.asarray(descriptors, np.uint8)
     inner = (box[2] - box[0]) * (box[3] - box[1]) / grey.size
     return Keypoints(places[:MOST], found[:MOST], grey.shape[1], grey.shape[0], inner)
+
+
+def to_keypoint_size(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return a greyscale image at the size in which keypoints are found: uint8, at most 320 pixels a side."""
+    factor = SIDE / max(grey.shape)
+    if factor >= 1:
+        return grey
+    size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
+    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _detector() -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.copies import Candidates, Units, affordable, find_candidates
-from framedex.analysis.keypoints import SIDE, Keypoints, SharedView, find_keypoints, shared_view
+from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, shared_view, to_keypoint_size
 from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Vectors
 from framedex.core.progress import Progress
@@ -197,11 +197,7 @@ def _rows(media: Media, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]
 
 
 def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
-    grey = np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
-    factor = SIDE / max(grey.shape)
-    if factor < 1:
-        size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
-        grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
     return {
         (row["number"], flag): find_keypoints(np.ascontiguousarray(grey[:, ::-1]) if flag else grey)
         for flag in row["wanted"]
