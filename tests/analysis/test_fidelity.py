@@ -77,6 +77,17 @@ def test_found_steps__of_an_image_without_compression(seed: int) -> None:
     assert found_steps(grey(scaled(saved(scene(seed), 50)[0], 0.7))).tolist() == [0] * 8
 
 
+@pytest.mark.parametrize("turns", [1, 2, 3])
+@pytest.mark.parametrize("size", [(301, 213), (300, 213), (301, 216)])
+def test_measure_fidelity__turned_since(size: tuple[int, int], turns: int) -> None:
+    """The traces of a compression are found in turned and mirrored images, whose blocks begin at another corner."""
+    first, steps = saved(scene(11, width=size[0], height=size[1]), 50)
+    for turned in (np.rot90(first, turns), np.rot90(first[:, ::-1], turns)):
+        found = of_jpeg(np.ascontiguousarray(turned), 95)
+        assert found.is_recompressed
+        assert found.step == pytest.approx(np.mean(steps), rel=0.1)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (7, 300), (300, 7), (8, 8), (9, 17), (64, 64)])
 def test_found_steps__too_few_blocks(size: tuple[int, int]) -> None:
     """An image with few blocks has no steps that could be known."""
@@ -170,7 +181,7 @@ def test_spectrum__any_size(size: tuple[int, int]) -> None:
 def test_stand__nothing() -> None:
     """No copies have no standings; a single image has those of itself."""
     assert stand([]) == []
-    assert stand([measure_fidelity(scene(1))]) == [Standing(WIDTH * HEIGHT, None, None, 0.0, is_derived=False)]
+    assert stand([measure_fidelity(scene(1))]) == [Standing(WIDTH * HEIGHT, None, None, 0.0, 0, None, is_derived=False)]
 
 
 @pytest.mark.parametrize("factor", [0.4, 0.5, 0.6])
@@ -219,6 +230,45 @@ def test_stand__bordered() -> None:
     assert standings[0].detail <= standings[1].detail == WIDTH * HEIGHT
     assert standings[0].surplus >= (WIDTH + 120) * (HEIGHT + 120) - WIDTH * HEIGHT
     assert standings[1].surplus == 0
+
+
+def soft(seed: int, *, width: int = 600, height: int = 450) -> Pixels:
+    """Return an image without fine detail, so that its spectrum does not show whether it was enlarged."""
+    return np.asarray(cv2.GaussianBlur(scene(seed, width=width, height=height), (0, 0), 1.6), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("quality", [75, 92, 98])
+@pytest.mark.parametrize("side", [0, 1])
+def test_stand__a_soft_image_enlarged(quality: int, side: int) -> None:
+    """An image has the detail of a smaller one if enlarging it explains all but the quantisation."""
+    original, steps = saved(soft(12, width=600 + 7 * side, height=450 - 5 * side), 60)
+    standings = stand([measure_fidelity(original, steps), of_jpeg(scaled(original, 2), quality)])
+    assert [each.detail for each in standings] == [original.size / 3] * 2
+
+
+def test_stand__a_large_image_with_a_smaller_copy() -> None:
+    """An image with detail that its smaller copy cannot have is not taken for an enlarged one, however compressed."""
+    large = scene(14, width=1200, height=900)
+    for quality in (60, 90):
+        copies = [of_jpeg(scaled(large, 0.5), 95), of_jpeg(large, quality)]
+        assert stand(copies)[1].detail == large.size / 3
+
+
+def test_stand__the_source_of_others() -> None:
+    """The image from which others could have been saved is known among its edits, as are its nearest copies."""
+    original, steps = saved(scene(15), 85)
+    copies = [
+        measure_fidelity(original, steps),
+        of_jpeg(original, 97),
+        of_jpeg(original, 40),
+        of_jpeg(brightened(original), 92),
+        of_jpeg(brightened(original, 0.8), 92),
+    ]
+    standings = stand(copies)
+    assert [each.sources for each in standings] == [2, 1, 0, 0, 0]
+    closest = np.array([each.closest for each in standings], np.float64)
+    assert closest[0] == closest[1]
+    assert closest[2:].min() > 10 * closest[0]
 
 
 def edits(original: Pixels) -> dict[str, Pixels]:
@@ -274,9 +324,9 @@ def test_stand__equal_images() -> None:
 def test_stand__too_few_of_one_size(count: int) -> None:
     """One other image of the same size does not show which of both was altered."""
     copies = [scene(1), brightened(scene(1))][:count]
-    assert [(each.altered, each.distance) for each in stand([measure_fidelity(each) for each in copies])] == [
-        (None, None)
-    ] * count
+    assert [
+        (each.altered, each.distance, each.closest) for each in stand([measure_fidelity(each) for each in copies])
+    ] == [(None, None, None)] * count
 
 
 def test_stand__size_of_most_copies() -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from tests.encoders.onnx_models import classifier
 from tests.enrichments import ENCODE, Hues, register_models
 from tests.gallery import SETTINGS
 from tests.growth import columns_of, ids_of, part, status_of
-from tests.image_files import Pixels, detailed, resized, write
+from tests.image_files import Pixels, detailed, photo, resized, write
 from tests.objects import scenes
 from tests.pauses import Pause, watched
 from tests.videos import numbered, write_video
@@ -819,7 +820,7 @@ class TestKept:
             assert group.paths[group.media_ids.index(group.keep)].endswith(f"/{name}.png")
             reason = group.keep_reason
             assert reason == " ".join(reason.split())
-            assert reason[0].islower()
+            assert re.fullmatch(r"It .+\.", reason)
             assert not any(word in reason for word in ("nan", "inf", "None", "keep_", "{", "}", "first in order"))
 
     def test_keep__a_tie(self, workspace: Workspace, tmp_path: Path) -> None:
@@ -827,9 +828,22 @@ class TestKept:
         put(tmp_path / "images", {"a.png": mirrored(detailed(3)), "b.png": detailed(3), "other.png": detailed(4)})
         (group,) = workspace.create_dataset("d", tmp_path / "images", "gist").duplicates()
         assert group.paths[group.media_ids.index(group.keep)] == "a.png"
-        assert group.keep_reason.endswith("first in order")
+        assert group.keep_reason == "It is the first in order."
         reasons = dict(zip(group.paths, group.reasons, strict=True))
         assert reasons == {"a.png": "kept", "b.png": "mirrored"}
+
+    def test_keep__what_a_collage_shows(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A collage is a copy of one of its photos, which is kept; the other photo is no copy of either."""
+        one, two = photo(21, width=320, height=240), photo(22, width=320, height=240)
+        put(tmp_path / "images", {"one.png": one, "two.png": two, "both.png": np.hstack([one, two])})
+        (group,) = workspace.create_dataset("d", tmp_path / "images", "gist").duplicates()
+        assert dict(zip(group.paths, group.reasons, strict=True)) == {
+            "both.png": "shown on 50% of a larger image",
+            "one.png": "kept",
+        }
+        assert re.fullmatch(
+            r"It has the fewest added pixels: 0\.00 megapixels against at least 0\.\d\d+\.", group.keep_reason
+        )
 
     def test_keep__one_of_two_originals_with_the_same_pixels(self, workspace: Workspace, tmp_path: Path) -> None:
         """Every other member has a reason of its own, relative to the one that is kept."""

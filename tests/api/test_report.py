@@ -148,7 +148,7 @@ def test_duplicates__the_best_comes_first_and_says_why(gallery: Gallery) -> None
     assert texts.count("★ best to keep") == len(groups)
     for group in groups:
         name = group.file_names[group.media_ids.index(group.keep)]
-        at = texts.index(f"keep {name}: {group.keep_reason} (confidence {group.confidence:.2f})")
+        at = texts.index(f"Keep {name}. {group.keep_reason} Confidence {group.confidence:.2f}.")
         assert texts[at + 1 : at + 3] == [name, "★ best to keep"]
 
 

@@ -99,7 +99,7 @@ def test_duplicates__confidence_is_the_lowest_similarity(workspace: Workspace) -
 def test_keep__the_largest(gallery: Gallery) -> None:
     """An image is better than its small version, and the reason has both sizes."""
     group = gallery.dataset.duplicates()[1]
-    assert best(group) == ("02.jpg", "most detail: 0.02 megapixels of detail against at most 0.00")
+    assert best(group) == ("02.jpg", "It has the most detail: 0.02 megapixels of detail against at most 0.00.")
 
 
 def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> None:
@@ -109,8 +109,7 @@ def test_keep__the_least_compressed(workspace: Workspace, tmp_path: Path) -> Non
     (group,) = of_files(workspace, tmp_path / "p", a=1e9, b=1.5e9).duplicates(0.99)
     name, reason = best(group)
     assert name == "b.jpg"
-    assert reason.startswith("same size; equally sharp; least compressed: ")
-    assert " bytes a pixel against at most " in reason
+    assert re.fullmatch(r"It is the least compressed: [\d.]+ bytes a pixel against at most [\d.]+\d\.", reason)
 
 
 def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
@@ -121,18 +120,18 @@ def test_keep__the_sharpest(workspace: Workspace, tmp_path: Path) -> None:
     (group,) = of_files(workspace, tmp_path / "p").duplicates()
     name, reason = best(group)
     assert name == "b.jpg"
-    assert re.fullmatch(r"not blurred: 0\.\d\d+ of sharpness against at most 0\.\d\d+", reason)
+    assert re.fullmatch(r"It is not blurred: 0\.\d\d+ of sharpness against at most 0\.\d\d+\.", reason)
 
 
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        ({"a": 1.5e9, "b": 1e9}, ("b.png", "oldest: 2001-09-09 against 2017-07-14 at the earliest")),
+        ({"a": 1.5e9, "b": 1e9}, ("b.png", "It is the oldest: 2001-09-09 against 2017-07-14 at the earliest.")),
         (
             {"a": 1.5e9, "b": 1.5e9 - 9},
-            ("b.png", "oldest: 2017-07-14 02:39:51 against 2017-07-14 02:40:00 at the earliest"),
+            ("b.png", "It is the oldest: 2017-07-14 02:39:51 against 2017-07-14 02:40:00 at the earliest."),
         ),
-        ({"a": 1.5e9, "b": 1.5e9 - 1}, ("a.png", "same age; first in order")),
+        ({"a": 1.5e9, "b": 1.5e9 - 1}, ("a.png", "It is the first in order.")),
     ],
 )
 def test_keep__the_oldest(
@@ -145,7 +144,7 @@ def test_keep__the_oldest(
     (equal,) = dataset.duplicates(exact=True)
     assert best(equal) == expected
     (near,) = dataset.duplicates()
-    assert best(near) == (expected[0], f"same size; equally sharp; equally compressed; {expected[1]}")
+    assert best(near) == expected
 
 
 def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
@@ -156,9 +155,7 @@ def test_keep__among_several(workspace: Workspace, tmp_path: Path) -> None:
     (group,) = of_files(workspace, tmp_path / "p", a=1e8, b=1.5e9, c=1.4e9).duplicates()
     assert best(group) == (
         "c.png",
-        "most detail with 1 more: 0.08 megapixels of detail against at most 0.02; same size; equally sharp; "
-        "equally compressed; "
-        "oldest: 2014-05-13 against 2017-07-14 at the earliest",
+        "It has the most detail (with 1 other) and is the oldest: 2014-05-13 against 2017-07-14 at the earliest.",
     )
 
 
@@ -166,8 +163,8 @@ def test_keep__unknown_loses(workspace: Workspace) -> None:
     """An image of known size is better than one of unknown size; if all are unknown, the first is."""
     table = embedded([[1, 0], [1, 0], [0, 1], [0, 1]], width=[None, 6, None, None], height=[None, 4, None, None])
     first, second = workspace.create_dataset("d", table).duplicates()
-    assert best(first) == ("1.jpg", "largest: 6×4, the others unknown")
-    assert best(second) == ("2.jpg", "first in order")
+    assert best(first) == ("1.jpg", "It is the largest: 6×4, the others unknown.")
+    assert best(second) == ("2.jpg", "It is the first in order.")
 
 
 def test_keep__of_what_a_filter_leaves(gallery: Gallery) -> None:
@@ -197,7 +194,7 @@ def test_exact__broken_files_too(workspace: Workspace, tmp_path: Path) -> None:
     dataset = of_files(workspace, tmp_path / "p", a=1e9, d=1.5e9)
     groups = dataset.duplicates(exact=True)
     assert [group.file_names for group in groups] == [["c.png", "e.png", "f.png"], ["a.png", "d.png"]]
-    assert best(groups[1]) == ("a.png", "oldest: 2001-09-09 against 2017-07-14 at the earliest")
+    assert best(groups[1]) == ("a.png", "It is the oldest: 2001-09-09 against 2017-07-14 at the earliest.")
     left = dataset.where([{"issues": {"op": "issue", "value": "corrupted"}}]).duplicates(exact=True)
     assert left == groups[1:]
 

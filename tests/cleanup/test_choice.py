@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framedex.browse.preferences import LARGEST, OLDEST, PREFERENCES
+from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, joined
 from framedex.cleanup.choice import EXACT, CandidateRows, CleanupRequest, choose_rows
 from framedex.errors import InvalidInput
 from framedex.storage.media_rows import STANDING
@@ -57,7 +57,7 @@ def best_of(table: list[dict[str, Any]], members: list[int], request: CleanupReq
         left = [member for member in members if values[member] >= minimum]
         criteria += [preference.wins] if len(left) < len(members) else []
         members = left
-    return members[0], [*criteria, *(["first in order"] if len(members) > 1 else [])]
+    return members[0], [*criteria, *([FIRST] if len(members) > 1 else [])]
 
 
 @given(rows, st.sampled_from([0.96, EXACT]), st.sampled_from(["best", "first", "oldest", "largest"]))
@@ -77,7 +77,7 @@ def test_choose_rows__law(table: list[dict[str, Any]], duplicates: float | str, 
         if not sound:
             continue
         best, criteria = best_of(table, sound, request)
-        kept[best], reasons[best] = True, ", ".join(criteria)
+        kept[best], reasons[best] = True, f"it {joined(criteria)}" if criteria else ""
         for index in members:
             removed[index], kept_index[index] = index != best, best
     assert decision.removed.tolist() == removed

@@ -87,7 +87,7 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     small, large = rows["near/small.jpg"], rows[ANIMALS[2]]
     assert (small["action"], large["action"]) == ("remove", "keep")
     assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}); its group keeps {ANIMALS[2]}"
-    assert large["reason"] == "kept of 2 near-duplicates: most detail"
+    assert large["reason"] == "kept of 2 near-duplicates: it has the most detail"
     assert small["kept_media_id"] == large["kept_media_id"] == large["media_id"] == gallery.ids[ANIMALS[2]]
     (group,) = [each for each in gallery.dataset.duplicates(0.96) if small["media_id"] in each.media_ids]
     assert {small["group_id"], large["group_id"]} == {group.group_id}
@@ -115,7 +115,7 @@ def test_plan__of_equal_files(gallery: Gallery) -> None:
     """Equal files have the reason of equal content, with confidence 1."""
     rows = by_path(gallery.dataset.plan_cleanup(duplicates="exact", keep="first"))
     assert list(rows) == sorted(COPIES)
-    assert rows[COPIES[0]]["reason"] == "kept of 3 files with equal content: first in order"
+    assert rows[COPIES[0]]["reason"] == "kept of 3 files with equal content: it is the first in order"
     assert {rows[name]["reason"] for name in COPIES[1:]} == {f"same content as {COPIES[0]}"}
     assert {row["confidence"] for row in rows.values()} == {1.0}
 
@@ -144,7 +144,7 @@ def test_plan__the_best_has_an_issue(workspace: Workspace) -> None:
         "0.jpg": "remove", "30.jpg": "remove", "31.jpg": "keep",
     }  # fmt: skip
     assert rows["0.jpg"]["reason"] == f"odd_size {rows['0.jpg']['confidence']:.2f}; its group keeps 31.jpg"
-    assert rows["31.jpg"]["reason"] == "kept of 3 near-duplicates, 2 without an issue: largest"
+    assert rows["31.jpg"]["reason"] == "kept of 3 near-duplicates, 2 without an issue: it is the largest"
     assert {row["kept_media_id"] for row in rows.values()} == {rows["31.jpg"]["media_id"]}
 
 

@@ -76,6 +76,18 @@ def test_inner_box__frame_within_bars() -> None:
 
 
 @pytest.mark.parametrize("quality", [40, 75, 95])
+def test_inner_box__borders_within_each_other(quality: int) -> None:
+    """A border inside another one is cut off, though compression writes ripples between them."""
+    nested = bordered(bordered(texture(200, 300), (40, 0, 40, 0), 0), (30, 30, 30, 30), 255)
+    data = encode(np.repeat(nested[..., None], 3, axis=2), "JPEG", quality=quality)
+    top, left, bottom, right = inner_box(np.asarray(Image.open(io.BytesIO(data)).convert("L")))
+    assert 70 <= top <= 70 + 8 + 20
+    assert 30 <= left <= 30 + 8 + 20
+    assert 270 - 8 - 20 <= bottom <= 270
+    assert 330 - 8 - 20 <= right <= 330
+
+
+@pytest.mark.parametrize("quality", [40, 75, 95])
 @pytest.mark.parametrize("bar", [24, 30, 33])
 def test_inner_box__ripples_of_compression(bar: int, quality: int) -> None:
     """After a compression, less than one of its blocks of a bar is left, and little of the image is lost."""

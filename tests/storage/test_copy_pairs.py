@@ -20,14 +20,14 @@ def pairs_of(values: list[Pair]) -> CopyPairs:
     """Return pairs from tuples."""
     rows = np.array([each[:2] for each in values], np.int64).reshape(-1, 2)
     similarity = np.array([each[2] for each in values], np.float32)
-    return CopyPairs(rows[:, 0], rows[:, 1], similarity, [each[3] for each in values])
+    return CopyPairs(rows[:, 0], rows[:, 1], similarity, [each[3] for each in values], np.ones(len(rows), np.float32))
 
 
 def values_of(pairs: CopyPairs) -> list[Pair]:
     """Return pairs as tuples, and check their arrays."""
     assert [each.dtype for each in (pairs.a, pairs.b)] == [np.int64] * 2
     assert pairs.similarity.dtype == np.float32
-    assert len(pairs) == len(pairs.b) == len(pairs.similarity) == len(pairs.reasons)
+    assert len(pairs) == len(pairs.b) == len(pairs.similarity) == len(pairs.reasons) == len(pairs.shares)
     rounded = [round(value, 4) for value in pairs.similarity.tolist()]
     return list(zip(pairs.a.tolist(), pairs.b.tolist(), rounded, pairs.reasons, strict=True))
 
@@ -40,6 +40,42 @@ def test_moved__rows_that_are_gone() -> None:
     new_row = np.array([7, 0, -1, 2, -1, 4])
     assert values_of(pairs_of(SOME).moved(new_row)) == [(2, 0, 0.96, "cropped"), (7, 4, 1.0, None)]
     assert values_of(pairs_of(SOME).moved(np.full(6, -1))) == []
+
+
+def collages() -> CopyPairs:
+    """Return pairs of two collages: 9 shows 4 and 2 on parts of it, 3 shows 9 and 1; and 5, a copy of 9 as a whole."""
+    ends = np.array([(9, 4), (9, 2), (3, 9), (3, 1), (5, 9)], np.int64)
+    shares = np.array([0.5, 0.4, 0.3, 0.6, 1.0], np.float32)
+    return CopyPairs(ends[:, 0], ends[:, 1], np.full(5, 0.96, np.float32), ["part"] * 5, shares)
+
+
+def test_items__a_collage_belongs_to_its_first_image() -> None:
+    """A collage is a pair with the first image that it shows only, whatever the order of the pairs."""
+    rows = np.arange(ROWS)
+    expected = {(9, 2), (3, 1), (5, 9)}
+    a, b, _ = collages().items(rows)
+    assert set(zip(a.tolist(), b.tolist(), strict=True)) == expected
+    a, b, _ = collages().take(np.array([True, False, True, True, True])).items(rows)
+    assert set(zip(a.tolist(), b.tolist(), strict=True)) == {(9, 4), (3, 1), (5, 9)}
+
+
+def test_shares_beside__of_members_of_one_group() -> None:
+    """A share counts if both images are in one group; of several the largest does."""
+    together = np.zeros(ROWS, np.int32)
+    assert collages().shares_beside(together) == pytest.approx({9: 0.5, 3: 0.6})
+    apart = together.copy()
+    apart[[4, 1]] = 1
+    assert collages().shares_beside(apart) == pytest.approx({9: 0.4, 3: 0.3})
+
+
+def test_crops__of_members_of_one_group() -> None:
+    """Rows that were cropped from another member of their group are known, whatever else was done to them."""
+    reasons = ["cropped to 50%", "mirrored, cropped to 81%", "mirrored", None, "cropped to 9%"]
+    pairs = CopyPairs(
+        np.array([1, 2, 3, 4, 5]), np.zeros(5, np.int64), np.ones(5, np.float32), reasons, np.ones(5, np.float32)
+    )
+    assert pairs.crops(np.array([0, 0, 0, 0, 0, 7])) == {1, 2}
+    assert NO_PAIRS.crops(np.empty(0, np.int32)) == set()
 
 
 def test_moved__does_not_change_the_pairs() -> None:

@@ -5,6 +5,7 @@ An enlarged image has more pixels, but no more detail. A recompressed one keeps 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -14,17 +15,34 @@ from framedex.analysis.components import connected_components
 from framedex.core.arrays import Pixels
 from framedex.core.borders import cropped, inner_box
 
-_WINDOW = 512  # pixels a side of the part whose spectrum is computed
+_WINDOW = 512  # pixels a side of the part that is examined
 _BANDS = 64
 _SMALLER = 0.75  # sides of a size from which images may have been enlarged, as a share of theirs
+_ALIKE = 0.85  # pixels within borders, as a share, of sizes that are compared together: trimming cuts off a few more
+_NOT_FROM_SMALLER = 0.1  # share of the coefficients that a smaller image does not explain
 _DROP = -0.9  # decimal logarithm of a ratio of powers
 _COMPARED = 2**18  # pixels
 _FEWEST = 3  # copies of one size that show which one is the original
 _COMPRESSED = 40.0  # mean squared difference that compression makes
 _FINER = 1.1  # times the own steps, for a copy from which an image was saved anew
 _ROUNDED = 1.5  # difference of coefficients that the rounding of pixels makes
-_UNEXPLAINED = 0.02  # share of the coefficients; clipped pixels make some
+_UNEXPLAINED = 0.03  # share of the coefficients; clipped pixels make some
+_MOST_UNEXPLAINED = 0.05  # the same where any doubt speaks for a source
 _BLOCKS = 4096  # at most, of 8×8 pixels
+# Typical quantisation steps of brightness (ITU-T T.81, table K.1).
+_TYPICAL = np.array(
+    [
+        [16, 11, 10, 16, 24, 40, 51, 61],
+        [12, 12, 14, 19, 26, 58, 60, 55],
+        [14, 13, 16, 24, 40, 57, 69, 56],
+        [14, 17, 22, 29, 51, 87, 80, 62],
+        [18, 22, 37, 56, 68, 109, 103, 77],
+        [24, 35, 55, 64, 81, 104, 113, 92],
+        [49, 64, 78, 87, 103, 121, 120, 101],
+        [72, 92, 95, 98, 112, 100, 103, 99],
+    ]
+)
+_FEW_STEPS = 4  # frequencies a side that are low
 _PLACES = ((0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (1, 2), (2, 1), (2, 2))
 _LEAST_PLACES = 3
 _LEAST_VALUES = 100
@@ -48,8 +66,11 @@ class Fidelity:
         steps: float64, shape (8,): the quantisation steps of the file for brightness, at low frequencies; 1 for none.
         coefficients: float32, shape (blocks, 8): the cosine coefficients of brightness at these frequencies, of some
             blocks, which are the same for all images of one size.
+        is_clipped: bool, shape (blocks,): whether a block has the lowest or highest value of a colour; decoding cut off
+            what the coefficients had there.
         is_recompressed: whether an earlier compression was coarser than that of the file.
         luminance: uint8, shape (P,): brightness at places that are the same for all images of one size.
+        middle: uint8, shape (h, w): the greyscale image, or the middle of a large one, in whole blocks.
     """
 
     width: int
@@ -59,8 +80,10 @@ class Fidelity:
     step: float | None
     steps: npt.NDArray[np.float64]
     coefficients: npt.NDArray[np.float32]
+    is_clipped: npt.NDArray[np.bool_]
     is_recompressed: bool
     luminance: npt.NDArray[np.uint8]
+    middle: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -73,6 +96,9 @@ class Standing:
             least altered of the images that differ from it by compression only. None with less than two others.
         distance: the same of the image itself.
         surplus: the number of pixels without detail; 0 for the size that most copies have, because edits keep it.
+        sources: the number of other copies of its size that could have been made by saving it: they differ by no more
+            than their own quantisation.
+        closest: the least mean squared difference of brightness from another copy of its size; None without one.
         is_derived: whether it was made by saving another one again: both differ by no more than its quantisation, and
             that of the other one is coarser.
     """
@@ -81,6 +107,8 @@ class Standing:
     altered: float | None
     distance: float | None
     surplus: float
+    sources: int
+    closest: float | None
     is_derived: bool
 
 
@@ -97,9 +125,7 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
     inner = cropped(grey, inner_box(grey))
     own = np.array(steps or [1] * len(_PLACES), np.float64)
     coefficients = _coefficients(grey)
-    before = np.array([_period(values) for values in coefficients.T])
-    coarser = before > np.maximum(own, 1) * _COARSER
-    is_recompressed = np.count_nonzero(coarser) >= _LEAST_PLACES
+    before, is_recompressed = _earlier_steps(grey, own)
     step = float(own.mean()) if steps else None if is_lossy else 0.0
     apart = max(1, int(np.sqrt(grey.size / _COMPARED)))
     return Fidelity(
@@ -107,12 +133,40 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
         grey.shape[0],
         inner.size,
         spectrum(inner),
-        float(before[coarser].mean()) if is_recompressed else step,
+        before if is_recompressed else step,
         own,
         coefficients,
-        bool(is_recompressed),
+        _clipped(pixels),
+        is_recompressed,
         grey[::apart, ::apart].ravel(),
+        _middle(grey),
     )
+
+
+def _earlier_steps(grey: npt.NDArray[np.uint8], own: npt.NDArray[np.float64]) -> tuple[float, bool]:
+    """Return (mean of the steps of an earlier compression that was coarser, whether there was one).
+
+    The blocks of an image that was turned or mirrored after its first compression begin at another corner.
+    """
+    most, mean = 0, 0.0
+    for top in sorted({0, grey.shape[0] % 8}):
+        for left in sorted({0, grey.shape[1] % 8}):
+            found = found_steps(grey[top:, left:])
+            coarser = found[found > np.maximum(own, 1) * _COARSER]
+            if len(coarser) > most:
+                most, mean = len(coarser), float(coarser.mean())
+    return mean, most >= _LEAST_PLACES
+
+
+def _middle(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    (top, left), (high, wide) = _place_of_middle(*grey.shape)
+    return grey[top : top + high, left : left + wide].copy()
+
+
+def _place_of_middle(height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return (first row and column, height and width) of :attr:`Fidelity.middle`, on the grid of the blocks."""
+    size = (min(height, _WINDOW) // 8 * 8, min(width, _WINDOW) // 8 * 8)
+    return ((height - size[0]) // 16 * 8, (width - size[1]) // 16 * 8), size
 
 
 def stand(copies: Sequence[Fidelity]) -> list[Standing]:
@@ -125,25 +179,31 @@ def stand(copies: Sequence[Fidelity]) -> list[Standing]:
     for number, each in enumerate(copies):
         sizes.setdefault((each.width, each.height), []).append(number)
     standings: dict[int, Standing] = {}
-    smaller: list[tuple[float, float]] = []  # pixels and detail of each size so far
+    smaller: list[tuple[float, float, list[Fidelity]]] = []  # pixels, detail and copies of each size so far
     inner = {size: float(np.median([copies[number].inner for number in members])) for size, members in sizes.items()}
     for size, members in sorted(sizes.items(), key=lambda each: inner[each[0]]):
         of_size = [copies[number] for number in members]
         pixels = detail = inner[size]
-        spectra = np.stack([each.spectrum for each in of_size])
-        for few, its_detail in smaller:
-            if _is_enlarged(spectra, (few / pixels) ** 0.5):
+        alike = [size for size, other in inner.items() if _ALIKE <= other / pixels <= 1 / _ALIKE]
+        spectra = np.stack([copies[number].spectrum for size in alike for number in sizes[size]])
+        for few, its_detail, its_copies in smaller:
+            if _is_enlarged(spectra, (few / pixels) ** 0.5) or _is_explained(of_size, its_copies):
                 detail = min(detail, its_detail)
-        smaller.append((pixels, detail))
+        smaller.append((pixels, detail, of_size))
         is_usual = len(members) >= _FEWEST and 2 * len(members) > len(copies)
         values = np.stack([each.luminance for each in of_size]).astype(np.float32)
         difference = _differences(values)
         altered, distance = _distances(difference)
         surplus = [0.0 if is_usual else max(0.0, each.width * each.height - detail) for each in of_size]
+        sources = [_count_copies(each, of_size) for each in of_size]
         derived = [any(_is_saved_again(each, other) for other in of_size) for each in of_size]
         standings |= {
             number: Standing(detail, *each)
-            for number, each in zip(members, zip(altered, distance, surplus, derived, strict=True), strict=True)
+            for number, each in zip(
+                members,
+                zip(altered, distance, surplus, sources, _closest(difference), derived, strict=True),
+                strict=True,
+            )
         }
     return [standings[number] for number in range(len(copies))]
 
@@ -155,6 +215,14 @@ def _differences(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     return np.asarray(np.maximum(0, squares[:, None] + squares - 2 * products), dtype=np.float64)
 
 
+def _closest(difference: npt.NDArray[np.float64]) -> list[float | None]:
+    """Return the values of :attr:`Standing.closest` of images of one size."""
+    if len(difference) < _FEWEST:
+        return [None] * len(difference)
+    others = difference + np.diag(np.full(len(difference), np.inf))
+    return [float(least) for least in others.min(axis=1)]
+
+
 def _is_saved_again(image: Fidelity, other: Fidelity) -> bool:
     """Return whether an image was made from another one of its size by saving it with finer steps."""
     if not len(image.coefficients) or other.steps.mean() < _FINER * image.steps.mean():
@@ -162,8 +230,55 @@ def _is_saved_again(image: Fidelity, other: Fidelity) -> bool:
     # Steps that are only a little coarser explain the differences in both directions, so their traces are needed, too.
     if other.steps.mean() < _FINER * (image.steps.mean() + 2 * _ROUNDED) and not image.is_recompressed:
         return False
-    unexplained = np.abs(image.coefficients - other.coefficients) > image.steps / 2 + _ROUNDED
-    return float(unexplained.mean()) <= _UNEXPLAINED
+    return _unexplained(image, other) <= _UNEXPLAINED
+
+
+def _count_copies(image: Fidelity, of_size: Sequence[Fidelity]) -> int:
+    """Return the number of images that could have been made by saving an image, but not the other way round."""
+    return sum(
+        _unexplained(other, image) <= _MOST_UNEXPLAINED and not _is_saved_again(image, other)
+        for other in of_size
+        if other is not image
+    )
+
+
+def _unexplained(image: Fidelity, other: Fidelity) -> float:
+    """Return the share of coefficients that an image would not have if it was made by saving another one."""
+    if not len(image.coefficients):
+        return 1.0
+    differs = np.abs(image.coefficients - other.coefficients) > image.steps / 2 + _ROUNDED
+    exact = ~(image.is_clipped | other.is_clipped)
+    return float((differs[exact] if np.count_nonzero(exact) >= _LEAST_VALUES else differs).mean())
+
+
+def _is_explained(images: Sequence[Fidelity], smaller: Sequence[Fidelity]) -> bool:
+    """Return whether most images of a size could have been made by enlarging smaller ones."""
+    return 2 * sum(any(_could_be_enlarged(each, other) for other in smaller) for each in images) > len(images)
+
+
+def _could_be_enlarged(image: Fidelity, smaller: Fidelity) -> bool:
+    """Return whether an image differs from a smaller one, enlarged, by no more than its quantisation makes."""
+    if (smaller.width * smaller.height) > _SMALLER**2 * image.width * image.height or not image.middle.size:
+        return False
+    (top, left), (high, wide) = _place_of_middle(image.height, image.width)
+    (its_top, its_left), its_size = _place_of_middle(smaller.height, smaller.width)
+    x, y = smaller.width / image.width, smaller.height / image.height
+    # Centres of pixels of the image, in pixels of the middle of the smaller one.
+    places = np.array([[x, 0, (left + 0.5) * x - 0.5 - its_left], [0, y, (top + 0.5) * y - 0.5 - its_top]])
+    wide, high = (
+        min(size, max(0, int((its_size[1 - axis] - 0.5 - places[axis, 2]) / places[axis, axis]) // 8 * 8))
+        for axis, size in enumerate((wide, high))
+    )
+    if not wide * high or (places[:, 2] < -1).any():
+        return False
+    enlarged = cv2.warpAffine(
+        smaller.middle.astype(np.float32), places, (wide, high),
+        flags=cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, borderMode=cv2.BORDER_REPLICATE,
+    )  # fmt: skip
+    difference = np.abs(_transforms(image.middle[:high, :wide] - enlarged))
+    typical = np.array([_TYPICAL[place] for place in _PLACES])
+    unexplained = difference > np.maximum(_TYPICAL * (image.steps / typical).mean(), 1) / 2 + _ROUNDED
+    return float(unexplained[:, :_FEW_STEPS, :_FEW_STEPS].mean()) <= _NOT_FROM_SMALLER
 
 
 def _distances(difference: npt.NDArray[np.float64]) -> tuple[list[float | None], list[float | None]]:
@@ -234,15 +349,35 @@ def found_steps(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 
 
 def _coefficients(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """Return cosine coefficients of 8×8 blocks at some frequencies: float32, shape (blocks, 8)."""
-    high, wide = grey.shape[0] // 8, grey.shape[1] // 8
-    blocks = grey[: high * 8, : wide * 8].reshape(high, 8, wide, 8).transpose(0, 2, 1, 3).reshape(-1, 8, 8)
-    some = blocks[:: max(1, len(blocks) // _BLOCKS)].astype(np.float32)
+    """Return cosine coefficients of :func:`_some_blocks` at some frequencies: float32, shape (blocks, 8)."""
+    transforms = _transforms(grey)
+    return np.stack([transforms[:, row, column] for row, column in _PLACES], axis=1)
+
+
+def _some_blocks(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return some 8×8 blocks, which are the same for all images of one size: shape (blocks, 8, 8).
+
+    Args:
+        pixels: shape (H, W).
+    """
+    high, wide = pixels.shape[0] // 8, pixels.shape[1] // 8
+    blocks = pixels[: high * 8, : wide * 8].reshape(high, 8, wide, 8).transpose(0, 2, 1, 3).reshape(-1, 8, 8)
+    return blocks[:: max(1, len(blocks) // _BLOCKS)]
+
+
+def _clipped(pixels: Pixels) -> npt.NDArray[np.bool_]:
+    """Return :attr:`Fidelity.is_clipped` of an image: uint8, shape (H, W, 3)."""
+    cut = cv2.bitwise_or(cv2.inRange(pixels.min(axis=2), 0, 0), cv2.inRange(pixels.max(axis=2), 255, 255))
+    return np.asarray(_some_blocks(np.asarray(cut)).any(axis=(1, 2)))
+
+
+def _transforms(grey: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Return the cosine coefficients of :func:`_some_blocks`: float32, shape (blocks, 8, 8)."""
+    some = _some_blocks(grey).astype(np.float32)
     basis = np.sqrt(2 / 8) * np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(8)[:, None] / 16)
     basis[0] /= np.sqrt(2)
     basis = basis.astype(np.float32)
-    transforms = basis @ some @ basis.T
-    return np.stack([transforms[:, row, column] for row, column in _PLACES], axis=1)
+    return np.asarray(basis @ some @ basis.T, dtype=np.float32)
 
 
 def _period(values: npt.NDArray[np.float32]) -> float:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.core.borders import cropped, inner_box
+from framedex.core.borders import Box, cropped, inner_box
 
 SIDE = 320
 """Pixels of the longer side of the images in which keypoints are found."""
@@ -40,6 +40,7 @@ class Keypoints:
         descriptors: uint8, shape (K, 32).
         width, height: of that image.
         inner: the share of its area within uniform borders, in (0, 1].
+        parts: top, left, bottom and right of the parts that may be images of their own, in pixels of that image.
     """
 
     points: npt.NDArray[np.float32]
@@ -47,6 +48,7 @@ class Keypoints:
     width: int
     height: int
     inner: float = 1.0
+    parts: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,15 @@ class SharedView:
         scale: the size of the second image's content as a multiple of the first one's, in pixels of the keypoints.
         turn: the angle, in degrees in [-180, 180), by which it is turned clockwise.
         share, other_share: the part of the area of the first and of the second image, in [0, 1].
+        box, other_box: the bounding box of that part in the first and in the second image, in pixels of the keypoints.
     """
 
     scale: float
     turn: float
     share: float
     other_share: float
+    box: Box
+    other_box: Box
 
 
 def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
@@ -143,11 +148,20 @@ def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedVi
     corners = np.array([[0, 0, 1], [a.width, 0, 1], [a.width, a.height, 1], [0, a.height, 1]], np.float64)
     placed = (corners @ matrix.T).astype(np.float32)
     frame = np.array([[0, 0], [b.width, 0], [b.width, b.height], [0, b.height]], np.float32)
-    common, _ = cv2.intersectConvexConvex(placed, frame)
+    area, common = cv2.intersectConvexConvex(placed, frame)
+    common = np.asarray(common, np.float32) if area > 0 else np.zeros((1, 1, 2), np.float32)
     turn = float(np.degrees(np.arctan2(matrix[1, 0], matrix[0, 0])))
     return SharedView(
         scale,
         -180.0 if turn >= 180 else turn,
-        min(1.0, float(common) / (a.width * a.height * scale**2)),
-        min(1.0, float(common) / (b.width * b.height)),
+        min(1.0, area / (a.width * a.height * scale**2)),
+        min(1.0, area / (b.width * b.height)),
+        _bounds(cv2.transform(common, cv2.invertAffineTransform(matrix))),
+        _bounds(common),
     )
+
+
+def _bounds(corners: Any) -> Box:
+    points = np.asarray(corners).reshape(-1, 2)
+    (left, top), (right, bottom) = np.rint(points.min(axis=0)).tolist(), np.rint(points.max(axis=0)).tolist()
+    return int(top), int(left), int(bottom), int(right)

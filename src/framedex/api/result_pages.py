@@ -107,7 +107,7 @@ def duplicate_card(group: DuplicateGroup, view: ThumbnailSource) -> str:
     noun = "objects" if view.entity_type == EntityType.OBJECTS else "images"
     return html.card(
         html.heading(f"{len(names):,} {noun}, similarity up to {group.similarity:.4f}", 3),
-        html.note(f"keep {names[group.keep]}: {group.keep_reason} (confidence {group.confidence:.2f})"),
+        html.note(f"Keep {names[group.keep]}. {group.keep_reason} Confidence {group.confidence:.2f}."),
         html.row(
             html.figure(jpeg, names[media_id], "★ best to keep" if media_id == group.keep else "")
             for media_id, jpeg in zip(shown, view.thumbnails(shown), strict=True)

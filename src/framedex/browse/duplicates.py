@@ -20,7 +20,7 @@ from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
 from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from framedex.storage.condition import Condition
-from framedex.storage.copy_pairs import reasons_of
+from framedex.storage.copy_pairs import CROPPED, reasons_of
 from framedex.storage.media import Media
 from framedex.storage.media_rows import BOX, DUPLICATES, STANDING
 from framedex.storage.objects import is_empty_object_view
@@ -256,8 +256,8 @@ class _Members:
 
 
 def _loses(reason: str) -> bool:
-    """Return whether only one of two copies can be the original: a part, or one with a frame around it."""
-    return "cropped" in reason or "framed" in reason
+    """Return whether only one of two copies can be the original: a part, or one with something around it."""
+    return any(word in reason for word in (CROPPED, "framed", "shown on"))
 
 
 def _numbers(column: pa.ChunkedArray) -> Values:

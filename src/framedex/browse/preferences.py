@@ -17,8 +17,7 @@ class Preference:
     """One ranking criterion for choosing the duplicate to keep, with its explanation.
 
     Attributes:
-        wins: explanation for the better member.
-        draws: explanation if all are as good as the best; empty for none.
+        wins: what the best member is or has, as the predicate of a sentence.
         against: description of the best of the others; ``{}`` is replaced by its value. Empty for none.
         relative: share of the best value within which another value counts as equal.
         absolute: the same in the unit of the values.
@@ -27,7 +26,6 @@ class Preference:
     """
 
     wins: str
-    draws: str
     against: str
     relative: float
     absolute: float
@@ -92,13 +90,12 @@ def _date(columns: Columns, member: int, other: int) -> str:
 # Sizes differ by a row of pixels or two after rotating, and bytes a pixel by a percent with the metadata; some file
 # systems store times to 2 s. Sharpness hardly changes (0.005) when a photo is recompressed at quality 50 or more,
 # and falls by more than 0.02 in most photos that are blurred by 2 pixels.
-LARGEST = Preference("largest", "same size", "against at most {}", 0.01, 0.0, _pixels, _size)
+LARGEST = Preference("is the largest", "against at most {}", 0.01, 0.0, _pixels, _size)
 OLDEST = Preference(
-    "oldest", "same age", "against {} at the earliest", 0.0, 2.0, lambda columns: -columns["modified_at"], _date
+    "is the oldest", "against {} at the earliest", 0.0, 2.0, lambda columns: -columns["modified_at"], _date
 )
 DENSEST = Preference(
-    "least compressed",
-    "equally compressed",
+    "is the least compressed",
     "bytes a pixel against at most {}",
     0.02,
     0.0,
@@ -110,48 +107,59 @@ DENSEST = Preference(
 # the quantisation step of quality 40 is three times that of quality 80.
 _OF_COMPARISON = (
     Preference(
-        "most detail", "", "megapixels of detail against at most {}", 0.35, 0.0, _value("keep_detail"),
+        "has the most detail", "megapixels of detail against at most {}", 0.35, 0.0, _value("keep_detail"),
         _quantity("keep_detail", 1e-6),
     ),
     Preference(
-        "not blurred", "", "of sharpness against at most {}", 0.0, 0.17, _value("acutance"), _sharpness
+        "is not blurred", "of sharpness against at most {}", 0.0, 0.17, _value("keep_sharpness"),
+        _quantity("keep_sharpness"),
     ),
     Preference(
-        "fewest pixels without detail", "", "megapixels against at least {}", 0.0, 1000.0,
+        "is not cropped", "", 0.0, 0.0, lambda columns: -columns["keep_cropped"],
+        _flag("the others are parts of another copy"),
+    ),
+    Preference(
+        "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,
         lambda columns: -columns["keep_surplus"], _quantity("keep_surplus", 1e-6),
     ),
     Preference(
-        "least altered", "", "from the other copies, against at least {}", 0.15, 0.5,
+        "could be the source of the most copies", "of its size against at most {}", 0.0, 1.0, _value("keep_sources"),
+        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}",
+    ),
+    Preference(
+        "is the least altered", "from the other copies, against at least {}", 0.15, 0.5,
         lambda columns: -columns["keep_altered"], _quantity("keep_altered"),
     ),
     Preference(
-        "least compressed", "", "grey levels of quantisation against at least {}", 0.0, 1.6,
+        "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 1.6,
         lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
     ),
     Preference(
-        "saved first", "", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
+        "was saved first", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
         _flag("the others were made by saving a copy again"),
     ),
     Preference(
-        "most colour values", "", "of those of brightness against at most {}", 0.0, 0.1,
+        "is the nearest to another copy", "against at least {}", 0.1, 0.02,
+        lambda columns: -columns["keep_closest"], _quantity("keep_closest"),
+    ),
+    Preference(
+        "has the most colour values", "of those of brightness against at most {}", 0.0, 0.1,
         _value("keep_colour"), _quantity("keep_colour"),
     ),
-    Preference("has metadata", "", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none")),
+    Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none")),
     Preference(
-        "nearest to the other copies", "", "against at least {}", 0.005, 0.02,
+        "is the nearest to the other copies", "against at least {}", 0.005, 0.02,
         lambda columns: -columns["keep_distance"], _quantity("keep_distance"),
     ),
     Preference(
-        "compressed once", "", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
+        "was compressed only once", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
         _flag("the others were compressed again"),
     ),
 )  # fmt: skip
 PREFERENCES = (
     *_OF_COMPARISON,
     LARGEST,
-    Preference(
-        "sharpest", "equally sharp", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness
-    ),
+    Preference("is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness),
     DENSEST,
     OLDEST,
 )
@@ -161,7 +169,9 @@ first in row order is kept.
 
 
 def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
-    """Return the explanation of why the best member of a group was chosen, up to the deciding criterion.
+    """Return the sentence that says why the best member of a group was chosen.
+
+    It names the criteria that left out members, and the values of the last one.
 
     Args:
         decision: the best members and the decisions of the criteria.
@@ -170,24 +180,36 @@ def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[P
         preferences: the applied criteria.
         columns: the measures of all members.
     """
-    best, parts = int(decision.best[group]), []
+    best, parts, values = int(decision.best[group]), [], ""
     for index, preference in enumerate(preferences):
         remaining = int(decision.left[group, index])
         if remaining < size:
-            parts.append(_won(preference, columns, best, int(decision.rival[group, index]), remaining))
-        elif decision.known[group, index] and preference.draws:
-            parts.append(preference.draws)
-        if remaining == 1:
-            return "; ".join(parts)
+            parts.append(shared(preference.wins, remaining))
+            values = _compared(preference, columns, best, int(decision.rival[group, index]))
         size = remaining
-    return "; ".join([*parts, "first in order"])
+    return f"It {joined(parts)}: {values}." if size == 1 else f"It {joined([*parts, FIRST])}."
 
 
-def _won(preference: Preference, columns: Columns, best: int, rival: int, remaining: int) -> str:
-    others = "" if remaining == 1 else f" with {remaining - 1:,} more"
+FIRST = "is the first in order"
+"""The last criterion, as the predicate of a sentence."""
+
+
+def shared(predicate: str, members: int) -> str:
+    """Return the predicate of a member, and how many others share it."""
+    others = members - 1
+    return f"{predicate} (with {others:,} {'other' if others == 1 else 'others'})" if others else predicate
+
+
+def joined(predicates: Sequence[str]) -> str:
+    """Return predicates as one: "is large, has metadata and is old"."""
+    *others, last = predicates
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _compared(preference: Preference, columns: Columns, best: int, rival: int) -> str:
     if rival < 0:
-        return f"{preference.wins}{others}: {preference.text(columns, best, best)}, the others unknown"
+        return f"{preference.text(columns, best, best)}, the others unknown"
     text = preference.text(columns, best, rival)
     if preference.against:
         text += f" {preference.against.format(preference.text(columns, rival, best))}"
-    return f"{preference.wins}{others}: {text}"
+    return text

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from framedex.analysis.keeping import best_members
 from framedex.browse.duplicates import check_similarity, exact_key
-from framedex.browse.preferences import LARGEST, OLDEST, PREFERENCES, Preference
+from framedex.browse.preferences import FIRST, LARGEST, OLDEST, PREFERENCES, Preference, joined
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_fraction
 from framedex.errors import InvalidInput
@@ -266,4 +266,5 @@ def _reason_texts(preferences: Sequence[Preference], codes: Numbers) -> tuple[pa
 def _reason_text(preferences: Sequence[Preference], code: int) -> str:
     """Return the text of a code: bit 0 stands for the order of ingestion, bit i + 1 for preference i."""
     parts = [each.wins for number, each in enumerate(preferences) if code >> (number + 1) & 1]
-    return ", ".join([*parts, *(["first in order"] if code & 1 else [])])
+    predicates = [*parts, *([FIRST] if code & 1 else [])]
+    return f"it {joined(predicates)}" if predicates else ""

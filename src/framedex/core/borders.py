@@ -15,6 +15,7 @@ LEAST_SIDE = 8
 """The minimum number of pixels a side within borders."""
 _UNIFORM = 6  # difference of grey levels up to which a row is uniform
 _RIPPLES = 0.03  # share of the shorter side
+_NESTED = 3  # borders within each other
 
 
 class BorderedImage:
@@ -51,20 +52,31 @@ class BorderedImage:
 def inner_box(grey: npt.NDArray[np.uint8]) -> Box:
     """Return the part of a greyscale image without the uniform rows and columns at its edges.
 
-    Beside a border, a few more are cut off: compression writes ripples there. It is the whole image if less than
-    :data:`LEAST_SIDE` pixels a side are left.
+    Beside a border, a few more are cut off: compression writes ripples there. A border may have another one inside. It
+    is the whole image if less than :data:`LEAST_SIDE` pixels a side are left.
 
     Args:
         grey: uint8, shape (H, W).
     """
-    top, left, bottom, right = 0, 0, *grey.shape
+    inner = 0, 0, grey.shape[0], grey.shape[1]
+    for _ in range(_NESTED):
+        box = _inside(cropped(grey, inner))
+        if box is None:
+            break
+        inner = inner[0] + box[0], inner[1] + box[1], inner[0] + box[2], inner[1] + box[3]
+    return inner
+
+
+def _inside(grey: npt.NDArray[np.uint8]) -> Box | None:
+    """Return the part within the outer border; None if there is no border, or nothing is left."""
     if all(_is_varied(edge) for edge in (grey[0], grey[-1], grey[:, 0], grey[:, -1])):
-        return top, left, bottom, right
+        return None
+    top, left, bottom, right = 0, 0, *grey.shape
     for _ in range(2):  # columns may be uniform once rows are gone
         part = grey[top:bottom, left:right]
         rows, columns = (_varied(part, axis) for axis in (1, 0))
         if len(rows) < LEAST_SIDE or len(columns) < LEAST_SIDE:
-            return 0, 0, grey.shape[0], grey.shape[1]
+            return None
         top, bottom = top + int(rows[0]), top + int(rows[-1]) + 1
         left, right = left + int(columns[0]), left + int(columns[-1]) + 1
     height, width = grey.shape

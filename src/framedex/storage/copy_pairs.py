@@ -19,6 +19,8 @@ from framedex.storage.tables import Table
 Rows = npt.NDArray[np.int64]
 Pairs = tuple[Rows, Rows, Vectors]
 """(item, other item, similarity)"""
+CROPPED = "cropped to"
+"""Part of the reasons of copies that show a part of the original only."""
 _ENDS = ("media_id", "other_id")
 _SCHEMA = pa.schema(
     [
@@ -26,6 +28,7 @@ _SCHEMA = pa.schema(
         pa.field("other_id", pa.string(), nullable=False),
         pa.field("similarity", pa.float32(), nullable=False),
         pa.field("reason", pa.string()),
+        pa.field("share", pa.float32(), nullable=False),
     ]
 )
 
@@ -38,12 +41,14 @@ class CopyPairs:
         a, b: int64, shape (P,): their rows in the media table; a is the copy where that is known.
         similarity: float32, shape (P,), at least the lowest level of near-duplicates.
         reasons: what was done to the copy; None if the descriptors alone show it.
+        shares: float32, shape (P,), in (0, 1]: the part of the copy that is not beside other content, as in a collage.
     """
 
     a: Rows
     b: Rows
     similarity: Vectors
     reasons: Sequence[str | None]
+    shares: Vectors
 
     def __len__(self) -> int:
         return len(self.a)
@@ -55,27 +60,57 @@ class CopyPairs:
             np.concatenate([self.b, other.b]),
             np.concatenate([self.similarity, other.similarity]),
             [*self.reasons, *other.reasons],
+            np.concatenate([self.shares, other.shares]),
         )
 
     def take(self, selected: npt.NDArray[np.bool_]) -> "CopyPairs":
         """Return the selected pairs: bool, shape (P,)."""
         reasons = [reason for reason, kept in zip(self.reasons, selected.tolist(), strict=True) if kept]
-        return CopyPairs(self.a[selected], self.b[selected], self.similarity[selected], reasons)
+        return CopyPairs(self.a[selected], self.b[selected], self.similarity[selected], reasons, self.shares[selected])
 
     def moved(self, new_row: Rows) -> "CopyPairs":
         """Return the pairs with other row numbers; pairs with a row that becomes -1 are left out."""
         a, b = new_row[self.a], new_row[self.b]
         kept = (a >= 0) & (b >= 0)
-        return CopyPairs(a, b, self.similarity, self.reasons).take(kept)
+        return CopyPairs(a, b, self.similarity, self.reasons, self.shares).take(kept)
 
     def items(self, positions: Rows) -> Pairs:
-        """Return the pairs by the numbers of items, whose ascending rows are *positions*."""
-        kept = np.isin(self.a, positions) & np.isin(self.b, positions)
+        """Return the pairs that belong together, by the numbers of items, whose ascending rows are *positions*.
+
+        A collage belongs to the first of the images that it shows, so that these do not become copies of each other.
+        """
+        kept = np.isin(self.a, positions) & np.isin(self.b, positions) & ~self._is_further_part()
         a, b = (np.searchsorted(positions, rows[kept]) for rows in (self.a, self.b))
         return a, b, self.similarity[kept]
 
+    def shares_beside(self, groups: npt.NDArray[np.integer]) -> dict[int, float]:
+        """Return the shares of the rows that show another member of their group beside other content, by row.
 
-NO_PAIRS = CopyPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), ())
+        Args:
+            groups: shape (rows,): the group of each row.
+        """
+        beside = np.flatnonzero((self.shares < 1) & (groups[self.a] == groups[self.b]))
+        order = beside[np.argsort(self.shares[beside], kind="stable")]  # the largest share of a row is the last
+        return dict(zip(self.a[order].tolist(), self.shares[order].tolist(), strict=True))
+
+    def crops(self, groups: npt.NDArray[np.integer]) -> set[int]:
+        """Return the rows that show only a part of another member of their group.
+
+        Args:
+            groups: shape (rows,): the group of each row.
+        """
+        is_crop = np.array([CROPPED in (reason or "") for reason in self.reasons], dtype=np.bool_)
+        return set(self.a[is_crop & (groups[self.a] == groups[self.b])].tolist())
+
+    def _is_further_part(self) -> npt.NDArray[np.bool_]:
+        beside = np.flatnonzero(self.shares < 1)
+        order = beside[np.lexsort((self.b[beside], self.a[beside]))]
+        further = np.zeros(len(self), dtype=np.bool_)
+        further[order[1:][np.diff(self.a[order]) == 0]] = True
+        return further
+
+
+NO_PAIRS = CopyPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), (), np.empty(0, np.float32))
 
 
 def raise_similarity(similarity: Vectors, pairs: Pairs) -> None:
@@ -130,7 +165,12 @@ def write_pairs(pairs: CopyPairs, table: Table) -> int:
     """Write pairs of rows of a media table, by media ids; return the version of their table."""
     ids = table.scan(["media_id"]).read_all().column(0)
     columns = [ids.take(pa.array(rows)).combine_chunks() for rows in (pairs.a, pairs.b)]
-    arrays = [*columns, pa.array(pairs.similarity, pa.float32()), pa.array(list(pairs.reasons), pa.string())]
+    arrays = [
+        *columns,
+        pa.array(pairs.similarity, pa.float32()),
+        pa.array(list(pairs.reasons), pa.string()),
+        pa.array(pairs.shares, pa.float32()),
+    ]
     path = _path(table.path)
     version = tables.replace(path, [pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)], _SCHEMA)
     tables.sync(path)
@@ -146,13 +186,16 @@ def read_pairs(table: Table, versions: Mapping[str, int]) -> CopyPairs | None:
     """
     if COPIES not in versions or PANEL_DESCRIPTORS not in table.schema.names:
         return None
-    stored = Table(_path(table.path), versions[COPIES]).scan(_SCHEMA.names).read_all()
+    stored = Table(_path(table.path), versions[COPIES])
+    lacks_shares = "share" not in stored.schema.names  # written by an older version of the program
+    stored = stored.scan(_SCHEMA.names[:-1] if lacks_shares else _SCHEMA.names).read_all()
     if not len(stored):
         return NO_PAIRS
     index = IdIndex(table)
     a, b = (index.positions(stored.column(name).to_pylist()) for name in _ENDS)
     kept = (a >= 0) & (b >= 0)
-    pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist())
+    shares = np.ones(len(stored), np.float32) if lacks_shares else stored.column("share").to_numpy()
+    pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist(), shares)
     return pairs.take(kept)
 
 

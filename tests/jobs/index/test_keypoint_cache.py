@@ -14,7 +14,10 @@ from framedex.analysis.keypoints import MOST, SIDE, Keypoints
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from tests.laws import examples
 
-ONE_RECORD = 14_428  # bytes
+ONE_RECORD = 14_468  # bytes
+
+
+PARTS = tuple((top, 2 * top, top + 40, SIDE) for top in range(5))
 
 
 def key(number: int) -> bytes:
@@ -26,7 +29,9 @@ def keypoints(seed: int, count: int = 30) -> Keypoints:
     """Return keypoints at places that the cache keeps exactly."""
     rng = np.random.default_rng(seed)
     points = (rng.integers(0, SIDE * 64, (count, 2)) / 64).astype(np.float32)
-    return Keypoints(points, rng.integers(0, 256, (count, 32), dtype=np.uint8), SIDE, 200 + seed % 100, 0.75)
+    return Keypoints(
+        points, rng.integers(0, 256, (count, 32), dtype=np.uint8), SIDE, 200 + seed % 100, 0.75, PARTS[: seed % 6]
+    )
 
 
 def assert_same(found: Keypoints | None, expected: Keypoints) -> None:
@@ -35,6 +40,7 @@ def assert_same(found: Keypoints | None, expected: Keypoints) -> None:
     assert found.points.dtype == np.float32
     assert found.descriptors.dtype == np.uint8
     assert (found.width, found.height, found.inner) == (expected.width, expected.height, expected.inner)
+    assert found.parts == expected.parts
     assert found.descriptors.flags.c_contiguous
     np.testing.assert_array_equal(found.points, expected.points)
     np.testing.assert_array_equal(found.descriptors, expected.descriptors)
@@ -135,7 +141,7 @@ def test_open__cut_file(left: int, tmp_path: Path) -> None:
         assert_same(cache.get(key(2)), keypoints(2))
 
 
-@pytest.mark.parametrize("place", [16, 18, 20, 22, 26, 28, 1627, 1628, ONE_RECORD - 1])
+@pytest.mark.parametrize("place", [16, 18, 20, 22, 26, 28, 67, 1667, 1668, ONE_RECORD - 1])
 def test_get__flipped_byte(place: int, tmp_path: Path) -> None:
     """A record with a flipped byte is ignored and made again; the others are not affected."""
     path = filled(tmp_path, 3)

@@ -112,7 +112,7 @@ def index_added(
     columns |= no_standings(count)
     if comparison is not None:
         columns |= comparison.columns(
-            table, columns[DUPLICATES[0]], lambda stage, share: progress(stage, 0.85 + 0.05 * share)
+            table, columns[DUPLICATES[0]], copies, lambda stage, share: progress(stage, 0.85 + 0.05 * share)
         )
     progress("writing", 0.9)
     schema = index_schema()
@@ -261,7 +261,7 @@ def _duplicate_columns(
 
 def _items(pairs: Pairs, positions: Positions) -> Pairs:
     """Return pairs of rows as pairs of items, whose ascending rows are *positions*."""
-    return CopyPairs(*pairs, ()).items(positions)
+    return CopyPairs(*pairs, (), np.ones(len(pairs[0]), np.float32)).items(positions)
 
 
 def _apart(pairs: Pairs, owners: npt.NDArray[np.int32] | None) -> Pairs:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -15,15 +15,16 @@ from framedex.analysis.copies import Candidates, Units, affordable, find_candida
 from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, shared_view, to_keypoint_size
 from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Vectors
+from framedex.core.borders import Box, cropped, inner_box
 from framedex.core.progress import Progress
-from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, layouts, poses
+from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, layouts, panels, poses
 from framedex.errors import Unavailable
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import DecodedImage
 from framedex.records import DUPLICATE_LEVELS
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, Pairs, compared_column, video_owners
+from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs, Pairs, compared_column, video_owners
 from framedex.storage.media import Media
 from framedex.storage.media_rows import PANEL_DESCRIPTORS
 from framedex.storage.sql import Sql
@@ -40,6 +41,8 @@ _PART = 64  # pairs that a thread compares at a time
 _WHOLE = 0.97  # share of an image that counts as all of it
 _FRAME = 0.08  # difference of shares of an image that trimming and compression make
 _TURN = 1.5  # degrees that are a turn
+_ALL = 0.9  # share of an image that another one shows as one of its parts
+_SAME_BOX = 0.85  # intersection over union
 _FINDING, _READING = 0.3, 0.8  # shares of the work that are done after these stages
 _STAGE = "finding copies"
 
@@ -136,9 +139,11 @@ def _verified(
     ]
     if not made:
         return NO_PAIRS
-    first, second, reasons = zip(*made, strict=True)
+    first, second, reasons, shares = zip(*made, strict=True)
     similarity = np.full(len(made), _VERIFIED, np.float32)
-    return CopyPairs(np.array(first, np.int64), np.array(second, np.int64), similarity, reasons)
+    return CopyPairs(
+        np.array(first, np.int64), np.array(second, np.int64), similarity, reasons, np.array(shares, np.float32)
+    )
 
 
 _Keys = dict[tuple[int, bool], bytes]
@@ -198,10 +203,21 @@ def _rows(media: Media, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]
 
 def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
     grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
-    return {
-        (row["number"], flag): find_keypoints(np.ascontiguousarray(grey[:, ::-1]) if flag else grey)
-        for flag in row["wanted"]
-    }
+    found = {}
+    for flag in row["wanted"]:
+        shown = np.ascontiguousarray(grey[:, ::-1]) if flag else grey
+        found[row["number"], flag] = replace(find_keypoints(shown), parts=_parts(shown))
+    return found
+
+
+def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
+    """Return the panels of an image in its own coordinates."""
+    box = inner_box(grey)
+    above, left = box[:2]
+    return tuple(
+        (top + above, start + left, bottom + above, end + left)
+        for top, start, bottom, end in panels(np.ascontiguousarray(cropped(grey, box)))
+    )
 
 
 def _compare(
@@ -226,7 +242,9 @@ def _compare(
         its = None if other_key is None else cache.get(other_key)
         if mine is None or its is None or (view := shared_view(mine, its)) is None:
             return None
-        return _Proof(view, mine.inner, its.inner, is_mirrored)
+        is_part = view.share >= _ALL and _is_one_of(view.other_box, its.parts)
+        other_is_part = view.other_share >= _ALL and _is_one_of(view.box, mine.parts)
+        return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
 
     views: list[_Proof | None] = []
     with ThreadPoolExecutor(job.settings.threads) as pool:
@@ -240,32 +258,60 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Proof:
-    """A proof of a copy: what two images share, and the shares of their areas within uniform borders."""
+    """A proof of a copy.
+
+    Attributes:
+        view: what two images share.
+        inner, other_inner: the shares of their areas within uniform borders.
+        is_mirrored: whether the second one is mirrored.
+        is_part, other_is_part: whether the first one is a part of the second one beside other content, as in a collage,
+            and the other way round.
+    """
 
     view: SharedView
     inner: float
     other_inner: float
     is_mirrored: bool
+    is_part: bool
+    other_is_part: bool
 
 
-def _described(row: int, other: int, proof: _Proof) -> tuple[int, int, str]:
-    """Return (copy, original, what was done to the copy).
+def _described(row: int, other: int, proof: _Proof) -> tuple[int, int, str, float]:
+    """Return (copy, original, what was done to the copy, the share of the copy that is not beside other content).
 
-    The copy is the one that has a uniform frame around the original, or shows only a part of it.
+    The copy is the one that has a uniform frame around the original, shows it beside other content, or shows only a
+    part of it.
     """
     view, done = proof.view, ["mirrored"] if proof.is_mirrored else []
     quarter = round(view.turn / 90) * 90
     if turn := abs(quarter if abs(view.turn - quarter) < _TURN else round(view.turn)):
         done.append(f"turned by {turn}°")
     if _is_frame(view.share, proof.inner):
-        return row, other, ", ".join([*done, "framed"])
+        return row, other, ", ".join([*done, "framed"]), 1.0
     if _is_frame(view.other_share, proof.other_inner):
-        return other, row, ", ".join([*done, "framed"])
+        return other, row, ", ".join([*done, "framed"]), 1.0
+    if proof.is_part and view.other_share < _WHOLE:
+        return other, row, ", ".join([*done, f"shown on {view.other_share:.0%} of a larger image"]), view.other_share
+    if proof.other_is_part and view.share < _WHOLE:
+        return row, other, ", ".join([*done, f"shown on {view.share:.0%} of a larger image"]), view.share
     smaller = min(view.share, view.other_share)
     if smaller >= _WHOLE:
-        return row, other, ", ".join(done) or "edited"
+        return row, other, ", ".join(done) or "edited", 1.0
     copy, original = (other, row) if view.share <= view.other_share else (row, other)
-    return copy, original, ", ".join([*done, f"cropped to {smaller:.0%}"])
+    return copy, original, ", ".join([*done, f"{CROPPED} {smaller:.0%}"]), 1.0
+
+
+def _is_one_of(box: Box, parts: Sequence[Box]) -> bool:
+    """Return whether a box is about one of the parts."""
+    return any(_overlap(box, part) >= _SAME_BOX for part in parts)
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """Return the intersection of two boxes over their union."""
+    high = max(0, min(a[2], b[2]) - max(a[0], b[0]))
+    wide = max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    areas = sum((bottom - top) * (right - left) for top, left, bottom, right in (a, b))
+    return high * wide / max(1, areas - high * wide)
 
 
 def _is_frame(share: float, inner: float) -> bool:

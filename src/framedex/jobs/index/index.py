@@ -140,7 +140,7 @@ def index(
     del vectors
     columns |= no_standings(count)
     if comparison is not None:
-        columns |= comparison.columns(table, columns[DUPLICATES[0]], _part(progress, 0.85, 0.9))
+        columns |= comparison.columns(table, columns[DUPLICATES[0]], copies, _part(progress, 0.85, 0.9))
     progress("writing", 0.9)
     columns |= graph_columns(graph, first, inverse, positions, count)
     columns |= {name: np.where(columns[name] < 0, NO_EMBEDDING, columns[name]) for name in CLUSTERS}

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from framedex.analysis.keypoints import MOST, Keypoints
 
 _FRACTION = 64  # of a pixel
-_FILE = "orb-320-400.bin"
+_FILE = "orb-320-400-parts.bin"
+_MOST_PARTS = 5
 _RECORD = np.dtype(
     [
         ("key", "S16"),
@@ -22,6 +23,7 @@ _RECORD = np.dtype(
         ("width", "<u2"),
         ("height", "<u2"),
         ("inner", "<f4"),
+        ("parts", "<u2", (_MOST_PARTS, 4)),
         ("check", "<u2"),
         ("points", "<u2", (MOST, 2)),
         ("descriptors", "u1", (MOST, 32)),
@@ -93,6 +95,7 @@ class KeypointCache:
             int(record["width"]),
             int(record["height"]),
             float(record["inner"]),
+            tuple((top, left, bottom, right) for top, left, bottom, right in record["parts"].tolist() if bottom),
         )
 
     def put(self, made: Mapping[bytes, Keypoints]) -> None:
@@ -102,6 +105,8 @@ class KeypointCache:
             count = len(each.points)
             record["key"], record["count"], record["width"], record["height"] = key, count, each.width, each.height
             record["inner"] = each.inner
+            for place, part in enumerate(each.parts):
+                record["parts"][place] = part
             record["points"][:count] = np.rint(each.points * _FRACTION)
             record["descriptors"][:count] = each.descriptors
             record["check"] = _check(record)

@@ -1,7 +1,7 @@
 """The comparison of the members of near-duplicate groups at full size, which shows the original."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.columns import Columns, read_columns
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decode import DecodedImage
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, STANDING
 from framedex.storage.sql import Sql
@@ -55,7 +56,7 @@ class Comparison:
     job: JobContext
     roots: Sequence[str] | None = None
 
-    def columns(self, table: Table, groups: _Groups, progress: Progress) -> Columns:
+    def columns(self, table: Table, groups: _Groups, copies: CopyPairs | None, progress: Progress) -> Columns:
         """Return the columns of the standings of all rows.
 
         Only groups whose members changed are compared; of large ones the first few members.
@@ -63,6 +64,7 @@ class Comparison:
         Args:
             table: the media table before its index is written.
             groups: int32, shape (rows,): the group of each row at the lowest level; negative for none.
+            copies: pairs of copies, which say what members show beside others of their group.
             progress: called with the stage and the share that is done; raises to stop.
         """
         columns = kept_standings(table)
@@ -77,13 +79,21 @@ class Comparison:
         members = members[rank < _MOST]
         if len(members):
             try:
-                self._compare(table, groups, members, columns, progress)
+                known = NO_PAIRS if copies is None else copies
+                shown = _Shown(known.shares_beside(groups), known.crops(groups))
+                self._compare(table, groups, members, shown, columns, progress)
             except Unavailable as error:
                 _LOG.warning("copies are not compared, because images cannot be read: %s", error)
         return columns
 
     def _compare(
-        self, table: Table, groups: _Groups, members: npt.NDArray[np.int64], columns: Columns, progress: Progress
+        self,
+        table: Table,
+        groups: _Groups,
+        members: npt.NDArray[np.int64],
+        shown: "_Shown",
+        columns: Columns,
+        progress: Progress,
     ) -> None:
         media = Media(
             self.job.dataset_id,
@@ -104,12 +114,12 @@ class Comparison:
                 if each is None:
                     continue
                 if waiting and groups[waiting[0][0]] != groups[each[0]]:
-                    _set_standings(columns, waiting)
+                    _set_standings(columns, waiting, shown)
                     waiting = []
                 waiting.append(each)
                 done += 1
                 progress(_STAGE, done / len(members))
-        _set_standings(columns, waiting)
+        _set_standings(columns, waiting, shown)
 
 
 def _changed(groups: _Groups, before: npt.NDArray[Any], columns: Columns) -> npt.NDArray[np.bool_]:
@@ -131,7 +141,7 @@ def _changed(groups: _Groups, before: npt.NDArray[Any], columns: Columns) -> npt
 def _rows(media: Media, members: npt.NDArray[np.int64]) -> dict[int, dict[str, Any]]:
     """Return the rows of members by number, with what their locations need."""
     wanted, found, start = np.sort(members), {}, 0
-    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error"]))):
+    for batch in media.table.scan(list(dict.fromkeys([*media.location, "error", "acutance"]))):
         some = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + batch.num_rows)]
         for number, row in zip(some.tolist(), batch.take(some - start).to_pylist(), strict=True):
             found[number] = {**row, "number": number}
@@ -140,8 +150,22 @@ def _rows(media: Media, members: npt.NDArray[np.int64]) -> dict[int, dict[str, A
 
 
 @dataclass(frozen=True)
+class _Shown:
+    """The parts of others that rows show.
+
+    Attributes:
+        shares: the share of a row that shows another member of its group, where it shows other content beside it.
+        crops: rows that show a part of another member only.
+    """
+
+    shares: Mapping[int, float]
+    crops: Set[int]
+
+
+@dataclass(frozen=True)
 class _Member:
     fidelity: Fidelity
+    acutance: float
     colour_share: float
     has_metadata: bool
 
@@ -149,22 +173,30 @@ class _Member:
 def _measured(row: Any, image: DecodedImage) -> tuple[int, _Member | None]:
     traits = image.traits
     fidelity = measure_fidelity(image.pixels, traits.steps, is_lossy=traits.is_lossy)
-    return row["number"], _Member(fidelity, traits.colour_share, traits.has_metadata)
+    return row["number"], _Member(
+        fidelity, np.nan if row["acutance"] is None else row["acutance"], traits.colour_share, traits.has_metadata
+    )
 
 
 def _failed(row: Any, _reason: str) -> tuple[int, _Member | None]:
     return row["number"], None
 
 
-def _set_standings(columns: Columns, group: list[tuple[int, _Member | None]]) -> None:
-    """Set the values of the members of a group, in place."""
+def _set_standings(columns: Columns, group: list[tuple[int, _Member | None]], shown: _Shown) -> None:
+    """Set the values of the members of a group, in place. What they show beside others counts as added pixels."""
     members = [(number, member) for number, member in group if member is not None]
     standings = stand([member.fidelity for _, member in members])
+    # Sharpening raises the acutance above that of the original, so it counts only as far as half of the copies have it.
+    known = sorted(member.acutance for _, member in members if not np.isnan(member.acutance))
+    usual = known[len(known) // 2] if known else np.nan
     for (number, member), standing in zip(members, standings, strict=True):
+        share = shown.shares.get(number, 1.0)
+        beside = (1 - share) * member.fidelity.width * member.fidelity.height
         values = (
-            standing.detail, standing.surplus, standing.altered, member.fidelity.step, member.colour_share,
-            float(member.has_metadata), float(standing.is_derived), float(member.fidelity.is_recompressed),
-            standing.distance,
+            standing.detail * share, standing.surplus + beside, standing.altered, member.fidelity.step,
+            member.colour_share, float(member.has_metadata), float(standing.is_derived),
+            float(member.fidelity.is_recompressed), standing.distance, float(standing.sources),
+            min(member.acutance, usual), standing.closest, float(number in shown.crops),
         )  # fmt: skip
         for name, value in zip(STANDING, values, strict=True):
             columns[name][number] = np.nan if value is None else value
