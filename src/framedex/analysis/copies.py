@@ -4,12 +4,14 @@ An image has several *units*: the whole image, and its panels. Each unit is desc
 takes the same canonical pose as its original, in which the centre of light lies at the upper left; where light hardly
 tells a pose from another one, the unit takes both. So one search finds copies in all poses.
 
-The search uses projections to the principal components of a sample, then compares the full descriptors.
+Most copies are neither turned nor mirrored, so units are also compared as they are only; else the poses of others take
+their places. The search uses projections to the principal components of a sample, then compares the full descriptors.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +28,16 @@ Poses = Callable[[Vectors], Vectors]
 _COMPONENTS = 96
 _SAMPLED = 1024
 _FEW = 128  # units, for which the components take longer than they save
-_NEIGHBOURS = 20  # in the search; several may be poses or panels of one image
-_KEPT = 8  # candidates an image
+_NEIGHBOURS = 40  # in the search; several may be poses or panels of one image
+_KEPT = 12  # candidates an image, in all poses, and as many as it is
 _RECALL = 0.9
 _BLOCK = 4096
 _UNCLEAR = 0.1  # a difference of light, in [0, 1], that does not tell two poses apart
 _POSED = 128  # descriptors that are turned at a time; memory that is touched for the first time costs the most here
 _QUERIES = 512
 _MIRRORED = 4  # the first pose that mirrors
+_USUAL_POSE = 0.04  # similarity that candidates are worth more as they are, because most copies are
+_LEAD = 0.5  # weight of the lead over the next candidate
 _AS_IT_IS, _UNDONE_BY = np.arange(8), np.array([0, 3, 2, 1, 4, 5, 6, 7])  # each pose, and the one that undoes it
 
 
@@ -65,7 +69,7 @@ class Candidates:
         whole: float32, shape (P,): of the whole images, in the most similar pose.
         whole_pose: int64, shape (P,): this pose of b.
         pose: int64, shape (P,): the pose of b that is similar to a, for the most similar units.
-        priority: float32, shape (P,): how much more similar they are than others are to them.
+        priority: float32, shape (P,): how much more similar they are than others are to them, and more so as they are.
     """
 
     a: Rows
@@ -190,8 +194,8 @@ def _joined(
     engine: Products | None,
     progress: ShareProgress,
 ) -> tuple[Rows, Rows]:
-    """Return pairs of images with near units, from one search among all units in the poses that they take."""
-    rows, owners = [], []
+    """Return pairs of images with near units, from searches in the poses that they take, and as they are."""
+    rows, owners, upright = [], [], []
     for start in range(0, len(units.vectors), _POSED):
         vectors = units.vectors[start : start + _POSED].astype(np.float32)
         taken = canonical_poses(light(vectors))
@@ -199,34 +203,50 @@ def _joined(
         pose, unit = np.nonzero(taken)
         rows.append(projection(poses(vectors)[pose, unit]))
         owners.append(units.image[start + unit])
-    projected, image = np.concatenate(rows), np.concatenate(owners)
-    del rows
-    graph = nearest(projected, k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=progress)
-    return _best_pairs(image, graph.rows, graph.similarity, units.images)
+        upright.append(pose == 0)
+    projected, image, is_upright = np.concatenate(rows), np.concatenate(owners), np.concatenate(upright)
+    del rows, owners, upright
+    share: float = len(projected) / (len(projected) + np.count_nonzero(is_upright))
+    pairs = []
+    for first, last, chosen in ((0.0, share, np.ones_like(is_upright)), (share, 1.0, is_upright)):
+        graph = nearest(
+            projected[chosen], k=_NEIGHBOURS, recall=_RECALL, engine=engine, progress=_part_of(progress, first, last)
+        )
+        pairs.append(_best_pairs(image[chosen], graph.rows, graph.similarity, units.images))
+    a, b = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    return _distinct(a, b, units.images)
+
+
+def _part_of(progress: ShareProgress, start: float, end: float) -> ShareProgress:
+    return lambda share: progress(start + (end - start) * share)
+
+
+def _distinct(a: Rows, b: Rows, images: int) -> tuple[Rows, Rows]:
+    """Return each pair of images once, the smaller number first."""
+    pair = np.unique(np.minimum(a, b) * images + np.maximum(a, b))
+    return pair // images, pair % images
 
 
 def _best_pairs(image: Rows, rows: npt.NDArray[np.int32], similarity: Vectors, images: int) -> tuple[Rows, Rows]:
     """Return each pair of images once, of the nearest few for each image."""
-    parts = []
-    for start in range(0, len(rows), _BLOCK * 16):
-        part = slice(start, start + _BLOCK * 16)
-        mine = np.repeat(image[part], rows.shape[1])
-        other, score = image[rows[part].ravel()], similarity[part].ravel()
+    order = np.argsort(image, kind="stable")
+    starts = np.searchsorted(image[order], np.arange(0, images + _BLOCK, _BLOCK))
+    a, b = [], []
+    for start, end in pairwise(starts.tolist()):
+        units = order[start:end]
+        mine, other = np.repeat(image[units], rows.shape[1]), image[rows[units].ravel()]
         foreign = mine != other
-        parts.append(np.stack([mine[foreign], other[foreign]]))
-        parts[-1] = np.concatenate([parts[-1], score[foreign][None].view(np.int32).astype(np.int64)])
-    mine, other, bits = np.concatenate(parts, axis=1)
-    score = bits.astype(np.int32).view(np.float32)
-    pair = mine * images + other
-    order = np.lexsort((-score, pair))
-    first = order[np.flatnonzero(np.diff(pair[order], prepend=-1))]
-    mine, other, score = mine[first], other[first], score[first]
-    order = np.lexsort((-score, mine))
-    begin = np.flatnonzero(np.diff(mine[order], prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(begin, np.diff(begin, append=len(order)))
-    kept = order[rank < _KEPT]
-    pair = np.unique(np.minimum(mine[kept], other[kept]) * images + np.maximum(mine[kept], other[kept]))
-    return pair // images, pair % images
+        mine, other, score = mine[foreign], other[foreign], similarity[units].ravel()[foreign]
+        by_pair = np.lexsort((-score, other, mine))
+        is_first = np.diff(mine[by_pair] * images + other[by_pair], prepend=-1) != 0
+        mine, other, score = (each[by_pair[is_first]] for each in (mine, other, score))
+        best = np.lexsort((-score, mine))
+        begin = np.flatnonzero(np.diff(mine[best], prepend=-1))
+        rank = np.arange(len(best)) - np.repeat(begin, np.diff(begin, append=len(best)))
+        kept = best[rank < _KEPT]
+        a.append(mine[kept])
+        b.append(other[kept])
+    return _distinct(np.concatenate(a), np.concatenate(b), images)
 
 
 def _looked_up(
@@ -240,8 +260,9 @@ def _looked_up(
     """Return pairs with added images: their units, in all poses, are compared with all units of other owners."""
     queries = np.flatnonzero(units.image >= added)
     source = _sources(units.image, owners)
-    best = np.full((len(queries), _NEIGHBOURS), -np.inf, np.float32)
-    rows = np.full((len(queries), _NEIGHBOURS), -1, np.int64)
+    # The nearest in all poses, and as they are.
+    best = np.full((2, len(queries), _NEIGHBOURS), -np.inf, np.float32)
+    rows = np.full((2, len(queries), _NEIGHBOURS), -1, np.int64)
     turned = [
         projection(poses(units.vectors[part].astype(np.float32)).reshape(-1, units.vectors.shape[1]))
         for part in _parts(queries, _QUERIES)
@@ -250,20 +271,19 @@ def _looked_up(
         block = projection(units.vectors[start : start + _BLOCK].astype(np.float32))
         its_source = source[start : start + _BLOCK]
         for number, part in enumerate(_parts(np.arange(len(queries)), _QUERIES)):
-            scores = (turned[number] @ block.T).reshape(-1, len(part), len(block)).max(axis=0)
-            scores[source[queries[part]][:, None] == its_source] = -np.inf
-            scores = np.concatenate([best[part], scores], axis=1)
-            place = np.concatenate(
-                [rows[part], np.broadcast_to(np.arange(len(block)) + start, (len(part), len(block)))], 1
-            )
-            top = np.argpartition(-scores, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS]
-            best[part], rows[part] = (np.take_along_axis(each, top, axis=1) for each in (scores, place))
+            in_poses = (turned[number] @ block.T).reshape(-1, len(part), len(block))
+            place = np.broadcast_to(np.arange(len(block)) + start, (len(part), len(block)))
+            is_own = source[queries[part]][:, None] == its_source
+            for kind, scores in enumerate((in_poses.max(axis=0), in_poses[0])):
+                known = np.concatenate([best[kind, part], np.where(is_own, -np.inf, scores)], axis=1)
+                top = np.argpartition(-known, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS]
+                best[kind, part] = np.take_along_axis(known, top, axis=1)
+                rows[kind, part] = np.take_along_axis(np.concatenate([rows[kind, part], place], axis=1), top, axis=1)
         progress(min(1.0, (start + _BLOCK) / len(units.vectors)))
-    mine = np.repeat(units.image[queries], _NEIGHBOURS)
     found = np.isfinite(best.ravel())
-    mine, other = mine[found], units.image[rows.ravel()[found]]
-    pair = np.unique(np.minimum(mine, other) * units.images + np.maximum(mine, other))
-    return pair // units.images, pair % units.images
+    mine = np.tile(np.repeat(units.image[queries], _NEIGHBOURS), 2)[found]
+    other = units.image[rows.ravel()[found]]
+    return _distinct(mine, other, units.images)
 
 
 def _sources(image: Rows, owners: npt.NDArray[np.int32] | None) -> Rows:
@@ -299,7 +319,7 @@ def _with_similarity(units: Units, poses: Poses, a: Rows, b: Rows) -> Candidates
             better = np.flatnonzero(score > similarity[start + pair])
             for each in better[np.argsort(score[better], kind="stable")].tolist():  # the most similar panel last
                 similarity[start + pair[each]], pose[start + pair[each]] = score[each], pose_of_b[its_pose[each]]
-    return Candidates(a, b, similarity, whole, whole_pose, pose, _priority(a, b, similarity, units.images))
+    return Candidates(a, b, similarity, whole, whole_pose, pose, _priority(a, b, similarity, pose, units.images))
 
 
 def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors, Rows]:
@@ -309,8 +329,8 @@ def _most_similar(units: Units, poses: Poses, a: Rows, b: Rows) -> tuple[Vectors
     return np.take_along_axis(scores, pose[:, None], axis=1)[:, 0].astype(np.float32), pose
 
 
-def _priority(a: Rows, b: Rows, similarity: Vectors, images: int) -> Vectors:
-    """Return similarities minus those that the images have to their other candidates."""
+def _priority(a: Rows, b: Rows, similarity: Vectors, pose: Rows, images: int) -> Vectors:
+    """Return similarities minus those that the images have to their other candidates, their mean and the best."""
     total, count = np.zeros(images, np.float64), np.zeros(images, np.int64)
     for rows in (a, b):
         total += np.bincount(rows, weights=similarity, minlength=images)
@@ -319,7 +339,21 @@ def _priority(a: Rows, b: Rows, similarity: Vectors, images: int) -> Vectors:
     for rows in (a, b):
         others = np.maximum(count[rows] - 1, 1)
         usual += np.where(count[rows] > 1, (total[rows] - similarity) / others, similarity) / 2
-    return (similarity - usual).astype(np.float32)
+    lead = np.maximum(*(_lead(rows, a, b, similarity) for rows in (a, b)))
+    return np.asarray(similarity - usual + _LEAD * lead + _USUAL_POSE * (pose == 0), dtype=np.float32)
+
+
+def _lead(rows: Rows, a: Rows, b: Rows, similarity: Vectors) -> Vectors:
+    """Return similarities minus the best one of the other pairs of some images; 0 without others."""
+    images, values = np.concatenate([a, b]), np.concatenate([similarity, similarity])
+    order = np.lexsort((-values, images))
+    start = np.flatnonzero(np.diff(images[order], prepend=-1))
+    count = np.diff(start, append=len(order))
+    first = values[order[start]]
+    second = np.where(count > 1, values[order[np.minimum(start + 1, len(order) - 1)]], first)
+    number = np.searchsorted(images[order[start]], rows)
+    best = np.where(similarity >= first[number], second[number], first[number])
+    return np.asarray(similarity - best, dtype=np.float32)
 
 
 def affordable(
@@ -350,19 +384,21 @@ def affordable(
     count = 1 + int(max(candidates.b.max(), near.b.max(initial=0)))
     set_of = connected_components(count, near.a, near.b)[1].tolist()
     order = np.lexsort((candidates.b, candidates.a, -candidates.priority))
-    comparisons = np.where(candidates.pose >= _MIRRORED, 2, 1).tolist()
     left = budget_ms
     seen = np.arange(count) < added
-    chosen, tried = [], Counter[tuple[int, int]]()
-    for pair in order.tolist():
-        a, b = int(candidates.a[pair]), int(candidates.b[pair])
-        between = min(set_of[a], set_of[b]), max(set_of[a], set_of[b])
-        if between[0] == between[1] or tried[between] == tries:
-            continue
-        left -= cost[1] * comparisons[pair] + cost[0] * (2 - int(seen[a]) - int(seen[b]))
-        if left < 0:
-            break
-        tried[between] += 1
-        seen[a] = seen[b] = True
-        chosen.append(pair)
+    chosen: list[int] = []
+    tried = Counter[tuple[int, int]]()
+    for part in _parts(order, _BLOCK):
+        comparisons = np.where(candidates.pose[part] >= _MIRRORED, 2, 1)
+        columns = (part, candidates.a[part], candidates.b[part], comparisons)
+        for pair, a, b, compared in zip(*(each.tolist() for each in columns), strict=True):
+            between = min(set_of[a], set_of[b]), max(set_of[a], set_of[b])
+            if between[0] == between[1] or tried[between] == tries:
+                continue
+            left -= cost[1] * compared + cost[0] * (2 - int(seen[a]) - int(seen[b]))
+            if left < 0:
+                return np.array(chosen, dtype=np.int64)
+            tried[between] += 1
+            seen[a] = seen[b] = True
+            chosen.append(pair)
     return np.array(chosen, dtype=np.int64)
