@@ -367,8 +367,8 @@ def _some_blocks(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _clipped(pixels: Pixels) -> npt.NDArray[np.bool_]:
     """Return :attr:`Fidelity.is_clipped` of an image: uint8, shape (H, W, 3)."""
-    cut = cv2.bitwise_or(cv2.inRange(pixels.min(axis=2), 0, 0), cv2.inRange(pixels.max(axis=2), 255, 255))
-    return np.asarray(_some_blocks(np.asarray(cut)).any(axis=(1, 2)))
+    exact = cv2.inRange(pixels, np.full(3, 1), np.full(3, 254))
+    return np.asarray((_some_blocks(np.asarray(exact)) == 0).any(axis=(1, 2)))
 
 
 def _transforms(grey: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
