@@ -198,7 +198,7 @@ def test_limits__list(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"ugly": 0.4}, "no issue 'ugly'; there are: blur, "),
+        ({"ugly": 0.4}, "no issue 'ugly'; those with a value: blur, bright, dark, "),
         ({"corrupted": 0.4}, "the issue 'corrupted' has no value and no limit; those with a value: blur, "),
         ({"corrupted": None}, "the issue 'corrupted' has no value and no limit"),
         ({"blur": float("nan")}, "the limit of 'blur' must be a finite number from 0 to 1, not nan"),

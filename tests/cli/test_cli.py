@@ -248,7 +248,7 @@ def test_report__writes_one_page(run: Run, tmp_path: Path) -> None:
         (("limits", "pets", "--set", "blur=high"), "the limit of 'blur' must be a number, not 'high'"),
         (("limits", "pets", "--set", "blur=2"), "the limit of 'blur' must be a finite number from 0 to 1, not 2.0"),
         (("limits", "pets", "--set", "blur=nan"), "the limit of 'blur' must be a finite number from 0 to 1, not nan"),
-        (("limits", "pets", "--set", "ugly=1"), "no issue 'ugly'; there are: "),
+        (("limits", "pets", "--set", "ugly=1"), "no issue 'ugly'; those with a value: "),
         (("limits", "pets", "--set", "blur=0.1", "--reset", "blur"), "the limit of 'blur' is given twice"),
         (("histogram", "pets", "corrupted"), "the issue 'corrupted' has no value"),
         (("histogram", "pets", "blur", "--bins", "0"), "bins must be a whole number from 1 to 1000, not 0"),

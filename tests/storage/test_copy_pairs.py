@@ -59,6 +59,16 @@ def test_items__a_collage_belongs_to_its_first_image() -> None:
     assert set(zip(a.tolist(), b.tolist(), strict=True)) == {(9, 4), (3, 1), (5, 9)}
 
 
+def test_items__crops_of_what_a_collage_shows() -> None:
+    """A crop of an image in a collage is no copy of the collage; a crop of another image is one of that."""
+    ends = np.array([(9, 4), (5, 9), (6, 4), (7, 9)], np.int64)
+    reasons = ["shown on 50% of a larger image", "cropped to 20%", "cropped to 20%", "mirrored"]
+    shares = np.array([0.5, 1, 1, 1], np.float32)
+    pairs = CopyPairs(ends[:, 0], ends[:, 1], np.full(4, 0.96, np.float32), reasons, shares)
+    a, b, _ = pairs.items(np.arange(ROWS))
+    assert set(zip(a.tolist(), b.tolist(), strict=True)) == {(9, 4), (6, 4), (7, 9)}
+
+
 def test_shares_beside__of_members_of_one_group() -> None:
     """A share counts if both images are in one group; of several the largest does."""
     together = np.zeros(ROWS, np.int32)

@@ -6,7 +6,7 @@ from numbers import Real
 
 from framedex.errors import InvalidInput
 from framedex.issue_types.base import IssueType, JudgedBy
-from framedex.issue_types.registry import find_issue_type, is_built_in, issue_types
+from framedex.issue_types.registry import is_built_in, issue_types
 from framedex.records import DUPLICATE_LEVELS
 
 _LARGEST = 1e38  # values are float32
@@ -23,12 +23,12 @@ def find_valued_type(name: object) -> IssueType:
     Raises:
         InvalidInput: the name is unknown, or the type has no value.
     """
-    issue = find_issue_type(name)
-    if not issue.has_value:
-        raise InvalidInput(
-            f"the issue {name!r} has no value and no limit; those with a value: {', '.join(sorted(valued_types()))}"
-        )
-    return issue
+    valued = valued_types()
+    if isinstance(name, str) and name in valued:
+        return valued[name]
+    is_known = isinstance(name, str) and name in issue_types()
+    problem = f"the issue {name!r} has no value and no limit" if is_known else f"no issue {name!r}"
+    raise InvalidInput(f"{problem}; those with a value: {', '.join(sorted(valued))}")
 
 
 def check_issue_limit(name: object, limit: object) -> float:

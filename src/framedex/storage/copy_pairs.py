@@ -77,7 +77,8 @@ class CopyPairs:
     def items(self, positions: Rows) -> Pairs:
         """Return the pairs that belong together, by the numbers of items, whose ascending rows are *positions*.
 
-        A collage belongs to the first of the images that it shows, so that these do not become copies of each other.
+        A collage belongs to the first of the images that it shows, so that these do not become copies of each other;
+        nor do their crops.
         """
         kept = np.isin(self.a, positions) & np.isin(self.b, positions) & ~self._is_further_part()
         a, b = (np.searchsorted(positions, rows[kept]) for rows in (self.a, self.b))
@@ -99,13 +100,15 @@ class CopyPairs:
         Args:
             groups: shape (rows,): the group of each row.
         """
-        is_crop = np.array([CROPPED in (reason or "") for reason in self.reasons], dtype=np.bool_)
-        return set(self.a[is_crop & (groups[self.a] == groups[self.b])].tolist())
+        return set(self.a[self._is_crop() & (groups[self.a] == groups[self.b])].tolist())
+
+    def _is_crop(self) -> npt.NDArray[np.bool_]:
+        return np.array([CROPPED in (reason or "") for reason in self.reasons] or [False] * len(self), dtype=np.bool_)
 
     def _is_further_part(self) -> npt.NDArray[np.bool_]:
         beside = np.flatnonzero(self.shares < 1)
         order = beside[np.lexsort((self.b[beside], self.a[beside]))]
-        further = np.zeros(len(self), dtype=np.bool_)
+        further = self._is_crop() & np.isin(self.b, self.a[beside])
         further[order[1:][np.diff(self.a[order]) == 0]] = True
         return further
 
