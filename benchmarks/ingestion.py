@@ -9,18 +9,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import PINS, Run, arguments, environment, link_all, median, photos, run_worker, save, table, verdict
+from common import Run, arguments, environment, link_all, median, photos, run_worker, save, table, verdict
 
 PEERS = ("fastdup", "cleanvision")
-TASKS = ("framedex", "framedex_warm", *PEERS, "decode")
+FRAMEDEX = ("framedex", "framedex_unverified", "framedex_warm")
+TASKS = (*FRAMEDEX, *PEERS, "decode")
 TITLES = {
     "framedex": "Framedex",
+    "framedex_unverified": "Framedex, copies not verified",
     "framedex_warm": "Framedex, second dataset",
     "fastdup": "fastdup",
     "cleanvision": "CleanVision",
     "decode": "bare decoding",
 }
-FASTER = 4.0  # times the faster peer
+COMPARED = FRAMEDEX[:2]
+FASTER_PEER = "the faster of them"
+FASTER = 4.0  # times the faster peer, but for the verification of copies
 OF_DECODING = 0.35  # of the rate of bare decoding
 MEMORY_MIB = 1024.0
 Round = dict[str, Run]
@@ -35,7 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     chosen = _thinned(photos(options.data), options.limit)
     pythons = {name: environment(options.peers, name) for name in ("framedex", *PEERS)}
-    pythons["decode"] = pythons["framedex_warm"] = pythons["framedex"]
+    pythons |= dict.fromkeys((*FRAMEDEX, "decode"), pythons["framedex"])
     with tempfile.TemporaryDirectory(prefix="bench-photos-") as folder:
         source = link_all(chosen, Path(folder), times=options.repeat)
         rounds = [_round(place, pythons, source) for place in range(options.rounds + 1)][1:]
@@ -94,17 +98,16 @@ def _print_tools(rounds: Sequence[Round], count: int) -> None:
 def _summary(rounds: Sequence[Round]) -> dict[str, float]:
     """Return medians of ratios within rounds, and the highest memory peak."""
     found: dict[str, float] = {}
-    for peer in PEERS:
-        found[f"{peer}_process_ratio"] = median(each[peer].wall_s / each["framedex"].wall_s for each in rounds)
-        found[f"{peer}_call_ratio"] = median(each[peer].call_s / each["framedex"].call_s for each in rounds)
-    found["faster_peer_process_ratio"] = median(
-        min(each[peer].wall_s for peer in PEERS) / each["framedex"].wall_s for each in rounds
-    )
-    found["faster_peer_call_ratio"] = median(
-        min(each[peer].call_s for peer in PEERS) / each["framedex"].call_s for each in rounds
-    )
+    for task in COMPARED:
+        for name, peers in {**{peer: (peer,) for peer in PEERS}, FASTER_PEER: PEERS}.items():
+            found[f"{task}_{name}_process_ratio"] = median(
+                min(each[peer].wall_s for peer in peers) / each[task].wall_s for each in rounds
+            )
+            found[f"{task}_{name}_call_ratio"] = median(
+                min(each[peer].call_s for peer in peers) / each[task].call_s for each in rounds
+            )
     # The decoder is loaded before its clock starts; Framedex loads its engines during its first call.
-    for task in ("framedex", "framedex_warm"):
+    for task in FRAMEDEX:
         found[f"{task}_share_of_decoding_rate"] = median(each["decode"].call_s / each[task].call_s for each in rounds)
     found["framedex_peak_mib"] = max(each["framedex"].peak_mib for each in rounds)
     return found
@@ -112,13 +115,17 @@ def _summary(rounds: Sequence[Round]) -> dict[str, float]:
 
 def _print_summary(summary: dict[str, float]) -> None:
     print("\nHow many times as fast as (median of the ratios within rounds)")
-    rows = [[PINS[peer][0], summary[f"{peer}_process_ratio"], summary[f"{peer}_call_ratio"]] for peer in PEERS]
-    rows.append(["the faster of them", summary["faster_peer_process_ratio"], summary["faster_peer_call_ratio"]])
-    print(table(["peer", "whole process", "main call"], rows))
+    rows = [
+        [TITLES[task], peer, *(summary[f"{task}_{peer}_{part}_ratio"] for part in ("process", "call"))]
+        for task in COMPARED
+        for peer in (*PEERS, FASTER_PEER)
+    ]
+    print(table(["", "peer", "whole process", "main call"], rows))
     print()
-    print(verdict("times as fast as the faster peer, whole process", summary["faster_peer_process_ratio"], FASTER))
-    print(verdict("times as fast as the faster peer, main call", summary["faster_peer_call_ratio"], FASTER))
-    for task in ("framedex", "framedex_warm"):
+    for part, title in (("process", "whole process"), ("call", "main call")):
+        ratio = summary[f"{COMPARED[-1]}_{FASTER_PEER}_{part}_ratio"]
+        print(verdict(f"times as fast as the faster peer, copies not verified, {title}", ratio, FASTER))
+    for task in FRAMEDEX:
         name = f"share of the rate of bare decoding, {TITLES[task]}"
         print(verdict(name, summary[f"{task}_share_of_decoding_rate"], OF_DECODING))
     print(verdict("peak memory in MiB", summary["framedex_peak_mib"], MEMORY_MIB, at_most=True))

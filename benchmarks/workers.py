@@ -30,6 +30,12 @@ def framedex(source: Path, work: Path) -> Answer:
         return {"seconds": seconds, "images": dataset.count()}
 
 
+def framedex_unverified(source: Path, work: Path) -> Answer:
+    """Make a Framedex dataset without the verification of copies by keypoints."""
+    os.environ["FRAMEDEX_COPY_BUDGET_MS"] = "0"
+    return framedex(source, work)
+
+
 def framedex_warm(source: Path, work: Path) -> Answer:
     """Make a Framedex dataset in a process that has made one before, so that its engines are loaded."""
     from framedex import Workspace
@@ -119,6 +125,7 @@ def decode(source: Path, work: Path) -> Answer:
 
 TASKS: dict[str, Callable[[Path, Path], Answer]] = {
     "framedex": framedex,
+    "framedex_unverified": framedex_unverified,
     "framedex_warm": framedex_warm,
     "fastdup": fastdup,
     "cleanvision": cleanvision,
