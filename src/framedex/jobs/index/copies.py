@@ -16,6 +16,7 @@ from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, s
 from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Vectors
 from framedex.core.borders import Box, cropped, inner_box
+from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import Progress
 from framedex.encoders.copy_descriptor import DIMENSION, MIRRORED, layouts, panels, poses
 from framedex.errors import Unavailable
@@ -247,7 +248,7 @@ def _compare(
         return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
 
     views: list[_Proof | None] = []
-    with ThreadPoolExecutor(job.settings.threads) as pool:
+    with single_threaded_opencv(), ThreadPoolExecutor(job.settings.threads) as pool:
         for start in range(0, len(pairs), _BLOCK * job.settings.threads):
             some = pairs[start : start + _BLOCK * job.settings.threads]
             for part in pool.map(compare, (some[at : at + _PART] for at in range(0, len(some), _PART))):

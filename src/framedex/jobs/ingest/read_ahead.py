@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, TypeVar
 
+from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.errors import Aborted
 
 T = TypeVar("T")
@@ -105,6 +106,7 @@ def run_ahead(
     waiting: deque[Future[list[R]] | Stream[R]] = deque()
     started: list[Stream[R]] = []
     with (
+        single_threaded_opencv(),
         ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool,
         ThreadPoolExecutor(STREAMS, thread_name_prefix="framedex-video") as streams,
     ):
