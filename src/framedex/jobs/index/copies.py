@@ -36,6 +36,7 @@ _VERIFIED = DUPLICATE_LEVELS[0]
 _DOUBTFUL = 0.7  # similarity below which images are not compared by keypoints
 _DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
 _COST_MS = (5.0, 1.4)  # of processor time: keypoints of an image, comparison of two images
+_LEAST_BUDGET_MS = 500.0
 _TRIES = 2  # comparisons between two sets of near-duplicates
 _BLOCK = 256  # images or pairs at a time
 _PART = 64  # pairs that a thread compares at a time
@@ -94,6 +95,8 @@ def find_copies(
     near = found.take(is_near)
     doubtful = found.take(~is_near & (found.similarity >= _DOUBTFUL))
     budget = job.settings.copy_budget_ms * (len(positions) - first_added)
+    if budget > 0:
+        budget = max(budget, _LEAST_BUDGET_MS)  # a few added images have as many candidates each as many
     chosen = doubtful.take(
         affordable(doubtful, budget_ms=budget, cost=_COST_MS, near=near, tries=_TRIES, added=first_added)
     )
