@@ -105,8 +105,8 @@ class Settings(BaseSettings):
         allow_downloads: whether missing weights of models may be downloaded.
         clean_every_s: the minimum number of seconds between two deletions of superseded versions of a dataset after
             changes; ``inf`` leaves the deletion to :meth:`framedex.Workspace.vacuum`.
-        copy_budget_ms: milliseconds of processor time an image for the verification of doubtful copies, at least 500 for an
-            addition; with 0 none is verified.
+        copy_budget_ms: milliseconds of processor time an image for the verification of doubtful copies, at least 500
+            for an addition; with 0 none is verified.
         heartbeat_s: seconds between two heartbeats of a task, up to 10; also the maximum delay until a task notices
             that another process aborts it.
     """

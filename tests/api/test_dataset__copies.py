@@ -845,6 +845,23 @@ class TestKept:
             r"It has the fewest added pixels: 0\.00 megapixels against at least 0\.\d\d+\.", group.keep_reason
         )
 
+    def test_keep__a_collage_whose_first_photo_goes(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A collage whose first photo is removed is a copy of the other one; a photo that is added changes nothing."""
+        one, two = photo(21, width=320, height=240), photo(22, width=320, height=240)
+        put(tmp_path / "images", {"a.png": one, "both.png": np.hstack([one, two])})
+        dataset = workspace.create_dataset("d", tmp_path / "images", "gist")
+        put(tmp_path / "more", {"two.png": two})
+        dataset.add_media(tmp_path / "more")
+        (group,) = dataset.duplicates()
+        assert sorted(group.file_names) == ["a.png", "both.png"]
+        removed = group.media_ids[group.file_names.index("a.png")]
+        dataset.delete_media([removed])
+        (group,) = dataset.duplicates()
+        assert sorted(group.file_names) == ["both.png", "two.png"]
+        rebuild(dataset)
+        (again,) = dataset.duplicates()
+        assert sorted(again.file_names) == sorted(group.file_names)
+
     def test_keep__one_of_two_originals_with_the_same_pixels(self, workspace: Workspace, tmp_path: Path) -> None:
         """Every other member has a reason of its own, relative to the one that is kept."""
         a = detailed(3)

@@ -198,10 +198,16 @@ def _duplicate_columns(
     changed = remaining.changed[remaining.inverse]
     if not by_descriptor and owners is None:
         similarity[changed] = np.where(n_copies > 1, np.float32(1), nearest)[remaining.inverse[changed]]
+    joined = np.empty(0, np.int64)
     if copies is not None:
-        raise_similarity(similarity, copies.items(remaining.positions))
+        pairs = copies.items(remaining.positions)
+        raise_similarity(similarity, pairs)
+        # A collage whose first image is gone belongs to the next one.
+        ends = old[np.stack(pairs[:2]), 0]
+        joined = np.unique(np.stack(pairs[:2])[:, (ends[0] != ends[1]) | (ends[0] < 0)])
+        affected = np.union1d(affected, old[joined, 0][old[joined, 0] >= 0])
     # A group lies within one of the coarsest level, and so do all near-duplicates of its members.
-    rows = np.unique(remaining.inverse[np.isin(old[:, 0], affected)])
+    rows = np.unique(remaining.inverse[np.union1d(np.flatnonzero(np.isin(old[:, 0], affected)), joined)])
     if len(rows):
         items = np.flatnonzero(np.isin(remaining.inverse, rows))
         if copies is not None and by_descriptor:
