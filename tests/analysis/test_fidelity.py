@@ -354,6 +354,24 @@ def test_stand__saved_with_loss(quality: int) -> None:
     assert not stand([measure_fidelity(first, steps), of_jpeg(first, min(quality, 90))])[0].is_derived
 
 
+@pytest.mark.parametrize("quality", [40, 75, 92, 98, 100])
+def test_stand__saved_without_loss(quality: int) -> None:
+    """A file without a loss that has the pixels of a JPEG is derived from it; the source of a JPEG is not."""
+    pixels, steps = saved(scene(8), quality)
+    copies = [measure_fidelity(pixels, steps), measure_fidelity(pixels), measure_fidelity(pixels, is_lossy=True)]
+    assert [each.is_derived for each in stand(copies)] == [False, True, True]
+    assert [each.is_derived for each in stand([measure_fidelity(scene(8)), copies[0]])] == [False, False]
+
+
+def test_measure_fidelity__colour() -> None:
+    """An image of three equal channels has no colour, also where a decoder rounded them."""
+    assert measure_fidelity(scene(1)).has_colour
+    shades = np.repeat(grey(scene(1))[..., None], 3, axis=2)
+    assert not measure_fidelity(shades).has_colour
+    shades[::3, ::3, 0] += 1
+    assert not measure_fidelity(shades).has_colour
+
+
 def test_stand__saved_twice_from_one_image() -> None:
     """Two files that were made from one image are not derived from each other."""
     copies = [of_jpeg(scene(8), 90), of_jpeg(scene(8), 50), of_jpeg(scene(8), 75)]

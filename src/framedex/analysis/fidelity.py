@@ -23,6 +23,8 @@ _NOT_FROM_SMALLER = 0.1  # share of the coefficients that a smaller image does n
 _DROP = -0.9  # decimal logarithm of a ratio of powers
 _COMPARED = 2**18  # pixels
 _FEWEST = 3  # copies of one size that show which one is the original
+_GREY = 0.5  # mean difference of colour values that rounding makes
+_EQUAL = 0.02  # mean squared difference of equal images that several decoders read
 _COMPRESSED = 40.0  # mean squared difference that compression makes
 _FINER = 1.1  # times the own steps, for a copy from which an image was saved anew
 _ROUNDED = 1.5  # difference of coefficients that the rounding of pixels makes
@@ -63,6 +65,8 @@ class Fidelity:
         spectrum: float32, shape (64,): see :func:`spectrum`.
         step: the coarsest step of the quantisation that its brightness went through, in grey levels; 0 for none, None
             if it is not known.
+        is_coded: whether the file has quantisation steps, as a JPEG has.
+        has_colour: whether it is not grey throughout.
         steps: float64, shape (8,): the quantisation steps of the file for brightness, at low frequencies; 1 for none.
         coefficients: float32, shape (blocks, 8): the cosine coefficients of brightness at these frequencies, of some
             blocks, which are the same for all images of one size.
@@ -78,6 +82,8 @@ class Fidelity:
     inner: int
     spectrum: npt.NDArray[np.float32]
     step: float | None
+    is_coded: bool
+    has_colour: bool
     steps: npt.NDArray[np.float64]
     coefficients: npt.NDArray[np.float32]
     is_clipped: npt.NDArray[np.bool_]
@@ -134,6 +140,8 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
         inner.size,
         spectrum(inner),
         before if is_recompressed else step,
+        bool(steps),
+        _has_colour(pixels),
         own,
         coefficients,
         _clipped(pixels),
@@ -156,6 +164,11 @@ def _earlier_steps(grey: npt.NDArray[np.uint8], own: npt.NDArray[np.float64]) ->
             if len(coarser) > most:
                 most, mean = len(coarser), float(coarser.mean())
     return mean, most >= _LEAST_PLACES
+
+
+def _has_colour(pixels: Pixels) -> bool:
+    red, green, blue = cv2.split(pixels)
+    return any(cv2.mean(cv2.absdiff(green, other))[0] > _GREY for other in (red, blue))
 
 
 def _middle(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -224,7 +237,11 @@ def _closest(difference: npt.NDArray[np.float64]) -> list[float | None]:
 
 
 def _is_saved_again(image: Fidelity, other: Fidelity) -> bool:
-    """Return whether an image was made from another one of its size by saving it with finer steps."""
+    """Return whether an image was made from another one of its size by saving it with finer steps or without a loss."""
+    if other.is_coded and not image.is_coded and len(image.luminance):
+        apart = np.subtract(image.luminance, other.luminance, dtype=np.float32)
+        if float(np.mean(apart**2)) <= _EQUAL:  # decoded pixels; compression would have changed others
+            return True
     if not len(image.coefficients) or other.steps.mean() < _FINER * image.steps.mean():
         return False
     # Steps that are only a little coarser explain the differences in both directions, so their traces are needed, too.

@@ -119,6 +119,9 @@ _OF_COMPARISON = (
         _flag("the others are parts of another copy"),
     ),
     Preference(
+        "has colours", "", 0.0, 0.0, lambda columns: np.sign(columns["keep_colour"]), _flag("the others are grey"),
+    ),
+    Preference(
         "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,
         lambda columns: -columns["keep_surplus"], _quantity("keep_surplus", 1e-6),
     ),
@@ -131,12 +134,12 @@ _OF_COMPARISON = (
         lambda columns: -columns["keep_altered"], _quantity("keep_altered"),
     ),
     Preference(
-        "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 1.6,
-        lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
-    ),
-    Preference(
         "was saved first", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
         _flag("the others were made by saving a copy again"),
+    ),
+    Preference(
+        "is the least compressed", "grey levels of quantisation against at least {}", 0.0, 1.6,
+        lambda columns: -np.log2(np.maximum(columns["keep_step"], 1)), _quantity("keep_step"),
     ),
     Preference(
         "is the nearest to another copy", "against at least {}", 0.1, 0.02,

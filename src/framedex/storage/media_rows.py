@@ -135,9 +135,9 @@ STANDING = (
 """Columns of members of near-duplicate groups that decide which one is the original; null for other rows.
 
 They are the values of :class:`framedex.analysis.fidelity.Standing` and :class:`framedex.analysis.fidelity.Fidelity`,
-``keep_colour`` the share of colour values, ``keep_sharpness`` the acutance, but at most that of the upper half of the
-copies, and ``keep_metadata``, ``keep_derived``,
-``keep_recompressed`` and ``keep_cropped``, whether it is a part of another member, 1 or 0.
+``keep_colour`` the share of colour values, 0 for grey images, ``keep_sharpness`` the acutance, but at most that of the
+upper half of the copies, and ``keep_metadata``, ``keep_derived``, ``keep_recompressed`` and ``keep_cropped``, whether
+it is a part of another member, 1 or 0.
 """
 
 

@@ -173,9 +173,9 @@ class _Member:
 def _measured(row: Any, image: DecodedImage) -> tuple[int, _Member | None]:
     traits = image.traits
     fidelity = measure_fidelity(image.pixels, traits.steps, is_lossy=traits.is_lossy)
-    return row["number"], _Member(
-        fidelity, np.nan if row["acutance"] is None else row["acutance"], traits.colour_share, traits.has_metadata
-    )
+    acutance = np.nan if row["acutance"] is None else row["acutance"]
+    colour = traits.colour_share if fidelity.has_colour else 0.0
+    return row["number"], _Member(fidelity, acutance, colour, traits.has_metadata)
 
 
 def _failed(row: Any, _reason: str) -> tuple[int, _Member | None]:
