@@ -5,7 +5,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from framedex.render.histogram import histogram_svg, round_steps
@@ -61,6 +61,7 @@ def test_histogram__limit_outside() -> None:
 
 @examples(60)
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 8))
+@example(1.0, 400401.0, 2)
 def test_round_steps__are_within(low: float, width: float, count: int) -> None:
     """The steps ascend, are within the range, and are about as many as requested."""
     high = low + width

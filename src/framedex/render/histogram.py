@@ -57,7 +57,10 @@ def round_steps(low: float, high: float, count: int) -> list[float]:
     if raw < sys.float_info.min:
         return [low]
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= raw * 0.999)
+    steps = [power * each for each in (1, 2, 5, 10)]
+    number = next(number for number, step in enumerate(steps) if step >= raw * 0.999)
+    # A step longer than the range may have no multiple within it; the next shorter one has.
+    step = steps[number] if steps[number] <= high - low else steps[number - 1]
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [step * number for number in range(first, last + 1)]
 
