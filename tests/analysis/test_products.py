@@ -18,7 +18,6 @@ from framedex.analysis.products import (
     best_products,
     largest,
     run_all,
-    single_threaded_blas,
 )
 from tests.analysis.arrays import Vectors, clustered, uniform
 from tests.laws import examples
@@ -226,37 +225,7 @@ def test_run_all__an_error_ends_the_work(where: str, workers: int) -> None:
     assert not [each for each in threading.enumerate() if each.name.startswith("framedex-index")]
 
 
-def test_single_threaded_blas__until_the_last_block_ends() -> None:
-    """Blocks may overlap in any order: BLAS has one thread until the last block ends, then its previous number."""
-    with threadpool_limits(2, user_api="blas"):
-        before = threads_of_blas()
-        first, second = single_threaded_blas(), single_threaded_blas()
-        first.__enter__()
-        assert threads_of_blas() == {1}
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert threads_of_blas() == {1}
-        second.__exit__(None, None, None)
-        assert threads_of_blas() == before
-
-
-def test_single_threaded_blas__ends_with_an_error() -> None:
-    """An error within a block restores the threads, and the next block works."""
-
-    @single_threaded_blas()
-    def fail() -> None:
-        assert threads_of_blas() == {1}
-        raise ZeroDivisionError
-
-    with threadpool_limits(2, user_api="blas"):
-        before = threads_of_blas()
-        for _ in range(2):
-            with pytest.raises(ZeroDivisionError):
-                fail()
-            assert threads_of_blas() == before
-
-
-def test_single_threaded_blas__on_several_threads() -> None:
+def test_nearest__restores_the_threads_of_blas() -> None:
     """Concurrent computations of graphs restore the threads of BLAS."""
     vectors = clustered(1500, 16)
     with threadpool_limits(2, user_api="blas"):

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
 from framedex.analysis.neighbours import ignore_progress, nearest
-from framedex.analysis.products import Products, single_threaded_blas
+from framedex.analysis.products import Products
 from framedex.core.arrays import Vectors
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.progress import ShareProgress
 
 Rows = npt.NDArray[np.int64]

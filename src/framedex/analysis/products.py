@@ -6,18 +6,16 @@ memory traffic as multiplying, so both run on all cores. On a GPU the scores nev
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from framedex.core import forks
 from framedex.core.arrays import Vectors
+from framedex.core.blas_threads import single_threaded_blas
 
 Columns = npt.NDArray[np.int64]
 Survivors = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer], Vectors]
@@ -213,36 +211,6 @@ def best_products() -> Products:
         if torch.cuda.is_available():
             return TorchProducts("cuda")
     return CpuProducts()
-
-
-_limits: list[Any] = []
-_limiting = forks.Lock()
-_users = 0
-
-
-@cache
-def _blas() -> Any:
-    """Return the controller of the BLAS that NumPy has loaded; to find it among all libraries takes milliseconds."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread per caller in the whole process, within the block; blocks may overlap."""
-    global _users  # noqa: PLW0603 - BLAS itself is the global that is guarded
-    with _limiting:
-        if _users == 0:
-            _limits.append(_blas().limit(limits=1))
-        _users += 1
-    try:
-        yield
-    finally:
-        with _limiting:
-            _users -= 1
-            if _users == 0:
-                _limits.pop().restore_original_limits()
 
 
 def run_all(

@@ -21,6 +21,7 @@ crops. It changes with rotation and reflection; the descriptor of a turned or mi
 another order (:func:`poses`). It is deterministic: equal pixels give equal vectors, on any number of threads.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,7 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Pixels, Vectors
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.borders import BorderedImage
+from framedex.core.forks import cached_property
 
 _SIZE = 64
 _MARGIN = 4
@@ -48,6 +51,7 @@ _AT_LUMINANCE = slice(0, _SIZE**2)
 _AT_LAYOUT = slice(_SIZE**2, _SIZE**2 + _LAYOUT**2)
 _PREPARED = _SIZE**2 + _LAYOUT**2 + 3 * _GRID**2
 _AT_COLOUR = slice(_SIZE**2 + _LAYOUT**2, _PREPARED)
+_TOGETHER = 4  # images whose responses fit into the processor's cache
 _LOG = np.log1p(np.arange(256, dtype=np.float32))
 # Standard deviation of the Gaussian whose transfer falls to one half at 4 cycles an image.
 _LOCAL_SIGMA = float(_SIZE * np.sqrt(2 * np.log(2)) / (2 * np.pi * 4) / np.sqrt(2))
@@ -80,7 +84,8 @@ class Gist:
 
     def encode_images(self, batch: npt.NDArray[np.float32]) -> Vectors:
         """Return float32, shape (N, 610), unit length, for N prepared images, shape (N, 4208)."""
-        envelope = _envelope(batch[:, _AT_LUMINANCE].reshape(-1, _SIZE, _SIZE))
+        with single_threaded_blas():  # its threads wait for each other longer than these products take
+            envelope = _envelope(batch[:, _AT_LUMINANCE].reshape(-1, _SIZE, _SIZE))
         # Below this norm the image is rounding noise without structure, which must not be scaled to unit length.
         envelope /= np.maximum(np.linalg.norm(envelope, axis=1, keepdims=True), _ENVELOPE_FLOOR)
         level = batch[:, _AT_LAYOUT].mean(axis=1)
@@ -177,19 +182,58 @@ def _colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def _envelope(images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the root mean energy by scale, orientation and grid cell: float32, shape (N, 512)."""
-    count = len(images)
-    spectrum = _spectra(images).reshape(count, _SIZE**2)
-    parts = []
-    for positions, weights, width in _filters():
-        inverse = _inverse(width)
-        response = inverse @ (spectrum[:, positions] * weights) @ inverse
-        energy = response.real**2 + response.imag**2
-        cell = width // _GRID
-        grid = energy.reshape(count, _ORIENTATIONS, _GRID, cell, _GRID, cell).mean(axis=(3, 5))
-        # Smaller windows divide by fewer points, which raises the coarse scales. On photographs all four scales then
-        # have about the same energy.
-        parts.append(np.sqrt(grid).reshape(count, _ORIENTATIONS * _GRID**2))
-    return np.concatenate(parts, axis=1, dtype=np.float32)
+    out = np.empty((len(images), len(_SCALES), _ORIENTATIONS, _GRID, _GRID), dtype=np.float32)
+    for start in range(0, len(images), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        spectra = _spectra(images[some])
+        for scale, filters in enumerate(_filters()):
+            # Smaller windows divide by fewer points, which raises the coarse scales. On photographs all four scales
+            # then have about the same energy.
+            np.sqrt(filters.energy(spectra), out=out[some, scale])
+    return out.reshape(len(images), _ENVELOPE_VALUES)
+
+
+@dataclass(frozen=True)
+class _Filters:
+    """The filters of one scale, of all orientations.
+
+    Both steps of the inverse transform, and the mean over the cells, are matrix products for several images at once.
+    The axes are in such an order that nothing is transposed between them: column, image, orientation, row.
+
+    Attributes:
+        width: width W of the window of the spectrum.
+        positions: int64, shape (W, O, W): the window's places in the flat spectrum, by column, orientation and row.
+        weights: float32, shape (W, 1, O, W, 1).
+    """
+
+    width: int
+    positions: npt.NDArray[np.intp]
+    weights: npt.NDArray[np.float32]
+
+    def energy(self, spectra: npt.NDArray[np.complex64]) -> npt.NDArray[np.float32]:
+        """Return the mean energy of the responses: float32, shape (N, O, 4, 4), from spectra, shape (N, 64, 64)."""
+        count, width = len(spectra), self.width
+        response = np.take(spectra.reshape(-1), self._places[:, :count], mode="clip")
+        values = response.view(np.float32).reshape(width, count, _ORIENTATIONS, width, 2)
+        values *= self.weights
+        half = _inverse(width) @ response.reshape(width, -1)
+        np.matmul(half.reshape(-1, width), _inverse(width), out=response.reshape(-1, width))
+        np.multiply(values, values, out=values)  # of the real and the imaginary part
+        in_rows = values.reshape(-1, 2 * width) @ _cells(width)
+        grid = in_rows.reshape(_GRID, width // _GRID, count, _ORIENTATIONS, _GRID).sum(axis=1)
+        return np.asarray(grid.transpose(1, 2, 3, 0))
+
+    @cached_property
+    def _places(self) -> npt.NDArray[np.intp]:
+        """The windows' places in the spectra of several images: shape (W, 4, O, W)."""
+        return np.asarray(self.positions[:, None] + _SIZE**2 * np.arange(_TOGETHER)[:, None, None])
+
+
+@cache
+def _cells(width: int) -> npt.NDArray[np.float32]:
+    """Return the matrix that averages pairs of squares over the cells of a row: float32, shape (2 * width, 4)."""
+    cell = width // _GRID
+    return np.repeat(np.eye(_GRID, dtype=np.float32), 2 * cell, axis=0) / np.float32(cell**2)
 
 
 def _spectra(images: npt.NDArray[np.float32]) -> npt.NDArray[np.complex64]:
@@ -208,12 +252,11 @@ def _inverse(width: int) -> npt.NDArray[np.complex64]:
 
 
 @cache
-def _filters() -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int], ...]:
-    """Return (positions in the flat spectrum, weights, window width) for each scale, by orientation."""
-    return tuple(_filter_row(frequency, width) for frequency, width in _SCALES)
+def _filters() -> tuple[_Filters, ...]:
+    return tuple(_filters_of(frequency, width) for frequency, width in _SCALES)
 
 
-def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], int]:
+def _filters_of(frequency: float, width: int) -> _Filters:
     positions, weights = [], []
     for angle in np.pi * np.arange(_ORIENTATIONS) / _ORIENTATIONS:
         rows = round(frequency * np.sin(angle) * _SIZE) + np.arange(-width // 2, width // 2)[:, None]
@@ -225,4 +268,6 @@ def _filter_row(frequency: float, width: int) -> tuple[npt.NDArray[np.intp], npt
         inside = (np.abs(rows) <= _SIZE // 2) & (np.abs(columns) <= _SIZE // 2) & (radius > 0)
         positions.append((rows % _SIZE) * _SIZE + columns % _SIZE)
         weights.append(np.where(inside, radial * angular, 0.0))
-    return np.array(positions), np.array(weights, dtype=np.float32), width
+    by_column = (2, 0, 1)
+    weights_by_column = np.array(weights, dtype=np.float32).transpose(by_column)
+    return _Filters(width, np.array(positions).transpose(by_column), weights_by_column[:, None, ..., None].copy())

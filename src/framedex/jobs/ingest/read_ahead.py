@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, TypeVar
 
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.errors import Aborted
 
@@ -107,6 +108,7 @@ def run_ahead(
     started: list[Stream[R]] = []
     with (
         single_threaded_opencv(),
+        single_threaded_blas(),  # its threads would wait for those that decode
         ThreadPoolExecutor(threads, thread_name_prefix="framedex-decode") as pool,
         ThreadPoolExecutor(STREAMS, thread_name_prefix="framedex-video") as streams,
     ):
