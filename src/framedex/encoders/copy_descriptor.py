@@ -73,50 +73,71 @@ def describe(prepared: npt.NDArray[np.float32]) -> Vectors:
 def panels(grey: npt.NDArray[np.uint8]) -> list[Box]:
     """Return the parts of an image that may be images of their own.
 
-    They are the largest connected area with structure, and the parts on both sides of a straight seam.
+    They are the largest connected area with structure, and the parts on both sides of a straight seam. They are looked
+    for in the image at half the size, which takes a third of the time.
 
     Args:
         grey: uint8, shape (H, W): without uniform borders.
     """
     if min(grey.shape) < _LEAST_SIDE:
         return []
-    return [*_structured(grey), *_beside_seams(grey)]
+    half = _halved(grey)
+    return [_at_full_size(box, half, grey) for box in [*_structured(half), *_beside_seams(half)]]
+
+
+def _at_full_size(box: Box, half: npt.NDArray[np.uint8], grey: npt.NDArray[np.uint8]) -> Box:
+    """Return a part of the image at half the size as a part of the image; at the edges with the odd row and column."""
+    top, left, bottom, right = (2 * side for side in box)
+    return (
+        top,
+        left,
+        grey.shape[0] if box[2] == half.shape[0] else bottom,
+        grey.shape[1] if box[3] == half.shape[1] else right,
+    )
 
 
 def _structured(grey: npt.NDArray[np.uint8]) -> list[Box]:
-    height, width = grey.shape
     _, structure = cv2.threshold(cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, _AREA), _STRUCTURE, 255, cv2.THRESH_BINARY)
-    # Every second pixel of each side has all areas, because they were dilated; it takes a fifth of the time.
-    some = np.ascontiguousarray(cv2.dilate(structure, _AREA)[::2, ::2])
-    if cv2.countNonZero(some) > _NO_GAP * some.size:
+    if cv2.countNonZero(structure) > _NO_GAP * structure.size:
         return []
-    count, numbers, areas, _ = cv2.connectedComponentsWithStats(some, connectivity=4)
+    # Areas are numbered in blocks of two by two pixels, which also closes small gaps; numbering takes the most time.
+    blocks = _halved(structure)
+    height, width = blocks.shape
+    count, numbers, areas, _ = cv2.connectedComponentsWithStats(blocks, connectivity=4)
     if count < 2:
         return []
     largest = 1 + int(areas[1:, cv2.CC_STAT_AREA].argmax())
     left, top, wide, high = areas[largest, :4].tolist()
-    if not _LEAST_AREA <= 4 * wide * high / (width * height) <= _MOST_AREA:
+    if not _LEAST_AREA <= wide * high / (width * height) <= _MOST_AREA:
         return []
     area = numbers[top : top + high, left : left + wide] == largest
     sides = (
         (area[0], top > 0),
-        (area[-1], top + high < len(some)),
+        (area[-1], top + high < height),
         (area[:, 0], left > 0),
-        (area[:, -1], left + wide < some.shape[1]),
+        (area[:, -1], left + wide < width),
     )
     edges = [float(side.mean()) for side, is_within in sides if is_within]
     if not edges or float(np.mean(edges)) < _STRAIGHT:
         return []
-    return [(2 * top, 2 * left, min(height, 2 * (top + high)), min(width, 2 * (left + wide)))]
+    x, y, wide, high = cv2.boundingRect(structure[2 * top : 2 * (top + high), 2 * left : 2 * (left + wide)])
+    return [(2 * top + y, 2 * left + x, 2 * top + y + high, 2 * left + x + wide)]
+
+
+def _halved(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the means of blocks of two by two pixels, without an odd row or column."""
+    height, width = pixels.shape[0] // 2, pixels.shape[1] // 2
+    half = cv2.resize(pixels[: 2 * height, : 2 * width], (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(half, dtype=np.uint8)
 
 
 def _beside_seams(grey: npt.NDArray[np.uint8]) -> list[Box]:
     height, width = grey.shape
     boxes: list[Box] = []
-    if (at := _seam(grey[:, 2:], grey[:, :-2], 0)) is not None:
-        boxes += [(0, 0, height, at), (0, at + 2, height, width)]
-    if (at := _seam(grey[2:], grey[:-2], 1)) is not None:
-        boxes += [(0, 0, at, width), (at + 2, 0, height, width)]
+    if (at := _seam(grey[:, 1:], grey[:, :-1], 0)) is not None:
+        boxes += [(0, 0, height, at), (0, at + 1, height, width)]
+    if (at := _seam(grey[1:], grey[:-1], 1)) is not None:
+        boxes += [(0, 0, at, width), (at + 1, 0, height, width)]
     return boxes
 
 
@@ -128,7 +149,9 @@ def _seam(after: Any, before: Any, axis: int) -> int | None:
     if stop <= start:
         return None
     at = start + int(shares[start:stop].argmax())
+    if shares[at] <= _CROSSED:
+        return None
     first, last = _BESIDE
     beside = np.concatenate([shares[max(0, at - last + 1) : max(0, at - first + 1)], shares[at + first : at + last]])
-    others = max(float(shares.mean()) + _CLEARLY, float(beside.max(initial=0.0)) + _ALONE, _CROSSED)
+    others = max(float(shares.mean()) + _CLEARLY, float(beside.max(initial=0.0)) + _ALONE)
     return at if shares[at] > others else None
