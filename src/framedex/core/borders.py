@@ -1,6 +1,5 @@
 """Uniform borders of images: bars, frames, letterboxes."""
 
-from functools import cached_property
 from typing import Any
 
 import cv2
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Pixels
+from framedex.core.forks import cached_property
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom and right of a part of an image, in pixels; bottom and right are exclusive."""
@@ -97,6 +97,8 @@ def cropped(pixels: Any, box: Box) -> Any:
 
 
 def _is_varied(edge: npt.NDArray[np.uint8]) -> bool:
+    if abs(int(edge[0]) - int(edge[len(edge) // 2])) > _UNIFORM:  # two pixels are mostly enough
+        return True
     return int(edge.max()) - int(edge.min()) > _UNIFORM
 
 

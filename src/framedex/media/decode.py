@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import simplejpeg
 
 from framedex.core.arrays import Pixels
 from framedex.core.borders import BorderedImage
+from framedex.core.forks import cached_property
 from framedex.errors import CannotDecode
 from framedex.media import jpeg
 

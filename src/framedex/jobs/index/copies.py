@@ -47,6 +47,7 @@ _ALL = 0.9  # share of an image that another one shows as one of its parts
 _SAME_BOX = 0.85  # intersection over union
 _FINDING, _READING = 0.3, 0.8  # shares of the work that are done after these stages
 _STAGE = "finding copies"
+_NONE_NEAR: Pairs = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class FoundCopies:
 
     Attributes:
         pairs: copies that keypoints show.
-        near: near-duplicates by descriptor, neither turned nor mirrored: rows and similarity.
+        near: near-duplicates by descriptor of added rows, neither turned nor mirrored: rows and similarity.
     """
 
     pairs: CopyPairs
@@ -79,6 +80,8 @@ def find_copies(
     """
     if PANEL_DESCRIPTORS not in table.schema.names or added >= table.count():
         return None
+    if job.settings.copy_budget_ms == 0 and not added:  # candidates are of no use, and near-duplicates have a graph
+        return FoundCopies(NO_PAIRS, _NONE_NEAR)
     progress(_STAGE, 0.0)
     positions, vectors = table.vectors(compared_column(table))
     units, first_added = _with_panels(table, positions, vectors), int(np.searchsorted(positions, added))
