@@ -174,6 +174,7 @@ def test_parse__round_trip(vql: list[Any]) -> None:
         ({"labels": {"op": "like", "value": "cat"}}, "'is', 'is_not', 'one_of' or 'not_one_of'; found 'like'"),
         ({"labels": {"op": "is", "value": 3}}, "a valid string or a valid list; found 3"),
         ({"issues": {"op": "issue", "value": "ugly"}}, "blur, bright, corrupted, dark"),
+        ({"quality": {"of": "ugly", "op": "missing"}}, "no issue 'ugly'; those with a value: blur, bright, dark, "),
         ({"issues": {"op": "issue", "value": "blur", "confidence_min": 2}}, "less than or equal to 1; found 2"),
         ({"colour": 1}, "expected one key of text, similarity, labels"),
         ({"labls": {}}, "; found ['labls']; did you mean 'labels'?"),
