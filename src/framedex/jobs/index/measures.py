@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framedex.analysis.quality import measure
 from framedex.core.progress import Progress
+from framedex.encoders import MEASURED_SIDE_PX
 from framedex.issue_types import measure_columns
 from framedex.jobs.context import JobContext
 from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.jobs.ingest.measuring import measure_image
 from framedex.media.decode import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
@@ -22,7 +23,6 @@ from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.tables import Table
 
-_DETAIL = 128  # pixels of the shorter side, as most encoders request at ingestion
 _ROWS = 65_536
 _STAGE = "measuring images"
 _UNREAD = np.empty(0, dtype=np.float32)
@@ -104,7 +104,7 @@ def _measured(job: JobContext, table: Table, incomplete: npt.NDArray[np.bool_]) 
         compress(rows, incomplete),
         _measure,
         lambda _row, _reason: _UNREAD,
-        detail=_DETAIL,
+        detail=MEASURED_SIDE_PX,
         settings=job.settings,
     )
     with closing(decoded) as results:
@@ -112,13 +112,5 @@ def _measured(job: JobContext, table: Table, incomplete: npt.NDArray[np.bool_]) 
 
 
 def _measure(_row: Any, image: DecodedImage) -> _Array:
-    measures = measure(
-        image.pixels,
-        width=image.width,
-        height=image.height,
-        sample=image.sample,
-        bands=image.bands,
-        is_damaged=image.damage is not None,
-        larger=image.larger,
-    )
+    measures = measure_image(image)
     return np.array([measures[name] for name in measure_columns()], dtype=np.float32)  # NaN for None
